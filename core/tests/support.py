@@ -173,8 +173,8 @@ LAZIES: dict[str, RawTensor[Any]] = {
     "Lazy(Fuse(Numpy()))": Lazy(Fuse(Numpy())),
     "Lazy(Reference())": Lazy(Reference()),
     "Fuse(Lazy(Reference()))": Fuse(Lazy(Reference())),
-    "Lazy(Numpy()), at most 3 ops": Lazy(Numpy(), budget=3),
-    "Fuse(Lazy(Counting())), at most 2 ops": Fuse(Lazy(Counting(), budget=2)),
+    "Lazy(Numpy()), at most 3 ops": Lazy(Numpy(), max_pending=3),
+    "Fuse(Lazy(Counting())), at most 2 ops": Fuse(Lazy(Counting(), max_pending=2)),
     "ShapeTracker(Lazy(Numpy()))": ShapeTracker(Lazy(Numpy())),
 }
 """The same with ops that wait."""

@@ -98,12 +98,12 @@ def test_nothing_runs_before_it_is_read_and_what_is_shared_runs_once(raw):
     y = tk.exp(x)
     total, other = (y * y).sum(), tk.sin(y) + tk.exp(x)
     assert (total.shape, other.shape, other.dtype) == ((), (3,), tk.float32)
-    assert not raw.calls and lazy.waiting > 0
+    assert not raw.calls and lazy.pending > 0
     assert total.item() == pytest.approx(sum(np.exp(2 * np.arange(1.0, 4.0))), rel=1e-5)
     assert raw.calls["exp"] == 1 and raw.calls["sin"] == 0
     array(other)
     assert raw.calls["exp"] == raw.calls["sin"] == 1  # what was computed for the one serves the other
-    assert lazy.waiting == 0
+    assert lazy.pending == 0
     array(other)
     assert raw.calls["sin"] == 1
 
@@ -134,9 +134,9 @@ def test_an_op_that_waits_is_found_again_until_the_next_run(raw):
     lazy.value(z)
     again = lazy.exp(x)
     assert again is not y and lazy.exp(x) is again
-    assert lazy.waiting == 2
+    assert lazy.pending == 2
     lazy.flush()  # forgets neither
-    assert lazy.waiting == 0 and y.value is not None and again.value is not None
+    assert lazy.pending == 0 and y.value is not None and again.value is not None
     assert lazy.exp(x) is again and lazy.sin(x) is z
 
 
@@ -162,7 +162,7 @@ def test_what_nobody_holds_never_runs_and_lets_go_of_its_operands(raw):
     del w
     gc.collect()
     lazy.flush()
-    assert raw.calls["cos"] == 0 and lazy.waiting == 0
+    assert raw.calls["cos"] == 0 and lazy.pending == 0
 
 
 def test_reading_a_shape_or_settling_runs_nothing(raw):
@@ -182,7 +182,7 @@ def test_all_that_waits_runs_at_a_flush_in_one_program(raw):
     x = tk.tensor([1.0, 2.0], backend=lazy)
     ys = [tk.exp(x), tk.sin(x), tk.exp(x) + 1.0]
     lazy.flush()
-    assert lazy.waiting == 0
+    assert lazy.pending == 0
     assert raw.calls["exp"] == raw.calls["sin"] == 1
     calls = raw.calls.total()
     for y in ys:
@@ -361,7 +361,7 @@ def test_memory_stays_the_same_over_1000_steps_that_never_read(wrapped):
     finally:
         tracemalloc.stop()
     assert peak < 6_000_000  # a step's values are 8 KB each: all of them would be over 30 MB
-    assert lazy.waiting <= 2048
+    assert lazy.pending <= 2048
     np.testing.assert_allclose(array(w), array(walk(Fuse(Numpy()), 1000)), rtol=1e-9)
 
 
@@ -396,7 +396,7 @@ def test_a_chain_of_100_000_ops_needs_no_deep_stack():
         sys.setrecursionlimit(200)
         try:
             chain(Lazy(Numpy()), 100_000)
-            chain(Lazy(Counting(), budget=10**9), 100_000)
+            chain(Lazy(Counting(), max_pending=10**9), 100_000)
         finally:
             sys.setrecursionlimit(limit)
 
@@ -436,7 +436,7 @@ def test_a_run_that_fails_can_be_repeated():
 
 
 def test_threads_may_read_and_write_one_graph():
-    lazy = Lazy(Numpy(), budget=50)
+    lazy = Lazy(Numpy(), max_pending=50)
     x = tk.tensor(np.arange(1.0, 101.0), backend=lazy)
     shared = tk.exp(-x)
     wrong: list[Any] = []
@@ -487,5 +487,5 @@ def test_dtypes_that_are_not_there_are_refused_when_they_are_asked_for() -> None
     x = lazy.full((2,), 1.0, float32)
     with pytest.raises(DTypeError, match=r"cast: Narrow\(\) has no int64"):
         lazy.interpret(OPS["cast"], [x], (int64,))
-    assert lazy.waiting == 0
+    assert lazy.pending == 0
     assert list(lazy.ravel(lazy.interpret(OPS["cast"], [x], (int32,)))) == [1, 1]

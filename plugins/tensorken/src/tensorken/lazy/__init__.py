@@ -1,1 +1,1 @@
-"""Lazy execution: eager ops that wait, and run together as one program when a value is read."""
+"""Lazy execution: eager ops are recorded and run as one program when a value is read."""

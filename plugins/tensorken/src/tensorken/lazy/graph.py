@@ -1,4 +1,4 @@
-"""The graph of a lazy backend: nodes, which are values or ops that wait for their operands; and its structure."""
+"""The graph of a lazy backend: nodes, which are values or pending ops, and the structure of a graph."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ ITEM = Op("item", 1, shape=lambda *_: (), dtype=lambda *_: None, params=("size",
 CROP = OPS["crop"]
 
 serials = itertools.count()
-"""Gives each node its own, operands before what follows from them."""
+"""Gives each node a unique number, so that operands have smaller ones than their results."""
 
 _serial = attrgetter("serial")
 
 
 class Node(Generic[R]):
-    """A value: there already, or an op on other nodes that waits.
+    """A computed value, or a pending op on other nodes.
 
     Attributes:
         value: on the backend below, or None.
-        op: what waits; None if nothing does.
-        serial: a number that no other node ever has; greater than those of the operands.
-        parts: of a node with several results, those that somebody holds.
-        seen: in which count of what waits this was last found to be kept alive.
+        op: the pending op; None if there is none.
+        serial: a unique number, greater than those of the operands.
+        parts: for a node with several results, weak references to the nodes of those in use.
+        last_count: the number of the count of pending memory that last included this node.
     """
 
     __slots__ = (
         "__weakref__",
         "dtype",
+        "last_count",
         "op",
         "operands",
         "params",
         "parts",
-        "seen",
         "serial",
         "shape",
         "value",
     )
 
     number: bool | int | float | None = None
-    """What all elements are, of a Number."""
+    """The value of all elements of a Number."""
 
     def __init__(
         self,
@@ -69,22 +69,24 @@ class Node(Generic[R]):
         self.params = params
         self.parts: tuple[weakref.ref[Node[R]], ...] = ()
         self.serial = next(serials)
-        self.seen = -1
+        self.last_count = -1
 
 
 class Number(Node[R]):
-    """Elements that are all one number; `told` is what no other number has."""
+    """A tensor whose elements are all one number; `key` differs for any two numbers, such as 0.0 and -0.0."""
 
-    __slots__ = ("number", "told")
+    __slots__ = ("key", "number")
 
     def __init__(self, shape: Any, dtype: Any, number: bool | int | float) -> None:
         super().__init__(shape, dtype)
         self.number = number
-        self.told = exact(number)
+        self.key = exact(number)
 
 
 def pending_nodes(wanted: Iterable[Node[R]]) -> list[Node[R]]:
-    """The nodes that must be computed, each after its operands; of one with several results all that are held."""
+    """The nodes that must be computed, each after its operands, including all results in use of ops with several
+    results.
+    """
     found = {node for node in wanted if node.op is not None}
     todo = list(found)
     while todo:
@@ -102,25 +104,25 @@ def pending_nodes(wanted: Iterable[Node[R]]) -> list[Node[R]]:
 
 
 class Graph(Generic[R]):
-    """What nodes are computed from, taken out of them.
+    """The pending computation of some nodes, taken out of the nodes.
 
     Attributes:
-        steps: of each node the op; its params, or of a crop the shape of what it gives; then where each operand comes
-            from: a step before it as its place, a leaf as ~place, a number as its shape and dtype.
-        facts: of each node the shape and the dtype.
-        params: of each node.
+        steps: for each node the op; its params, or for a crop the shape of the result; then the source of each
+            operand: the index of an earlier step, ~index of a leaf, or the shape and dtype of a number.
+        types: for each node the shape and the dtype.
+        params: for each node the params.
         leaves: the nodes with values.
-        numbers: in the order of their uses, whichever node they are: the Number of an operand, or where a crop begins
-            along an axis that it shortens.
-        told: what tells these numbers from all others, in the same order.
-        key: the structure, which has no number in it.
+        numbers: the numbers in order of use: the Number of an operand, or the start of a crop along an axis that it
+            shortens.
+        number_keys: for each number a key that no other number has.
+        key: the structure, which contains no numbers.
     """
 
     def __init__(self, nodes: list[Node[R]]) -> None:
         self.leaves: list[Node[R]] = []
         self.numbers: list[Any] = []
         self.steps: list[tuple[Any, ...]] = []
-        self.facts = [(node.shape, node.dtype) for node in nodes]
+        self.types = [(node.shape, node.dtype) for node in nodes]
         self.params = [node.params for node in nodes]
         self._nodes = nodes.copy()
         places: dict[Node[R], int] = {}
@@ -146,11 +148,11 @@ class Graph(Generic[R]):
                 params = exactly(op, params)
             places[node] = i
             steps.append((op, params, *operands))
-        self.told = tuple([(int, x) if type(x) is int else x.told for x in numbers])
+        self.number_keys = tuple([(int, x) if type(x) is int else x.key for x in numbers])
         self.key = (tuple(steps), tuple([(x.shape, x.dtype) for x in leaves]))
 
     def released(self) -> list[tuple[int, Node[R]]]:
-        """Cut the nodes off from their operands; those that are still there then, held by somebody else."""
+        """Cut the nodes off from their operands; return the nodes that are still referenced elsewhere."""
         for node in self._nodes:
             node.op, node.operands = None, ()
         self._refs = [weakref.ref(node) for node in self._nodes]
@@ -163,8 +165,8 @@ class Graph(Generic[R]):
         ]
 
     def restore(self, held: list[tuple[int, Node[R]]]) -> None:
-        """Undo the release, as nothing could be computed."""
-        known = dict(held)
+        """Undo `released` after a computation failed."""
+        held_nodes = dict(held)
         nodes: list[Node[R]] = []
         numbers = iter([x for x in self.numbers if isinstance(x, Number)])
 
@@ -175,8 +177,8 @@ class Graph(Generic[R]):
             return found
 
         for i, (op, _, *operands) in enumerate(self.steps):
-            alive = known.get(i) or self._refs[i]()
-            node: Node[R] = Node(*self.facts[i]) if alive is None else alive
+            alive = held_nodes.get(i) or self._refs[i]()
+            node: Node[R] = Node(*self.types[i]) if alive is None else alive
             node.op, node.params, node.serial = op, self.params[i], self._serials[i]
             node.operands = tuple([node_at(place) for place in operands])
             nodes.append(node)
@@ -185,10 +187,10 @@ class Graph(Generic[R]):
 
 
 def movable(shape: Shape) -> bool:
-    """Whether int32 can tell where a crop of this shape begins, so that it may be an input."""
+    """Whether the start of a crop of this shape fits int32, so that it may be an input."""
     return max(shape, default=0) <= 2**31
 
 
 def shortened(before: Shape, after: Shape) -> list[int]:
-    """The axes that a crop takes something off."""
+    """The axes that a crop shortens."""
     return [i for i, n in enumerate(after) if n != before[i]]

@@ -1,4 +1,4 @@
-"""Lazy: an interpreter over a backend that only writes down ops; a value that is read is computed as one program."""
+"""Lazy: an interpreter that records ops; reading a value computes it, and all that it depends on, as one program."""
 
 from __future__ import annotations
 
@@ -27,69 +27,68 @@ from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_PENDING_OPS = 2048
-"""How many ops may wait before they run, though nobody has read anything."""
+"""The most ops that may be pending; then all of them run, though no value was read."""
 
 MAX_PENDING_BYTES = 2**28
-"""How many bytes waiting ops may keep alive before they run."""
+"""The most bytes that pending ops may keep alive before all of them run."""
 
 SETTLE_FRACTION = 1 / 16
-"""Where a transform ends, this part of what may wait is run, so that a step of a training is one program."""
+"""The fraction of these limits above which pending ops run at the end of a transform, so that a training step is one
+program."""
 
 MAX_PROGRAMS = 512
-"""Of how many structures the programs are kept at most, the last used ones."""
+"""The largest number of structures whose programs are cached; the least recently used go first."""
 
 MAX_LOOP_PROGRAMS = 256
-"""Of how many loops in bodies the programs are kept, those made last."""
+"""The largest number of loop steps whose programs are cached; the oldest go first."""
 
 MAX_DEFERRED_STEPS = 6
-"""Loops of so many turns in all leave an op what others are: it waits, and its turns are parts of one program."""
+"""An op whose body loops for no more steps than this is recorded like any other; its steps are part of one program."""
 
 MIN_CLEANUP_SIZE = 16
-"""How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
-given back in the end looks like a leak to whoever measures meanwhile."""
+"""The smallest number of nodes at which dead entries are removed.  Small, since memory that grows and is freed later
+looks like a leak to measurements in between."""
 
 
 class Lazy(Wrapper[Node[R]]):
-    """A backend that computes what `raw` computes, once a value is read, or too much work waits.
+    """A backend that records ops and runs them on `raw` when a value is read, or when too many ops are pending.
 
-    Ops make a graph.  The same op on the same nodes is the same node, so nothing is computed twice.  Reading a value
-    makes a program of all that it follows from and that has not been computed; the program is compiled, if `raw` does
-    that, else run op by op, and kept under its structure: a training loop is compiled once.
+    Ops form a graph; the same op on the same nodes is the same node, so nothing is computed twice.  Reading a value
+    makes a program of all pending ops that it depends on.  The program is compiled if `raw` compiles programs, else
+    run op by op, and is cached by its structure: a training loop is compiled once.
 
     Args:
-        raw: what computes.
-        budget: how many ops may wait.
+        raw: the backend that computes.
+        max_pending: the most ops that may be pending.
 
     >>> import tensorken as tk
     >>> from tensorken_reference.backend import Reference
     >>> lazy = tk.Lazy(Reference())
     >>> x = tk.tensor([1.0, 2.0, 3.0], backend=lazy)
     >>> y = (x * x + 1.0).sum()
-    >>> lazy.waiting, y.item(), lazy.waiting
+    >>> lazy.pending, y.item(), lazy.pending
     (4, 17.0, 0)
     """
 
     raw: RawTensor[R]
 
-    def __init__(self, raw: RawTensor[R], budget: int = MAX_PENDING_OPS) -> None:
+    def __init__(self, raw: RawTensor[R], max_pending: int = MAX_PENDING_OPS) -> None:
         super().__init__(raw)
-        self.budget = budget
+        self.max_pending = max_pending
         self._nodes: dict[Any, weakref.ref[Node[R]]] = {}
-        self._crowd = (
-            MIN_CLEANUP_SIZE  # how many of them there may be before those that are gone are taken out
-        )
+        self._cleanup_size = MIN_CLEANUP_SIZE  # the number of nodes at which dead ones are removed
         self._programs: dict[Any, SpecializedPrograms[R]] = {}
-        self._turns: dict[Any, Program] = {}
+        self._loop_programs: dict[Any, Program] = {}
         self._lock = threading.RLock()
-        self._recorded = 0  # ops since everything was run, and the bytes that they keep alive
-        self._bytes = 0
-        self._counts = 0  # how often these began at 0
+        self._pending_ops = 0  # ops since the last flush, and the bytes that they keep alive
+        self._pending_bytes = 0
+        self._count_number = 0  # how often these counts were reset
         self._last_run = 0  # its serial
         self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
 
     @property
-    def waiting(self) -> int:
-        """How many ops have been asked for, by values that somebody still holds, and have not run."""
+    def pending(self) -> int:
+        """How many recorded ops of values in use have not run."""
         return len(pending_nodes(self._held()))
 
     # ---- values ----------------------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ class Lazy(Wrapper[Node[R]]):
 
     def value(self, x: Node[R]) -> R:
         if x.value is None:
-            with self._lock:  # and whoever else computes it has finished
+            with self._lock:  # wait for a thread that computes it
                 if x.op is not None:
                     self._run([x])
                 elif x.value is None:
@@ -131,64 +130,66 @@ class Lazy(Wrapper[Node[R]]):
         return Node(shape, dtype, self.raw.new(shape, data, dtype))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Node[R]:
-        key = (shape, dtype, exact(value))  # 0.0 and -0.0 are equal, and two numbers
-        node = self._known(key)
+        key = (shape, dtype, exact(value))  # tells 0.0 from -0.0, which are equal
+        node = self._find(key)
         if node is None:
             self._check("full", dtype)
             node = Number(shape, dtype, value)
-            self._know(key, node)
+            self._remember(key, node)
         return node
 
     def number(self, x: Node[R]) -> bool | int | float | None:
         return x.number
 
     def settle(self, x: Node[R]) -> Node[R]:
-        """x; as this is where a transform ends, it is also a good time to run what waits, if that is much."""
-        if self._too_much(SETTLE_FRACTION):
+        """x; since this is where a transform ends, run pending ops if they are many."""
+        if self._is_over(SETTLE_FRACTION):
             self._recount(self._held())
-            if self._too_much(SETTLE_FRACTION):
+            if self._is_over(SETTLE_FRACTION):
                 self.flush()
         return x
 
     def loop(
         self,
-        turn: Callable[..., Sequence[Tensor]],
+        step: Callable[..., Sequence[Tensor]],
         xs: Sequence[Tensor],
-        turns: Sequence[Sequence[Tensor | int]],
+        steps: Sequence[Sequence[Tensor | int]],
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
-        """The turns, each a run of one program; they do not wait, or all together were a program of their own."""
-        if not turns:
+        """The steps, each a run of one program.  They are not deferred, since all of them would be one large
+        program.
+        """
+        if not steps:
             return xs, []
-        facts = [_facts(x) for x in (*xs, *turns[0])]
-        program = self._turns.get((turn, *facts))
+        types = [_type_of(x) for x in (*xs, *steps[0])]
+        program = self._loop_programs.get((step, *types))
         if program is None:
-            program = program_of(turn, facts, self.raw)
+            program = program_of(step, types, self.raw)
             with self._lock:
-                if len(self._turns) >= MAX_LOOP_PROGRAMS:
-                    del self._turns[next(iter(self._turns))]
-                self._turns[turn, *facts] = program
+                if len(self._loop_programs) >= MAX_LOOP_PROGRAMS:
+                    del self._loop_programs[next(iter(self._loop_programs))]
+                self._loop_programs[step, *types] = program
         run, carried = prepared(program, self.raw), len(xs)
-        self._compute_together([*xs, *chain(*turns)])
-        values: Sequence[R] = [self._told(x) for x in xs]
-        left: list[Sequence[Tensor]] = []
-        for besides in turns:
-            ys = run([*values, *[self._told(x) for x in besides]])
+        self._compute_together([*xs, *chain(*steps)])
+        values: Sequence[R] = [self._loop_argument(x) for x in xs]
+        stacked: list[Sequence[Tensor]] = []
+        for per_step in steps:
+            ys = run([*values, *[self._loop_argument(x) for x in per_step]])
             values = ys[:carried]
-            left.append(self._tensors(ys[carried:], program.outputs[carried:]))
-        return self._tensors(values, program.outputs[:carried]), left
+            stacked.append(self._tensors(ys[carried:], program.outputs[carried:]))
+        return self._tensors(values, program.outputs[:carried]), stacked
 
     def _compute_together(self, xs: Iterable[Tensor | int]) -> None:
-        """Compute what waits among these, in one program."""
+        """Compute the pending ones of these values, in one program."""
         nodes = dict.fromkeys([x.representation for x in xs if not isinstance(x, int)])
         with self._lock:
             self._run([node for node in nodes if node.op is not None])
 
-    def _told(self, x: Tensor | int) -> R:
-        """What the program of a turn is given of a tensor, or of a whole number."""
+    def _loop_argument(self, x: Tensor | int) -> R:
+        """A tensor or an int as an argument of the program of a step."""
         return self.raw.full((1,), x, int32) if isinstance(x, int) else self.value(x.representation)
 
     def _tensors(self, values: Sequence[R], variables: Sequence[Variable]) -> list[Tensor]:
-        """What a program has computed in the place of its variables."""
+        """The results of a program as tensors."""
         pairs = zip(values, variables, strict=True)
         return [Tensor(self, self.wrap(value), v.shape, v.dtype) for value, v in pairs]
 
@@ -208,26 +209,25 @@ class Lazy(Wrapper[Node[R]]):
         if op.results != 1:
             if op.results is not None or op.higher_order is not None:
                 return self._several(op, operands, params)
-            return super().interpret(
-                op, operands, params
-            )  # a function of the user's: what it does is recorded
+            # A function of the user: record the ops that it runs.
+            return super().interpret(op, operands, params)
         first = operands[0]
-        told = exactly(op, params) if params else ()
+        params_key = exactly(op, params) if params else ()
         key: tuple[Any, ...]
-        if len(operands) == 1:  # as are nearly all, like two; comprehensions take longer than all the rest
+        if len(operands) == 1:  # one or two operands are the common cases, and comprehensions are slow
             if params and first.number is not None and op in MOVEMENT_OPS:
                 return self.full(op.shape(first.shape, *params), first.number, first.dtype)
-            key = (op, first.serial, told)
+            key = (op, first.serial, params_key)
         elif len(operands) == 2:
-            key = (op, first.serial, operands[1].serial, told)
+            key = (op, first.serial, operands[1].serial, params_key)
         else:
-            key = (op, *[x.serial for x in operands], told)
-        node = self._known(key)
+            key = (op, *[x.serial for x in operands], params_key)
+        node = self._find(key)
         if node is None:
             node = self._node(op, operands, params)
-            self._know(key, node)
+            self._remember(key, node)
             self._count(operands)
-            if self._recorded > self.budget or self._bytes > MAX_PENDING_BYTES:
+            if self._pending_ops > self.max_pending or self._pending_bytes > MAX_PENDING_BYTES:
                 self.flush()
         return node
 
@@ -247,34 +247,34 @@ class Lazy(Wrapper[Node[R]]):
             self._check(op.name, dtype)
         return Node(shape, dtype, None, op, tuple(operands), params)
 
-    def _known(self, key: Any) -> Node[R] | None:
-        """The node of a key, if there is one that has not been waiting since before the last run.
+    def _find(self, key: Any) -> Node[R] | None:
+        """The node of a key, unless it has been pending since before the last run.
 
-        If steps of a loop shared such nodes, one step would compute them and the next would not, so that these had two
-        structures.
+        If steps of a loop shared such nodes, one step would compute them and the next would not, and the two would
+        have different structures.
         """
         ref = self._nodes.get(key)
         node = None if ref is None else ref()
         if node is not None and node.op is not None and node.serial < self._last_run:
-            self._nodes[node.serial] = weakref.ref(node)  # it still waits
+            self._nodes[node.serial] = weakref.ref(node)  # it is still pending
             return None
         return node
 
-    def _know(self, key: Any, node: Node[R]) -> None:
-        """Have a node found by a key, as long as somebody holds it."""
+    def _remember(self, key: Any, node: Node[R]) -> None:
+        """Store a weak reference to a node by its key."""
         nodes = self._nodes
         nodes[key] = weakref.ref(node)
-        if len(nodes) > self._crowd:
+        if len(nodes) > self._cleanup_size:
             with self._lock:
-                for known in list(nodes):
-                    if nodes[known]() is None:
-                        ref = nodes.pop(known)
-                        if ref() is not None:  # another thread has made it anew
-                            nodes.setdefault(known, ref)
-                self._crowd = max(MIN_CLEANUP_SIZE, 2 * len(nodes))
+                for key_of_node in list(nodes):
+                    if nodes[key_of_node]() is None:
+                        ref = nodes.pop(key_of_node)
+                        if ref() is not None:  # another thread has made a new one
+                            nodes.setdefault(key_of_node, ref)
+                self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(nodes))
 
     def _check(self, op: str, dtype: DType) -> None:
-        """Refuse what the backend below would refuse, as it is asked for and not when it is read."""
+        """Raise the error of a missing dtype when the op is recorded, not when the value is read."""
         if dtype not in self._dtypes:
             there = ", ".join(self.capabilities.dtypes)
             raise DTypeError(
@@ -282,10 +282,10 @@ class Lazy(Wrapper[Node[R]]):
             )
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
-        """An op with several results: a node for the op, and for each result one that holds it while it waits."""
-        told = (op, *[x.serial for x in operands], exactly(op, params))
-        with self._lock:  # so that the op does not run between its nodes
-            known = [self._known((ITEM, i, *told)) for i in range(op.results or 0)]
+        """An op with several results: a node for the op, and one for each result, which keeps the op's node alive."""
+        key = (op, *[x.serial for x in operands], exactly(op, params))
+        with self._lock:  # so that no other thread runs the op before all its nodes exist
+            known = [self._find((ITEM, i, *key)) for i in range(op.results or 0)]
             if known and all([item is not None for item in known]):
                 return tuple(known)  # type: ignore[arg-type]
             shapes = op.shape(*[x.shape for x in operands], *params)
@@ -294,82 +294,83 @@ class Lazy(Wrapper[Node[R]]):
             items = []
             for i, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
                 item = Node(shape, dtype, None, ITEM, (node,), (i,))
-                self._know((ITEM, i, *told), item)
+                self._remember((ITEM, i, *key), item)
                 node.parts += (weakref.ref(item),)
                 items.append(item)
         self._count(operands)
-        if self._too_much():
+        if self._is_over():
             self.flush()
         return tuple(items)
 
     def _count(self, operands: Iterable[Node[R]]) -> None:
-        """One op more that waits, and what it keeps alive."""
-        self._recorded += 1
+        """Count one more pending op, and the memory that it keeps alive."""
+        self._pending_ops += 1
         for x in operands:
-            if x.value is not None and x.seen != self._counts:
-                x.seen = self._counts
-                self._bytes += prod(x.shape) * x.dtype.itemsize
+            if x.value is not None and x.last_count != self._count_number:
+                x.last_count = self._count_number
+                self._pending_bytes += prod(x.shape) * x.dtype.itemsize
 
-    def _too_much(self, part: float = 1.0) -> bool:
-        """Whether more waits than may, or than a part of that."""
-        return self._recorded > part * self.budget or self._bytes > part * MAX_PENDING_BYTES
+    def _is_over(self, part: float = 1.0) -> bool:
+        """Whether more is pending than allowed, or than a fraction of that."""
+        return self._pending_ops > part * self.max_pending or self._pending_bytes > part * MAX_PENDING_BYTES
 
     # ---- running ---------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Compute all that waits, in one program."""
+        """Compute all pending ops, in one program."""
         with self._lock:
             self._run(self._held())
             self._recount([])
 
-    def _recount(self, waiting: list[Node[R]]) -> None:
-        """Count what waits: of what was counted before some has run, and some is gone."""
-        self._recorded = self._bytes = 0
-        self._counts += 1
-        for node in waiting:
+    def _recount(self, pending: list[Node[R]]) -> None:
+        """Count the pending ops again; some that were counted before have run, and some are no longer referenced."""
+        self._pending_ops = self._pending_bytes = 0
+        self._count_number += 1
+        for node in pending:
             self._count(node.operands)
 
     def _held(self) -> list[Node[R]]:
-        """The nodes that wait; other threads may make more of them meanwhile."""
+        """The pending nodes in use; other threads may add nodes meanwhile."""
         nodes = [ref() for ref in list(self._nodes.values())]
         return [node for node in nodes if node is not None and node.op is not None]
 
     def _run(self, wanted: list[Node[R]]) -> None:
-        """Compute nodes, and all that they follow from and that somebody else holds."""
+        """Compute nodes, and those of their pending operands that are in use elsewhere."""
         nodes = pending_nodes(wanted)
         if not nodes:
             return
         self._last_run = next(serials)
         graph = Graph(nodes)
-        wanted.clear()  # now only those outside are held by somebody
+        wanted.clear()  # now only nodes that are referenced elsewhere stay alive
         nodes.clear()
         held = graph.released()
         try:
-            serving = self._serving(graph, tuple([i for i, _ in held]))
+            specialized = self._program_for(graph, tuple([i for i, _ in held]))
             inputs = [self.value(leaf) for leaf in graph.leaves]
-            inputs += serving.inputs(graph.numbers, self.raw)
-            values = prepared(serving.program, self.raw)(inputs)
+            inputs += specialized.inputs(graph.numbers, self.raw)
+            values = prepared(specialized.program, self.raw)(inputs)
         except BaseException:
             graph.restore(held)
             raise
         for (_, node), value in zip(held, values, strict=True):
             node.value = value
-        self._recorded = max(self._recorded - len(graph.steps), 0)
+        self._pending_ops = max(self._pending_ops - len(graph.steps), 0)
 
-    def _serving(self, graph: Graph[R], outputs: tuple[int, ...]) -> SpecializedProgram:
-        """What computes a graph, made if it is the first one of its structure, or has other numbers than that."""
+    def _program_for(self, graph: Graph[R], outputs: tuple[int, ...]) -> SpecializedProgram:
+        """The program of a graph; made for a new structure, or for numbers that no program of the structure has."""
         key = (graph.key, outputs)
         programs = self._programs.get(key)
         if programs is None:
             if len(self._programs) >= MAX_PROGRAMS:
-                some = max(MAX_PROGRAMS // 16, 1)  # looking for the oldest takes longer than to let it go
+                # Finding the oldest costs more than dropping it, so drop several.
+                some = max(MAX_PROGRAMS // 16, 1)
                 for oldest, _ in nsmallest(some, self._programs.items(), key=lambda kept: kept[1].used):
                     del self._programs[oldest]
             programs = self._programs[key] = SpecializedPrograms(outputs, self.raw)
         programs.used = self._last_run
-        return programs.serving(graph)
+        return programs.specialized(graph)
 
 
-def _facts(x: Tensor | int) -> tuple[Shape, DType]:
-    """The shape and the dtype of an input of a turn."""
+def _type_of(x: Tensor | int) -> tuple[Shape, DType]:
+    """The shape and dtype of an argument of a step."""
     return ((1,), int32) if isinstance(x, int) else (x.shape, x.dtype)

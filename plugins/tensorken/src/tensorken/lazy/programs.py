@@ -1,4 +1,4 @@
-"""The programs of a lazy backend that graphs of one structure share: numbers that change are inputs of them."""
+"""The programs of a lazy backend for graphs of one structure: numbers that change become inputs."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_SPECIALIZATIONS = 3
-"""How many programs of a structure have numbers in them; after these all its numbers are inputs."""
+"""The most programs of a structure that contain constants; after these, all numbers are inputs."""
 
 ADD, EXPAND, GATHER, RESHAPE = (OPS[name] for name in ("add", "expand", "gather", "reshape"))
 
 
 @dataclass(frozen=True, slots=True)
 class SpecializedProgram:
-    """A program, and the numbers that it serves.
+    """A program for graphs of one structure, with some of their numbers as constants.
 
     Attributes:
-        program: its inputs are the leaves of the graph, and an array of numbers for each dtype of those that change.
-        fixed: the places of the numbers that stand in it, and what tells each from others.
-        equal: pairs of places whose numbers are the same element of an array.
-        arrays: the dtype of each array, and the places of its elements.
+        program: its inputs are the leaves of the graph, and one array for each dtype of the numbers that change.
+        constants: for each number in the program its index and key.
+        equal: pairs of indices of numbers that are the same element of an array.
+        arrays: the dtype of each array, and the indices of the numbers that are its elements.
     """
 
     program: Program
-    fixed: tuple[tuple[int, Any], ...]
+    constants: tuple[tuple[int, Any], ...]
     equal: tuple[tuple[int, int], ...]
     arrays: tuple[tuple[DType, tuple[int, ...]], ...]
 
-    def serves(self, told: tuple[Any, ...]) -> bool:
-        """Whether the program is that of these numbers."""
-        for i, value in self.fixed:
-            if told[i] != value:
+    def matches(self, keys: tuple[Any, ...]) -> bool:
+        """Whether the program computes a graph with these numbers."""
+        for i, value in self.constants:
+            if keys[i] != value:
                 return False
-        return all([told[i] == told[j] for i, j in self.equal])
+        return all([keys[i] == keys[j] for i, j in self.equal])
 
     def inputs(self, numbers: Sequence[Any], backend: RawTensor[R]) -> list[R]:
-        """The arrays."""
+        """The arrays of the numbers that are inputs."""
         return [
             backend.new((len(places),), [_value(numbers[i]) for i in places], dtype)
             for dtype, places in self.arrays
@@ -53,59 +53,62 @@ class SpecializedProgram:
 
 
 class SpecializedPrograms(Generic[R]):
-    """The programs of one structure: that of the first graph, and the one that serves all others so far.
+    """The programs of one structure: that of the first graph, and the most general one so far.
 
-    The numbers of the first graph stand in its program.  Those that another graph has changed are inputs of the next
-    program, and such that have always been equal are one input.  When a graph comes that it does not serve, a program
-    of which more numbers are inputs takes its place.
+    The program of the first graph contains all numbers as constants.  Numbers that differ in a later graph are inputs
+    of the next program; numbers that have always been equal are one input.  A graph that the last program does not
+    match replaces it by one with more inputs.
 
     Args:
         outputs: the steps whose results are wanted.
         backend: where the programs run.
 
     Attributes:
-        used: when they were last asked for; for whoever keeps them.
+        used: the serial of the last use, for the cache's eviction.
     """
 
     def __init__(self, outputs: tuple[int, ...], backend: RawTensor[R]) -> None:
         self.outputs = outputs
         self.backend = backend
         self.used = 0
-        self._seen: list[tuple[Any, ...]] = []  # the numbers for which each program was made
-        self._served: list[SpecializedProgram] = []  # the first program and the last
+        self._number_keys: list[tuple[Any, ...]] = []  # for each program, the keys of its graph's numbers
+        self._programs: list[SpecializedProgram] = []  # the first program and the last
 
-    def serving(self, graph: Graph[R]) -> SpecializedProgram:
-        """What computes a graph of this structure; made if there is none yet."""
-        if self._seen and graph.told == self._seen[0]:
-            return self._served[0]
-        if not self._seen or not self._served[-1].serves(graph.told):
-            seen = [*self._seen, graph.told]
-            self._served = [*self._served[:1], _serving(graph, seen, self.outputs, self.backend)]
-            self._seen = seen
-        return self._served[-1]
+    def specialized(self, graph: Graph[R]) -> SpecializedProgram:
+        """The program for a graph of this structure; made if no program matches."""
+        if self._number_keys and graph.number_keys == self._number_keys[0]:
+            return self._programs[0]
+        if not self._number_keys or not self._programs[-1].matches(graph.number_keys):
+            number_keys = [*self._number_keys, graph.number_keys]
+            self._programs = [
+                *self._programs[:1],
+                _specialize(graph, number_keys, self.outputs, self.backend),
+            ]
+            self._number_keys = number_keys
+        return self._programs[-1]
 
 
-def _serving(
-    graph: Graph[R], seen: Sequence[tuple[Any, ...]], outputs: Sequence[int], backend: RawTensor[R]
+def _specialize(
+    graph: Graph[R], number_keys: Sequence[tuple[Any, ...]], outputs: Sequence[int], backend: RawTensor[R]
 ) -> SpecializedProgram:
-    """A program for a graph whose structure has been seen with these numbers, the graph's own last."""
-    fixed: list[tuple[int, Any]] = []
-    inputs: dict[Any, list[int]] = {}  # for each the places where it is used
-    for i, history in enumerate(zip(*seen, strict=True)):
+    """A program for a graph whose structure was seen with these numbers, the graph's own last."""
+    constants: list[tuple[int, Any]] = []
+    inputs: dict[Any, list[int]] = {}  # for each the indices of its uses
+    for i, history in enumerate(zip(*number_keys, strict=True)):
         number = graph.numbers[i]
-        changes = any([told != history[0] for told in history])
-        if len(seen) > MAX_SPECIALIZATIONS and (changes or isinstance(number, Number)):
+        changes = any([key != history[0] for key in history])
+        if len(number_keys) > MAX_SPECIALIZATIONS and (changes or isinstance(number, Number)):
             inputs[i] = [i]
         elif changes:
             inputs.setdefault((_dtype(number), history), []).append(i)
         else:
-            fixed.append((i, graph.told[i]))
+            constants.append((i, graph.number_keys[i]))
     arrays: dict[DType, list[list[int]]] = {}
     for places in inputs.values():
         arrays.setdefault(_dtype(graph.numbers[places[0]]), []).append(places)
     return SpecializedProgram(
-        _Writer(graph, arrays, backend).program(outputs),
-        tuple(fixed),
+        _ProgramWriter(graph, arrays, backend).program(outputs),
+        tuple(constants),
         tuple([(places[0], i) for places in inputs.values() for i in places[1:]]),
         tuple([(dtype, tuple([places[0] for places in each])) for dtype, each in arrays.items()]),
     )
@@ -119,13 +122,12 @@ def _dtype(number: Any) -> DType:
     return number.dtype if isinstance(number, Number) else int32
 
 
-class _Writer(Generic[R]):
+class _ProgramWriter(Generic[R]):
     """Writes the program of a graph.
 
     Args:
-        graph: what is computed.
-        arrays: for each dtype the numbers that are inputs: for each element of its array the places that it has among
-            the graph's numbers.
+        graph: the graph.
+        arrays: for each dtype the numbers that are inputs: for each element of the array the indices of its uses.
         backend: where the program runs.
     """
 
@@ -144,12 +146,12 @@ class _Writer(Generic[R]):
         }
         self._known: dict[Any, Variable] = {}
         self._results: list[Any] = []
-        self._next = 0  # of the numbers
+        self._next = 0  # the index of the next number
 
     def program(self, outputs: Sequence[int]) -> Program:
         """The program that computes some of the steps."""
         for i, (op, _, *operands) in enumerate(self.graph.steps):
-            params, (shape, dtype) = self.graph.params[i], self.graph.facts[i]
+            params, (shape, dtype) = self.graph.params[i], self.graph.types[i]
             if op is ITEM:
                 self._results.append(self._results[operands[0]][params[0]])
                 continue
@@ -158,8 +160,8 @@ class _Writer(Generic[R]):
                 self._results.append(self._cropped(xs[0], params[0], shape))
                 continue
             one = op.results == 1
-            facts = [(shape, dtype)] if one else zip(shape, dtype, strict=True)
-            defined = tuple([Variable(*each) for each in facts])
+            types = [(shape, dtype)] if one else zip(shape, dtype, strict=True)
+            defined = tuple([Variable(*each) for each in types])
             self.equations.append(Equation(op, tuple(xs), params, defined))
             self._results.append(defined[0] if one else defined)
         return Program(
@@ -181,42 +183,42 @@ class _Writer(Generic[R]):
         if i in self._elements:
             return self._repeated(i, shape)
         number = self.graph.numbers[i]
-        return self._once((shape, dtype, number.told), lambda: Literal(shape, dtype, number.number))
+        return self._cached((shape, dtype, number.key), lambda: Literal(shape, dtype, number.number))
 
     def _cropped(self, x: Variable, limits: Sequence[tuple[int, int]], shape: Shape) -> Variable:
-        """A crop; along axes where its beginning is an input what is there is gathered."""
+        """A crop; along axes where its start is an input, a gather."""
         limits = list(limits)
-        moving = []
+        gathered = []
         for axis in shortened(x.shape, shape):
             if self._next in self._elements:
-                moving.append((axis, self._next))
+                gathered.append((axis, self._next))
                 limits[axis] = (0, x.shape[axis])
             self._next += 1
         if limits != [(0, n) for n in x.shape]:
             x = self._write(CROP, (x,), (tuple(limits),))
-        for axis, i in moving:
+        for axis, i in gathered:
             size = shape[axis]
-            indices = self._write(ADD, (self._repeated(i, (size,)), self._counted(size)))
+            indices = self._write(ADD, (self._repeated(i, (size,)), self._arange(size)))
             x = self._write(GATHER, (x, indices), (axis,))
         return x
 
     def _repeated(self, i: int, shape: Shape) -> Variable:
-        """A number that is an input, in a shape."""
+        """A number that is an input, expanded to a shape."""
         array, k = self._elements[i]
         x = array
         if array.shape != (1,):
-            x = self._once((array, k), lambda: self._write(CROP, (array,), (((k, k + 1),),)))
+            x = self._cached((array, k), lambda: self._write(CROP, (array,), (((k, k + 1),),)))
         ones = (1,) * len(shape)
         if ones != (1,):
             one = x
-            x = self._once((array, k, ones), lambda: self._write(RESHAPE, (one,), (ones,)))
+            x = self._cached((array, k, ones), lambda: self._write(RESHAPE, (one,), (ones,)))
         if shape != ones:
             small = x
-            x = self._once((array, k, shape), lambda: self._write(EXPAND, (small,), (shape,)))
+            x = self._cached((array, k, shape), lambda: self._write(EXPAND, (small,), (shape,)))
         return x
 
-    def _counted(self, size: int) -> Variable:
-        """0, 1, 2, ..., a constant."""
+    def _arange(self, size: int) -> Variable:
+        """The constant 0, 1, 2, ..."""
 
         def made() -> Variable:
             v = Variable((size,), int32)
@@ -224,7 +226,7 @@ class _Writer(Generic[R]):
             self.constants[v] = Tensor(self.backend, value, v.shape, v.dtype)
             return v
 
-        return self._once(("counted", size), made)
+        return self._cached(("arange", size), made)
 
     def _write(self, op: Op, operands: tuple[Variable, ...], params: tuple[Any, ...] = ()) -> Variable:
         shape = op.shape(*[v.shape for v in operands], *params)
@@ -232,7 +234,7 @@ class _Writer(Generic[R]):
         self.equations.append(Equation(op, operands, params, (v,)))
         return v
 
-    def _once(self, key: Any, make: Any) -> Variable:
+    def _cached(self, key: Any, make: Any) -> Variable:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = make()
