@@ -454,33 +454,33 @@ def test_each_pass_says_what_it_did() -> None:
 
 
 @pytest.mark.parametrize(
-    ("besides", "asked"),
+    ("per_step", "calls"),
     [
         pytest.param(lambda y: [(y,), (y,), (y,)], 1, id="values"),
         pytest.param(lambda y: [(y,), (tk.full_like(y, 2.0),), (y,)], 2, id="a literal"),
         pytest.param(lambda y: [(1,), (2,), (3,)], 3, id="whole numbers"),
-        pytest.param(lambda y: [(y,)], 1, id="one turn"),
+        pytest.param(lambda y: [(y,)], 1, id="one step"),
     ],
 )
-def test_a_turn_of_a_loop_is_asked_for_what_it_writes_once_unless_numbers_go_into_it(
-    besides: Callable[[Any], Any], asked: int
+def test_a_step_of_a_loop_runs_once_while_it_is_written_unless_it_gets_numbers(
+    per_step: Callable[[Any], Any], calls: int
 ) -> None:
-    turns = []
+    called = []
 
-    def turn(x: Any, y: Any) -> Any:
-        turns.append(y)
+    def step(x: Any, y: Any) -> Any:
+        called.append(y)
         return tk.tanh(x) * y + x.constant([1.0, 2.0, 4.0], float32, (3,)), x + y
 
     writer = EquationWriter(NUMPY)
     inputs = (Variable((3,), float32), Variable((3,), float32))
     x, y = [tk.Tensor(writer, v, v.shape, v.dtype) for v in inputs]
-    (z,), left = writer.loop(turn, (x,), besides(y))
-    assert len(turns) == asked
-    program = writer.finished(
+    (z,), left = writer.loop(step, (x,), per_step(y))
+    assert len(called) == calls
+    program = writer.program_from(
         Program(inputs, (), (), backend=NUMPY), [z.representation, *[v.representation for (v,) in left]]
     )
     a, b = tk.tensor([0.5, -1.0, 2.0], backend=NUMPY), tk.tensor([1.5, 0.25, -3.0], backend=NUMPY)
-    (expected,), rest = NUMPY.loop(turn, (a,), besides(b))
+    (expected,), rest = NUMPY.loop(step, (a,), per_step(b))
     results = [result.tolist() for result in program.on((a, b))]
     assert results == [expected.tolist(), *[result.tolist() for (result,) in rest]]
 

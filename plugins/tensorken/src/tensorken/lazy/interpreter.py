@@ -22,7 +22,7 @@ from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
-from tensorken_core.program.program import Program, Variable
+from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
@@ -168,15 +168,15 @@ class Lazy(Wrapper[Node[R]]):
                 if len(self._loop_programs) >= MAX_LOOP_PROGRAMS:
                     del self._loop_programs[next(iter(self._loop_programs))]
                 self._loop_programs[step, *types] = program
-        run, carried = prepared(program, self.raw), len(xs)
+        run, outputs = prepared(program, self.raw), program.outputs
         self._compute_together([*xs, *chain(*steps)])
-        values: Sequence[R] = [self._loop_argument(x) for x in xs]
-        stacked: list[Sequence[Tensor]] = []
-        for per_step in steps:
-            ys = run([*values, *[self._loop_argument(x) for x in per_step]])
-            values = ys[:carried]
-            stacked.append(self._tensors(ys[carried:], program.outputs[carried:]))
-        return self._tensors(values, program.outputs[:carried]), stacked
+
+        def run_step(*arguments: Tensor | int) -> list[Tensor]:
+            values = run([self._loop_argument(x) for x in arguments])
+            pairs = zip(values, outputs, strict=True)
+            return [Tensor(self, self.hold(value), v.shape, v.dtype) for value, v in pairs]
+
+        return super().loop(run_step, xs, steps)
 
     def _compute_together(self, xs: Iterable[Tensor | int]) -> None:
         """Compute the pending ones of these values, in one program."""
@@ -187,11 +187,6 @@ class Lazy(Wrapper[Node[R]]):
     def _loop_argument(self, x: Tensor | int) -> R:
         """A tensor or an int as an argument of the program of a step."""
         return self.raw.full((1,), x, int32) if isinstance(x, int) else self.value(x.representation)
-
-    def _tensors(self, values: Sequence[R], variables: Sequence[Variable]) -> list[Tensor]:
-        """The results of a program as tensors."""
-        pairs = zip(values, variables, strict=True)
-        return [Tensor(self, self.wrap(value), v.shape, v.dtype) for value, v in pairs]
 
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))

@@ -47,14 +47,14 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     materialized = _materialized(program)
     held_operands = _held_operands(program)
     simple = {op for op in program.ops if op not in _SHRINKABLE and not writer.lacks[op]}
-    for place, e in enumerate(writer.following(program, known)):
+    for place, e in enumerate(writer.equations_of(program, known)):
         if (
             e.op in simple
             and not (e.op is MUL and e.results[0] in held_operands)
             and values.keys().isdisjoint(e.operands)
             and _is_full_size(e)
         ):
-            writer.keep(e)  # the same as through Fuse, but faster; most equations are of this kind
+            writer.append(e)  # the same as through Fuse, but faster; most equations are of this kind
             continue
         operands = [held(v) for v in e.operands]
         if e.op is SUM and program.equations[place].operands[0] in materialized:
@@ -71,7 +71,7 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
                 del values[v]
                 if y.value is not v:
                     known[v] = y.value
-    return writer.finished(program, [fuse.value(held(known.get(v, v))) for v in program.outputs])
+    return writer.program_from(program, [fuse.value(held(known.get(v, v))) for v in program.outputs])
 
 
 def _is_full_size(e: Equation) -> bool:
@@ -130,9 +130,9 @@ class _Contracting(Fuse[Variable]):
         writer, found = self.raw, self.sources.get(id(p))
         if found is None:
             return super()._compute(p)
-        at, place = writer.at, writer.place
-        _, writer.at, writer.place = found
+        at, place = writer.source, writer.position
+        _, writer.source, writer.position = found
         try:
             return super()._compute(p)
         finally:
-            writer.at, writer.place = at, place
+            writer.source, writer.position = at, place

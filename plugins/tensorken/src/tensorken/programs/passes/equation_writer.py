@@ -1,7 +1,7 @@
-"""Writing: a backend that computes nothing and writes down, as equations, the ops that another backend has.
+"""Equation writer: a backend that computes nothing and records ops as equations for another backend.
 
-A pass that gives ops another meaning is an interpreter over it: the program is run once on that, and what is written
-is the new program.
+A pass that changes the meaning of ops is an interpreter over it: the program runs once on that interpreter, and the
+recorded equations are the new program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class _Lacks(dict[Op, bool]):
-    """For each op whether a writer writes its body in its place; found at first use."""
+    """For each op whether a writer writes its body instead; found at first use."""
 
     def __init__(self, writer: EquationWriter) -> None:
         self.writer = writer
@@ -36,24 +36,24 @@ class _Lacks(dict[Op, bool]):
 
 
 class EquationWriter(RawTensor[Variable]):
-    """Writes equations of the ops that a backend has, and the bodies of others.
+    """Writes equations of ops that a backend has, and the bodies of all other ops.
 
     Attributes:
-        at: the equation of the old program that what is written comes from: its line, its scope.  If what is written is
-            just that, it is that equation, and no copy.
-        lacks: for each op whether its body is written in its place.
-        place: where it stands there; equations are written, in the end, in the order of these places.
+        source: the equation of the old program that is being rewritten; new equations get its line and scope.  An
+            equation that is written unchanged is the same object.
+        lacks: for each op whether its body is written instead.
+        position: the index of that equation; the new equations are sorted by position in the end.
     """
 
     def __init__(self, backend: RawTensor[Any]) -> None:
         self.backend = backend
         self.capabilities = backend.capabilities
         self.constants: dict[Variable, Tensor] = {}
-        self.at: Equation | None = None
-        self.place = 0
+        self.source: Equation | None = None
+        self.position = 0
         self._written: list[tuple[int, Equation]] = []
-        self._places: dict[Variable, int] = {}  # of the results of what is written
-        self._turns: dict[Any, Program] = {}
+        self._positions: dict[Variable, int] = {}  # of the results of what is written
+        self._step_programs: dict[Any, Program] = {}
         self.lacks = _Lacks(self)
 
     def shape(self, x: Variable) -> Shape:
@@ -69,10 +69,10 @@ class EquationWriter(RawTensor[Variable]):
         return x.value if isinstance(x, Literal) else None
 
     def ravel(self, x: Variable) -> Any:
-        """The elements, where they are known; a body may ask for them to write less.
+        """The elements of a constant; a body may use them to write less.
 
         Raises:
-            ConcretizationError: where they are not.
+            ConcretizationError: if they are not known.
         """
         if isinstance(x, Literal):
             return [x.value] * math.prod(x.shape)
@@ -105,99 +105,93 @@ class EquationWriter(RawTensor[Variable]):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
         if self.lacks[op]:
             return super().interpret(op, operands, params)
-        operands, at = tuple(operands), self.at
-        if at is not None and op is at.op and self._is(at, operands, params):
-            self.keep(at)
-            return at.results[0] if op.results == 1 else at.results
+        operands, source = tuple(operands), self.source
+        if source is not None and op is source.op and self._equals(source, operands, params):
+            self.append(source)
+            return source.results[0] if op.results == 1 else source.results
         shapes = operands[0].shape if op.elementwise else op.shape(*[v.shape for v in operands], *params)
         known = tuple([v.dtype for v in operands])
         dtypes = op.result_dtypes.get(known) or op.result_dtype(known, params)
-        scope, origin = (0, None) if at is None else (at.scope, at.origin)
+        scope, origin = (0, None) if source is None else (source.scope, source.origin)
         if op.results == 1:
             v = Variable(shapes, dtypes)
-            self.keep(Equation(op, operands, params, (v,), origin, scope))
+            self.append(Equation(op, operands, params, (v,), origin, scope))
             return v
-        results = tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
-        self.keep(Equation(op, operands, params, results, origin, scope))
+        results = tuple([Variable(*types) for types in zip(shapes, dtypes, strict=True)])
+        self.append(Equation(op, operands, params, results, origin, scope))
         return results
 
     def loop(
         self,
-        turn: Callable[..., Sequence[Tensor]],
+        step: Callable[..., Sequence[Tensor]],
         xs: Sequence[Tensor],
-        turns: Sequence[Sequence[Tensor | int]],
+        steps: Sequence[Sequence[Tensor | int]],
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
-        """The turns; what one writes is written again for others, without asking op by op.
+        """The steps; equations of the first step are copied for further steps, without running the ops again.
 
-        Where numbers go into a turn it is asked, as what it writes may depend on these.
+        A step with numbers among its arguments runs each time, since its equations may depend on them.
         """
-        left: list[Sequence[Tensor]] = []
-        for besides in turns:
-            given = [*xs, *besides]
-            variables = [x.representation for x in given if not isinstance(x, int)]
-            if (
-                len(turns) == 1
-                or len(variables) < len(given)
-                or any([self.number(v) is not None for v in variables])
-            ):
-                ys = turn(*given)
-            else:
-                facts = [(v.shape, v.dtype) for v in variables]
-                key = (turn, *facts)
-                if key not in self._turns:
-                    self._turns[key] = program_of(turn, facts, self.backend)
-                results = self._write_again(self._turns[key], variables)
-                ys = [Tensor(self, v, v.shape, v.dtype) for v in results]
-            xs = ys[: len(xs)]
-            left.append(ys[len(xs) :])
-        return xs, left
 
-    def _write_again(self, program: Program, inputs: Sequence[Variable]) -> list[Variable]:
-        """Write the equations of a program for these inputs; what its outputs are then."""
+        def run_step(*given: Tensor | int) -> Sequence[Tensor]:
+            variables = [x.representation for x in given if not isinstance(x, int)]
+            with_numbers = any([self.number(v) is not None for v in variables])
+            if len(steps) == 1 or len(variables) < len(given) or with_numbers:
+                return step(*given)
+            types = [(v.shape, v.dtype) for v in variables]
+            key = (step, *types)
+            if key not in self._step_programs:
+                self._step_programs[key] = program_of(step, types, self.backend)
+            results = self._copy_equations(self._step_programs[key], variables)
+            return [Tensor(self, v, v.shape, v.dtype) for v in results]
+
+        return super().loop(run_step, xs, steps)
+
+    def _copy_equations(self, program: Program, inputs: Sequence[Variable]) -> list[Variable]:
+        """Write the equations of a program for these inputs; return its outputs."""
         known: dict[Variable, Variable] = dict(zip(program.inputs, inputs, strict=True))
-        scope, origin = (0, None) if self.at is None else (self.at.scope, self.at.origin)
+        scope, origin = (0, None) if self.source is None else (self.source.scope, self.source.origin)
         for e in program.equations:
             results = tuple([Variable(v.shape, v.dtype) for v in e.results])
             operands = tuple([known.get(v, v) for v in e.operands])
             known.update(zip(e.results, results, strict=True))
-            self.keep(Equation(e.op, operands, e.params, results, origin, scope))
+            self.append(Equation(e.op, operands, e.params, results, origin, scope))
         self.constants.update(program.constants)
         return [known.get(v, v) for v in program.outputs]
 
-    def keep(self, equation: Equation) -> None:
-        """Write an equation at the present place, or where its last operand comes from if that is later."""
-        place, places = self.place, self._places
+    def append(self, equation: Equation) -> None:
+        """Write an equation at the current position, or at that of its last operand if this is later."""
+        position, positions = self.position, self._positions
         for v in equation.operands:
-            if places.get(v, 0) > place:
-                place = places[v]
+            if positions.get(v, 0) > position:
+                position = positions[v]
         for v in equation.results:
-            places[v] = place
-        self._written.append((place, equation))
+            positions[v] = position
+        self._written.append((position, equation))
 
-    def _is(self, equation: Equation, operands: tuple[Variable, ...], params: tuple[Any, ...]) -> bool:
-        """Whether an equation, which is not yet written, has these operands and params."""
-        if not self._places.keys().isdisjoint(equation.results):
+    def _equals(self, equation: Equation, operands: tuple[Variable, ...], params: tuple[Any, ...]) -> bool:
+        """Whether an equation, if it is not yet written, has these operands and params."""
+        if not self._positions.keys().isdisjoint(equation.results):
             return False
         if len(operands) != len(equation.operands) or not all(map(same, operands, equation.operands)):
             return False
         return bool(exactly(equation.op, params) == exactly(equation.op, equation.params))
 
-    def following(
+    def equations_of(
         self, program: Program, known: Mapping[Variable, Variable] = MappingProxyType({})
     ) -> Iterator[Equation]:
-        """The equations of a program, one by one; what is written meanwhile comes from the one given last.
+        """The equations of a program in order; all that is written before the next one comes from the current one.
 
         Args:
-            program: which is written anew.
-            known: what is known by then to be the value of a variable of the old program, if not it itself.
+            program: the program that is rewritten.
+            known: replacements of variables of the old program that are known so far.
         """
-        for place, equation in enumerate(program.equations):
-            self.at, self.place = substituted(equation, known), place
-            yield self.at
-        self.place = len(program.equations)
+        for position, equation in enumerate(program.equations):
+            self.source, self.position = substituted(equation, known), position
+            yield self.source
+        self.position = len(program.equations)
 
-    def finished(self, program: Program, outputs: Sequence[Variable]) -> Program:
-        """The program with what has been written in place of its equations; itself if that is the same."""
+    def program_from(self, program: Program, outputs: Sequence[Variable]) -> Program:
+        """The program with the written equations; the same object if nothing changed."""
         in_order = sorted(self._written, key=lambda pair: pair[0])
         equations = tuple([equation for _, equation in in_order])
         if equations == program.equations and all(map(same, outputs, program.outputs)) and not self.constants:
@@ -210,11 +204,11 @@ class EquationWriter(RawTensor[Variable]):
 
 
 def program_of(
-    function: Callable[..., Sequence[Tensor]], facts: Sequence[tuple[Shape, DType]], backend: RawTensor[Any]
+    function: Callable[..., Sequence[Tensor]], types: Sequence[tuple[Shape, DType]], backend: RawTensor[Any]
 ) -> Program:
-    """The program of a function of tensors of these shapes and dtypes, in ops that the backend has."""
+    """The program of a function of tensors with these shapes and dtypes, in ops that the backend has."""
     writer = EquationWriter(backend)
-    inputs = tuple([Variable(*each) for each in facts])
+    inputs = tuple([Variable(*each) for each in types])
     results = function(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
     nothing = Program(inputs, (), (), name=function.__name__, backend=backend)
-    return writer.finished(nothing, [y.representation for y in results])
+    return writer.program_from(nothing, [y.representation for y in results])

@@ -19,9 +19,9 @@ def lowered(program: Program, backend: RawTensor[Any]) -> Program:
     if not any([writer.lacks[op] for op in program.ops]):
         return program
     known: dict[Variable, Variable] = {}
-    for e in writer.following(program, known):
+    for e in writer.equations_of(program, known):
         ys = run(writer, e.op, e.operands, e.params)
         ys = (ys,) if e.op.results == 1 else ys
         if ys != e.results:
             known.update(zip(e.results, ys, strict=True))
-    return writer.finished(program, [known.get(v, v) for v in program.outputs])
+    return writer.program_from(program, [known.get(v, v) for v in program.outputs])
