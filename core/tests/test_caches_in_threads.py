@@ -63,7 +63,7 @@ def test_threads_trace_one_function_for_more_kinds_than_it_keeps(monkeypatch: py
             size = 1 + (k * 7 + number) % 11
             assert double(tk.ones(size)).item() == 2.0 * size
         for k in range(2000):
-            compilation._keep(kept, (number, k), k)  # type: ignore[arg-type]
+            compilation._store(kept, (number, k), k)  # type: ignore[arg-type]
 
     with pytest.warns(tk.errors.RetraceWarning):
         together(4, run)

@@ -136,7 +136,7 @@ def test_a_checkpoint_keeps_what_it_closes_over_and_not_what_is_inside():
             return x
 
         program = tk.trace(chain)(f64(np.ones(3)), f64(np.ones(3)))
-        return len(forward_backward_of(program, (True, True)).kept)
+        return len(forward_backward_of(program, (True, True)).residuals)
 
     def block(w, x):
         for _ in range(10):

@@ -685,7 +685,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "a carry of another dtype": (
         DTypeError,
-        r"scan: the carry goes in as int32 \(2,\) and comes out as float32 \(2,\); return it as it came",
+        r"scan: the carry goes in as int32 \(2,\) and comes out as float32 \(2,\); convert it in the function",
         lambda: tk.scan(lambda c, x: (c + x, x), tk.tensor([1, 2]), tk.ones(3)),
     ),
     "no pair": (
@@ -705,7 +705,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "no length": (
         ArgumentError,
-        r"scan: xs has no tensors, so say length=",
+        r"scan: xs has no tensors; pass length=",
         lambda: tk.scan(lambda c, x: (c, c), 0.0),
     ),
     "a negative length": (
@@ -715,7 +715,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "xs without an axis": (
         ShapeError,
-        r"scan: leaf 0 of xs has shape \(\), so no axis",
+        r"scan: leaf 0 of xs has shape \(\), need an axis",
         lambda: tk.scan(lambda c, x: (c, c), 0.0, 1.0),
     ),
     "branches of two shapes": (

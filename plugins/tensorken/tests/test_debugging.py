@@ -291,7 +291,7 @@ def test_a_program_that_was_made_before_is_looked_at(transform: Callable[[Any], 
             .removeprefix("vmap of ")
             .startswith(f"{name}gives NaN for float32")
         )
-        assert message.endswith("; within tk.disable_jit() it is told in which op") == (backend == "numpy")
+        assert message.endswith("; use tk.disable_jit() to find the op within it") == (backend == "numpy")
 
 
 @pytest.mark.parametrize("backend", ["numpy", "reference"])
@@ -330,7 +330,7 @@ def test_it_holds_in_this_context_alone() -> None:
 
 
 def test_a_product_is_not_multiplied_out_only_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debugging, "LARGE", 100)
+    monkeypatch.setattr(debugging, "MAX_CHECKED_SIZE", 100)
     backend = Counting()
     fused = Fuse(backend)
     a, b = (tk.ones((8, 8), backend=fused) for _ in range(2))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tensorken.compilation.packing import LONGEST, packing, unpacking
+from tensorken.compilation.packing import MAX_NODES, packing, unpacking
 from tensorken_core import tree
 
 Pair = namedtuple("Pair", "x y")
@@ -64,10 +64,10 @@ def test_deep_trees(depth: int) -> None:
 
 
 def test_long_ones_are_no_expression() -> None:
-    structure = tree.structure([0] * LONGEST)
+    structure = tree.structure([0] * MAX_NODES)
     pack = packing(structure)
     assert isinstance(pack, functools.partial)
-    assert pack(range(LONGEST)) == [*range(LONGEST)]
+    assert pack(range(MAX_NODES)) == [*range(MAX_NODES)]
 
 
 @given(TREES, TREES)
@@ -101,7 +101,7 @@ def test_unpacking_gives_nothing_of_another_structure(nested: Any, other: Any) -
     assert unpacking(tree.structure(nested))(other) is None
 
 
-@pytest.mark.parametrize("count", [LONGEST - 1, LONGEST])
+@pytest.mark.parametrize("count", [MAX_NODES - 1, MAX_NODES])
 def test_unpacking_much(count: int) -> None:
     nested = {"all": [0] * count}
     unpack = unpacking(tree.structure(nested))

@@ -1,4 +1,4 @@
-"""Checks for users' own functions: are the derivatives right?"""
+"""Checks of users' own functions: whether their derivatives are right."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def check_grads(
     """Compare the derivatives of f at args with central finite differences along random directions.
 
     Args:
-        f: a function of pytrees of floating-point tensors; f must be smooth near args.
-        order: how many times to differentiate; every mix of the modes is tried.
+        f: a function of pytrees of floating-point tensors, smooth near args.
+        args: the arguments.
+        order: the highest order of derivatives; all combinations of the modes are checked.
         modes: `"fwd"`, `"rev"` or both.
         eps: the step; by default the cube root of the dtype's rounding error.
-        rtol, atol: the tolerance; by default 1e-5 and 1e-6 in float64, 3e-2 and 1e-2 below.
-        seed: of the random directions.
+        rtol, atol: the tolerances; by default 1e-5 and 1e-6 for float64, 3e-2 and 1e-2 for other dtypes.
+        seed: the seed of the random directions.
 
     Raises:
         AssertionError: if a derivative differs; the message names the mode, the order and both numbers.
@@ -51,20 +52,20 @@ def check_grads(
         raise ArgumentError(
             f"check_grads: need order >= 1 and modes among {MODES}, got order={order}, modes={tuple(modes)}"
         )
-    at = tuple([tree.map(as_tensor, a) for a in args])
-    leaves = tree.leaves(at)
-    narrow = any(x.dtype.name != "float64" for x in leaves)
-    step = eps if eps is not None else 5e-3 if narrow else 6e-6
+    primals = tuple([tree.map(as_tensor, a) for a in args])
+    leaves = tree.leaves(primals)
+    low_precision = any(x.dtype.name != "float64" for x in leaves)
+    step = eps if eps is not None else 5e-3 if low_precision else 6e-6
     tolerance = (
-        rtol if rtol is not None else 3e-2 if narrow else 1e-5,
-        atol if atol is not None else 1e-2 if narrow else 1e-6,
+        rtol if rtol is not None else 3e-2 if low_precision else 1e-5,
+        atol if atol is not None else 1e-2 if low_precision else 1e-6,
     )
-    _check(f, at, order, modes, step, tolerance, random.Random(seed), "")
+    _check(f, primals, order, modes, step, tolerance, random.Random(seed), "")
 
 
 def _check(
     f: Callable[..., Any],
-    at: tuple[Any, ...],
+    primals: tuple[Any, ...],
     order: int,
     modes: Sequence[str],
     step: float,
@@ -72,43 +73,43 @@ def _check(
     rng: random.Random,
     trail: str,
 ) -> None:
-    direction = tree.map(lambda x: _random_like(x, rng), at)
-    slope = tree.map(
+    direction = tree.map(lambda x: _random_like(x, rng), primals)
+    difference = tree.map(
         lambda high, low: (high - low) / (2.0 * step),
-        f(*_moved(at, direction, step)),
-        f(*_moved(at, direction, -step)),
+        f(*_shifted(primals, direction, step)),
+        f(*_shifted(primals, direction, -step)),
     )
-    cotangent = tree.map(lambda y: _random_like(y, rng), slope)
-    expected = _inner(cotangent, slope)
+    cotangent = tree.map(lambda y: _random_like(y, rng), difference)
+    expected = _inner(cotangent, difference)
     for mode in modes:
         name = f"{trail}{mode}"
         if mode == "fwd":
-            _, tangent = jvp(f, at, direction)
+            _, tangent = jvp(f, primals, direction)
             found = _inner(cotangent, tangent)
         else:
-            _, pull_back = vjp(f, *at)
+            _, pull_back = vjp(f, *primals)
             found = _inner(pull_back(cotangent), direction)
         rtol, atol = tolerance
-        if not math.isclose(found, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(slope))):
+        if not math.isclose(found, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(difference))):
             raise AssertionError(
                 f"check_grads: {name} gives {found:.10g} along a random direction, "
                 f"finite differences give {expected:.10g}"
             )
         if order > 1:
-            inner = _pushed(f, direction) if mode == "fwd" else _pulled(f, cotangent)
-            _check(inner, at, order - 1, modes, step, tolerance, rng, f"{name} of ")
+            inner = _jvp_function(f, direction) if mode == "fwd" else _vjp_function(f, cotangent)
+            _check(inner, primals, order - 1, modes, step, tolerance, rng, f"{name} of ")
 
 
-def _pushed(f: Callable[..., Any], direction: Any) -> Callable[..., Any]:
-    return lambda *at: jvp(f, at, direction)[1]
+def _jvp_function(f: Callable[..., Any], direction: Any) -> Callable[..., Any]:
+    return lambda *primals: jvp(f, primals, direction)[1]
 
 
-def _pulled(f: Callable[..., Any], cotangent: Any) -> Callable[..., Any]:
-    return lambda *at: vjp(f, *at)[1](cotangent)
+def _vjp_function(f: Callable[..., Any], cotangent: Any) -> Callable[..., Any]:
+    return lambda *primals: vjp(f, *primals)[1](cotangent)
 
 
-def _moved(at: Any, direction: Any, step: float) -> Any:
-    return tree.map(lambda x, d: x + d * step, at, direction)
+def _shifted(primals: Any, direction: Any, step: float) -> Any:
+    return tree.map(lambda x, d: x + d * step, primals, direction)
 
 
 def _random_like(x: Tensor, rng: random.Random) -> Tensor:

@@ -1,1 +1,1 @@
-"""`jit`: functions that are traced once and run as compiled programs."""
+"""Compilation: `jit` traces a function once and runs it as a compiled program."""

@@ -1,4 +1,4 @@
-"""Calls: the op that runs a program, and the programs that its derivatives and batches are, each made once."""
+"""Calls: the op that runs a program, and the programs of its derivatives and batches, each made once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tensorken_core.transforms.grad import pull, push_forward, record
 
 
 def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
-    """Run a program as one op on its inputs, raised to one level; the outputs, flat."""
+    """Run a program as one op on its inputs, lifted to one level; return the flat outputs."""
     return applied(CALL, xs, (program,))
 
 
 def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
-    """Run an op with programs on tensors, raised to one level; its results."""
+    """Run an op that takes programs on tensors, lifted to one level; return its results."""
     if xs:
         xs = _in_branch(op.name, xs)
     interpreter, representations = at_one_level(op, xs)
@@ -37,7 +37,7 @@ def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tenso
 
 
 def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The operands at the level of what is being traced in a branch, if that is so; though they all were captured."""
+    """In a branch that is being traced, lift the operands to the trace, even if all of them are captured."""
     running = interpreter_below([x.interpreter for x in xs], name)
     traces = [one for one in (running, *reversed(running.levels_below)) if isinstance(one, Trace)]
     if not any([trace.in_branch for trace in traces]):
@@ -52,7 +52,7 @@ def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _body(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for it."""
+    """On a backend: run the prepared program."""
     *xs, program = args
     backend = xs[0].interpreter if xs else program.backend
     ys = prepared(program, backend)([x.representation for x in xs])
@@ -60,13 +60,13 @@ def _body(*args: Any) -> tuple[Tensor, ...]:
 
 
 class _Calls:
-    """A call goes through derivatives and batches as a call of another program."""
+    """JVP, VJP and batching rules: each is a call of another program."""
 
     def jvp(
         self, active: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
-        pushed, pattern = pushed_program(params[0], active)
-        return CALL, (pushed,), active, pattern
+        jvp_program, pattern = pushed_program(params[0], active)
+        return CALL, (jvp_program,), active, pattern
 
     def with_residuals(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         (program,) = params
@@ -90,9 +90,9 @@ class _Calls:
         return (*programs,)
 
 
-def check_alike(what: str, given: Sequence[Any], needed: Sequence[Any]) -> None:
+def check_alike(what: str, values: Sequence[Any], needed: Sequence[Any]) -> None:
     """Raise a ProgramError unless values have the shapes and dtypes of others."""
-    if [(v.shape, v.dtype) for v in given] != [(v.shape, v.dtype) for v in needed]:
+    if [(v.shape, v.dtype) for v in values] != [(v.shape, v.dtype) for v in needed]:
         raise ProgramError(f"{what} differ in number, shape or dtype")
 
 
@@ -100,44 +100,47 @@ def check_alike(what: str, given: Sequence[Any], needed: Sequence[Any]) -> None:
 
 
 def pushed_program(
-    program: Program, active: tuple[bool, ...], least: tuple[bool, ...] | None = None
+    program: Program, active: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """From inputs, and tangents of the active ones, to outputs and tangents; and which outputs have one.
+    """The JVP program: from inputs, and tangents of the active ones, to outputs and their tangents; and which outputs
+    have one.
 
     Args:
-        least: which outputs have a tangent in any case, be it zeros.
+        instantiate: which outputs must have a tangent, zeros if need be.
     """
     count = len(program.inputs)
-    forced = least or (False,) * len(program.outputs)
+    instantiated = instantiate or (False,) * len(program.outputs)
     pattern: list[bool] = []
 
     def function(*values: Tensor) -> list[Tensor]:
         rest = iter(values[count:])
         tangents = [next(rest) if one else None for one in active]
         ys, found, *_ = push_forward("jvp", lambda *xs: program.on(xs), values[:count], tangents)
-        pushed = [
-            y.zeros_like() if t is None and one else t for y, t, one in zip(ys, found, forced, strict=True)
+        tangents_out = [
+            y.zeros_like() if t is None and one else t
+            for y, t, one in zip(ys, found, instantiated, strict=True)
         ]
-        pattern[:] = [t is not None for t in pushed]
-        return [*ys, *[t for t in pushed if t is not None]]
+        pattern[:] = [t is not None for t in tangents_out]
+        return [*ys, *[t for t in tangents_out if t is not None]]
 
     def make() -> tuple[Program, tuple[bool, ...]]:
         like = [*program.inputs, *[v for v, one in zip(program.inputs, active, strict=True) if one]]
         return traced(function, like, program.backend, f"jvp of {program.name}"), tuple(pattern)
 
-    return program.once(("push", active, forced), make)
+    return program.once(("push", active, instantiated), make)
 
 
 def batched_program(
-    program: Program, size: int, batched: tuple[bool, ...], least: tuple[bool, ...] | None = None
+    program: Program, size: int, batched: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """From inputs, with examples along the first axis of the batched ones, to outputs; and which of these have them.
+    """The batched program, whose batched inputs have examples along the first axis; and which of its outputs are
+    batched.
 
     Args:
-        least: which outputs have an axis of examples in any case.
+        instantiate: which outputs must be batched.
     """
-    forced = least or (False,) * len(program.outputs)
-    over = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, forced)
+    instantiated = instantiate or (False,) * len(program.outputs)
+    over = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, instantiated)
     pattern: list[bool] = []
 
     def function(*xs: Tensor) -> list[Tensor]:
@@ -151,136 +154,146 @@ def batched_program(
         ]
         return traced(function, like, program.backend, f"vmap of {program.name}"), tuple(pattern)
 
-    return program.once(("batch", size, batched, forced), make)
+    return program.once(("batch", size, batched, instantiated), make)
 
 
 def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Program, Op]:
-    """The program, with what its derivative needs as further outputs, and an op whose `vjp_all` uses that."""
-    halves = forward_backward_of(program, active)
+    """The forward program, with residuals as further outputs, and an op whose `vjp_all` uses the residuals."""
+    forward_backward = forward_backward_of(program, active)
 
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
-        given = [ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in halves.seeds]
-        pulled = call(halves.backward, [*given, *[(*xs, *ys)[place] for place in halves.kept]])
+        seeded = [
+            ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in forward_backward.seeds
+        ]
+        pulled = call(
+            forward_backward.backward,
+            [*seeded, *[(*xs, *ys)[place] for place in forward_backward.residuals]],
+        )
         found: list[Tensor | None] = [None] * len(xs)
-        for i, t in zip(halves.reached, pulled, strict=True):
+        for i, t in zip(forward_backward.with_cotangents, pulled, strict=True):
             found[i] = t
         return found
 
-    return halves.forward, replace(CALL, vjp_all=pull_back)
+    return forward_backward.forward, replace(CALL, vjp_all=pull_back)
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardBackward:
-    """A program for reverse mode: in two, the second of which pulls cotangents back.
+    """The forward and backward programs of reverse mode.
 
     Attributes:
-        forward: the program, with what the other half needs as further outputs.
-        backward: from cotangents of outputs, and what it needs, to those of inputs.
-        seeds: the places, among the outputs, of those with cotangents.
-        kept: the places of what the backward half needs among the inputs and outputs of the forward half.
-        reached: the places, among the inputs, of those that get cotangents.
+        forward: the program with the residuals as further outputs.
+        backward: from the cotangents of outputs, and the residuals, to the cotangents of inputs.
+        seeds: the indices of the outputs with cotangents.
+        residuals: the indices of the residuals among the inputs and outputs of the forward program.
+        with_cotangents: the indices of the inputs that get cotangents.
     """
 
     forward: Program
     backward: Program
     seeds: Sequence[int]
-    kept: Sequence[int]
-    reached: Sequence[int]
+    residuals: Sequence[int]
+    with_cotangents: Sequence[int]
 
 
 def forward_backward_of(
     program: Program,
     active: tuple[bool, ...],
     seeds: Sequence[int] | None = None,
-    fixed: Sequence[int] = (),
+    invariant: Sequence[int] = (),
 ) -> ForwardBackward:
-    """The two halves of a program, when the active ones of its inputs have derivatives.
+    """The forward and backward programs of a program.
 
     Args:
         program: the program.
-        active: which inputs.
-        seeds: which outputs have cotangents; None: all that are floating-point.
-        fixed: the places of inputs whose functions are computed again, rather than kept.
+        active: which inputs are differentiated.
+        seeds: the indices of the outputs that have cotangents; None for all floating-point ones.
+        invariant: the indices of inputs whose functions are recomputed instead of being residuals, as they are the
+            same at each step of a loop.
     """
-    inputs, count = program.inputs, len(program.outputs)
+    inputs, output_count = program.inputs, len(program.outputs)
     wanted = [i for i, v in enumerate(inputs) if active[i] and v.dtype.kind == "float"]
     if seeds is None:
         seeds = [i for i, v in enumerate(program.outputs) if v.dtype.kind == "float"]
-    reached: list[int] = []
+    with_cotangents: list[int] = []
     linear = transposing.get()
 
-    def joint(*values: Tensor) -> list[Tensor]:
+    def forward_and_backward(*values: Tensor) -> list[Tensor]:
         if not wanted:
             return list(program.on(values[: len(inputs)]))
 
-        def function(*chosen: Tensor) -> Sequence[Tensor]:
+        def function(*primals: Tensor) -> Sequence[Tensor]:
             xs = list(values[: len(inputs)])
-            for i, x in zip(wanted, chosen, strict=True):
+            for i, x in zip(wanted, primals, strict=True):
                 xs[i] = x
             return program.on(xs)
 
         level, ys, *_ = record("vjp", function, [values[i] for i in wanted], None, False, linear)
         found = pull(level, [ys[i] for i in seeds], list(values[len(inputs) :]), consume=True)
         places = sorted([i for i in found if i < len(wanted)])
-        reached[:] = [wanted[i] for i in places]
+        with_cotangents[:] = [wanted[i] for i in places]
         results = [Tensor(level.inner, y.representation.primal) for y in ys]
         return [*results, *[found[i] for i in places]]
 
     like = [*inputs, *[program.outputs[i] for i in seeds]]
-    both = without_dead_code(traced(joint, like, program.backend, program.name))
-    forward, backward, kept = partial_eval(both, len(inputs), count, fixed)
-    return ForwardBackward(forward, backward, seeds, kept, reached)
+    program = without_dead_code(traced(forward_and_backward, like, program.backend, program.name))
+    forward, backward, residuals = partial_eval(program, len(inputs), output_count, invariant)
+    return ForwardBackward(forward, backward, seeds, residuals, with_cotangents)
 
 
-ARRANGEMENTS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
-"""Ops that compute nothing: what they give is made again rather than kept."""
+CHEAP_OPS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
+"""Ops that compute nothing: their results are recomputed instead of being residuals."""
 
 
 def partial_eval(
-    both: Program, given: int, count: int, fixed: Sequence[int] = ()
+    program: Program, input_count: int, output_count: int, invariant: Sequence[int] = ()
 ) -> tuple[Program, Program, list[int]]:
-    """A program in two: what its first inputs give, and what needs its other inputs, or is computed again for it.
+    """Split a program in two: the equations that depend on its first inputs alone, and the rest.
 
-    What has a scope of its own is computed again, and so is what a mere arrangement of other values gives.
+    Equations with a scope of their own are recomputed in the second program, and so are cheap ops.
 
     Args:
-        both: the program.
-        given: how many inputs belong to the first part.
-        count: how many outputs belong to it.
-        fixed: places of inputs; what follows from these alone is computed again too.
+        program: the program.
+        input_count: the number of inputs of the first program.
+        output_count: the number of outputs of the first program.
+        invariant: the indices of inputs; functions of these alone are recomputed too.
 
     Returns:
-        The first part, with what the second needs of it as further outputs; the second, from the other inputs and what
-        it needs; and the places of that among the inputs and outputs of the first.
+        The first program, with the residuals as further outputs; the second program, from the other inputs and the
+        residuals; and the indices of the residuals among the inputs and outputs of the first program.
     """
-    late: set[Variable] = set(both.inputs[given:])
-    same: set[Variable] = {both.inputs[i] for i in fixed}
+    second_values: set[Variable] = set(program.inputs[input_count:])
+    same: set[Variable] = {program.inputs[i] for i in invariant}
     first: list[Equation] = []
     second: set[Equation] = set()
-    again: set[Equation] = set()
-    for equation in both.equations:
-        if not late.isdisjoint(equation.operands):
-            late.update(equation.results)
+    recomputable: set[Equation] = set()
+    for equation in program.equations:
+        if not second_values.isdisjoint(equation.operands):
+            second_values.update(equation.results)
             second.add(equation)
             continue
         first.append(equation)
-        if all([v in same or v in both.constants or isinstance(v, Literal) for v in equation.operands]):
+        if all([v in same or v in program.constants or isinstance(v, Literal) for v in equation.operands]):
             same.update(equation.results)
-            again.add(equation)
-        elif equation.scope or equation.op in ARRANGEMENTS:
-            again.add(equation)
-    outputs, pulled = both.outputs[:count], both.outputs[count:]
+            recomputable.add(equation)
+        elif equation.scope or equation.op in CHEAP_OPS:
+            recomputable.add(equation)
+    outputs, pulled = program.outputs[:output_count], program.outputs[output_count:]
     used = dict.fromkeys([v for e in second for v in e.operands])
     used.update(dict.fromkeys(pulled))
-    repeated: set[Equation] = set()
+    recomputed: set[Equation] = set()
     for equation in reversed(first):
-        if equation in again and not used.keys().isdisjoint(equation.results):
-            repeated.add(equation)
+        if equation in recomputable and not used.keys().isdisjoint(equation.results):
+            recomputed.add(equation)
             used.update(dict.fromkeys(equation.operands))
-    late.update([v for e in repeated for v in e.results])
-    needed = [v for v in used if v not in late and v not in both.constants and not isinstance(v, Literal)]
-    inputs = both.inputs[:given]
+    second_values.update([v for e in recomputed for v in e.results])
+    needed = [
+        v
+        for v in used
+        if v not in second_values and v not in program.constants and not isinstance(v, Literal)
+    ]
+    inputs = program.inputs[:input_count]
     known = [*inputs, *outputs]
     places: dict[Variable, int] = {}
     for i, v in enumerate(known):
@@ -289,30 +302,32 @@ def partial_eval(
         if v not in places:
             places[v] = len(known)
             known.append(v)
-    forward = both.changed(inputs=inputs, outputs=tuple(known[given:]), equations=tuple(first))
-    backward = both.changed(
-        inputs=(*both.inputs[given:], *needed),
+    forward = program.changed(inputs=inputs, outputs=tuple(known[input_count:]), equations=tuple(first))
+    backward = program.changed(
+        inputs=(*program.inputs[input_count:], *needed),
         outputs=pulled,
-        equations=tuple(_in_need([e for e in both.equations if e in second or e in repeated], pulled)),
-        name=f"vjp of {both.name}",
+        equations=tuple(
+            _sink_cheap_ops([e for e in program.equations if e in second or e in recomputed], pulled)
+        ),
+        name=f"vjp of {program.name}",
     )
     return without_dead_code(forward), without_dead_code(backward), [places[v] for v in needed]
 
 
-def _in_need(equations: Sequence[Equation], outputs: Sequence[Variable]) -> list[Equation]:
-    """The equations with those that merely arrange other values moved to where these are needed first."""
-    waiting = {v: e for e in equations if not e.scope and e.op in ARRANGEMENTS for v in e.results}
+def _sink_cheap_ops(equations: Sequence[Equation], outputs: Sequence[Variable]) -> list[Equation]:
+    """The equations, with each cheap op moved to just before its first use."""
+    deferred = {v: e for e in equations if not e.scope and e.op in CHEAP_OPS for v in e.results}
     order = {e: i for i, e in enumerate(equations)}
     found: list[Equation] = []
 
     def take(values: Sequence[Variable]) -> None:
-        taken = [waiting.pop(v) for v in values if v in waiting]
-        for e in taken:  # which grows by what these need
-            taken += [waiting.pop(v) for v in e.operands if v in waiting]
+        taken = [deferred.pop(v) for v in values if v in deferred]
+        for e in taken:  # which grows by the cheap operands of these
+            taken += [deferred.pop(v) for v in e.operands if v in deferred]
         found.extend(sorted(taken, key=order.__getitem__))
 
     for equation in equations:
-        if equation.op not in ARRANGEMENTS or equation.scope:
+        if equation.op not in CHEAP_OPS or equation.scope:
             take(equation.operands)
             found.append(equation)
     take(outputs)

@@ -1,4 +1,4 @@
-"""Donation: tensors given away with a call, whose memory its results may have."""
+"""Donation: arguments of a call that the call may overwrite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class Donated(Level[Any]):
-    """What a tensor that was given away lives on: it knows its shape and dtype, and any op is an error."""
+    """The level of donated tensors: they keep their shape and dtype, and any op on them is an error."""
 
     transform = ""
 
@@ -24,12 +24,12 @@ class Donated(Level[Any]):
 
     def escaped_error(self, op_name: str) -> EscapedTensorError:
         return EscapedTensorError(
-            f"{op_name}: this tensor was donated to a call of {self.name}, and its memory is gone; use what that "
+            f"{op_name}: this tensor was donated to a call of {self.name}, and its memory is reused; use what the call "
             f"returned, or leave the argument out of donate_argnums"
         )
 
     def lift(self, x: Any) -> Any:
-        return x  # a number beside the tensor; the op that follows is refused
+        return x  # the other operand is a number; the op itself is refused
 
     def lower(self, x: Any) -> Any:
         raise self.escaped_error("value")
@@ -38,8 +38,8 @@ class Donated(Level[Any]):
         raise self.escaped_error(op.name)
 
 
-def give_away(xs: Sequence[Tensor], gone: Donated) -> None:
-    """Let go of the values of tensors, which live on `gone` from now on; what they know of themselves stays."""
+def donate(xs: Sequence[Tensor], donated_level: Donated) -> None:
+    """Drop the values of tensors, which move to the level `donated_level`; shapes and dtypes stay known."""
     for x in xs:
-        _ = x.shape, x.dtype  # computed now, if they were not known yet
-        x.interpreter, x.representation = gone, None
+        _ = x.shape, x.dtype  # compute them while the value exists
+        x.interpreter, x.representation = donated_level, None

@@ -1,4 +1,4 @@
-"""disable_jit: within its block, jitted functions, loops and choices run in Python, op by op, on values."""
+"""disable_jit: within its block, jitted functions, loops and conds run in Python, op by op, on values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ jit_is_disabled = _disabled.get
 def disable_jit(disable: bool = True) -> Iterator[None]:
     """Within the block, jitted functions run op by op, so that `print`, `if` and a debugger see values.
 
-    The functions that are given to `tk.scan`, `tk.fori_loop`, `tk.while_loop` and `tk.cond` run in Python too.  Where a
-    loop or choice depends on a value that is not known even so, as inside `tk.trace`, or on one that differs between
-    the examples of `tk.vmap`, it is traced as always.  It holds for the current thread or task, and can decorate a
-    function.
+    The functions passed to `tk.scan`, `tk.fori_loop`, `tk.while_loop` and `tk.cond` run in Python too.  A loop or cond
+    is traced as usual if it depends on a value that is unknown, as inside `tk.trace`, or that differs between the
+    examples of `tk.vmap`.  The block affects the current thread or task; `disable_jit` can also decorate a function.
 
     Args:
-        disable: False turns `tk.jit` on again within the block.
+        disable: False enables `tk.jit` again within the block.
 
     >>> import tensorken as tk
     >>> f = tk.jit(lambda x: x if x > 0 else -x)

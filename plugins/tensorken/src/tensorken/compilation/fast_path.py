@@ -1,4 +1,4 @@
-"""Recent calls: a call of a jitted function that is like the last one is recognised by one look at each leaf."""
+"""Fast path: reuse the executable of the last call if every leaf has the same interpreter, shape and dtype."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from tensorken.compilation.donation import Donated, give_away
+from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.static_arguments import StaticArguments
 from tensorken_core.host.loading import Run
 from tensorken_core.rewriting.wrapper import DonatableArgs
@@ -19,28 +19,30 @@ _representation = attrgetter("representation")
 
 @dataclass(frozen=True, slots=True)
 class RecentCall:
-    """A call on a backend.
+    """The last call of a jitted function on a backend.
 
     Attributes:
-        unpack: from the positional arguments that vary, and the keywords, to their leaves.
-        static: the places or names of the other arguments, and what they were.
-        facts: of each leaf the backend, the shape and the dtype.
-        donated: the places of the leaves that were given away.
-        gone: what such tensors live on afterwards; None if there are none.
+        unpack: from the positional arguments that are not static, and the keywords, to their leaves.
+        static: the static arguments by index or name.
+        facts: for each leaf the backend, the shape and the dtype.
+        donated: the indices of donated leaves.
+        donated_level: the level of donated tensors after the call; None if there are none.
         run: from representations of the leaves to those of the results.
-        result: from these to what the function returns.
+        result: from these to the function's result.
     """
 
     unpack: Callable[[Any], list[Any] | None]
     static: StaticArguments
     facts: list[tuple[Any, ...]]
     donated: Sequence[int]
-    gone: Donated | None
+    donated_level: Donated | None
     run: Run
     result: Callable[[Sequence[Any]], Any]
 
-    def given(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> DonatableArgs | None:
-        """What `run` takes, if a call is like this one, whose donated tensors are gone from then on; else None."""
+    def match(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> DonatableArgs | None:
+        """The arguments of `run` if a call is like this one, else None; donated tensors of the call are then
+        invalid.
+        """
         varying: Sequence[Any] = arguments
         if self.static:
             rest, keywords = list(arguments), dict(keywords)
@@ -57,9 +59,9 @@ class RecentCall:
         try:
             if [*map(_facts, leaves)] != self.facts:
                 return None
-        except AttributeError:  # a leaf is no tensor
+        except AttributeError:  # a leaf is not a tensor
             return None
-        given = DonatableArgs(map(_representation, leaves))
-        if self.gone is not None:
-            give_away([leaves[i] for i in self.donated], self.gone)
-        return given
+        run_arguments = DonatableArgs(map(_representation, leaves))
+        if self.donated_level is not None:
+            donate([leaves[i] for i in self.donated], self.donated_level)
+        return run_arguments

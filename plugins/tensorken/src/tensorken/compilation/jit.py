@@ -1,4 +1,4 @@
-"""jit: a function traced once for each kind of arguments, and run as a prepared program ever after."""
+"""jit: trace a function once for each cache key of its arguments, and run the compiled program from then on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from tensorken.arrays.creation import tensor
 from tensorken.compilation.call_op import call
-from tensorken.compilation.donation import Donated, give_away
+from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.compilation.fast_path import RecentCall
 from tensorken.compilation.packing import packing, unpacking
@@ -40,40 +40,41 @@ from tensorken_core.transforms.grad import TRANSFORMED
 __all__ = ["jit"]
 
 MAX_PROGRAMS = 256
-"""How many programs one function keeps; the oldest goes first."""
+"""The largest number of programs that are cached for one function; the oldest goes first."""
 
 WARN_AFTER_TRACES = 16
-"""How many tracings by one `jit` of a function, and each doubling of that, are worth a warning."""
+"""A warning is issued after this many traces by one `jit` of a function, and after each doubling of that number."""
 
 NEW_JIT_FACTOR = 8
-"""How many times as many tracings are, if each is the first of a new `jit`, as of models that are made one by one."""
+"""The factor by which that number is larger if each trace is the first of a new `jit`, for example of one model
+after another."""
 
-_tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
+_trace_counts: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """What arguments must have in common to be served by one program."""
+    """The properties of arguments that decide which program runs."""
 
     structure: tree.Structure
-    fixed: StaticArguments
+    static: StaticArguments
     base: Any
     types: tuple[tuple[Shape, DType], ...]
 
 
 @dataclass(slots=True)
 class Executable:
-    """A program, and what runs it on its backend."""
+    """A program, and the function that runs it on its backend."""
 
     program: Program
-    extra: list[Tensor]  # of enclosing transforms: used by the function without being an argument
+    extra: list[Tensor]  # captured tensors of enclosing transforms
     types: list[tuple[Shape, DType]]
     result: tree.Structure
-    donated: tuple[int, ...] = ()  # the places of the leaves that are given away
+    donated: tuple[int, ...] = ()  # the indices of the donated leaves
     backend: Any = None
     run: Run | None = None
-    unpack: Callable[[Any], list[Any] | None] | None = None  # from arguments like these to their leaves
-    pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to the tree of them
+    unpack: Callable[[Any], list[Any] | None] | None = None  # from the arguments to their leaves
+    pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to their tree
 
     def __post_init__(self) -> None:
         self.pack = packing(self.result)
@@ -87,25 +88,25 @@ class Executable:
 
 @dataclass(slots=True)
 class TraceCache:
-    """What one function was traced for so far."""
+    """The programs of one jitted function."""
 
     name: str
     code: CodeType | None
     programs: dict[Any, Executable] = field(default_factory=dict)
-    recent: RecentCall | None = None
-    last: CacheKey | None = None
+    last_call: RecentCall | None = None
+    last_key: CacheKey | None = None
     count: int = 0
 
-    def note(self, kind: CacheKey, found: Executable) -> None:
-        """Count a tracing, and warn of many."""
-        cause = _cause(self.last, kind, found)
+    def note(self, cache_key: CacheKey, executable: Executable) -> None:
+        """Count a trace, and warn if there were many."""
+        cause = _retrace_cause(self.last_key, cache_key, executable)
         self.count += 1
-        count, many = self.count, WARN_AFTER_TRACES
-        if self.last is None and self.code is not None:
-            count = _tracings[self.code] = _tracings.get(self.code, 0) + 1
-            many *= NEW_JIT_FACTOR
-        self.last = kind
-        if count >= many and count & (count - 1) == 0:
+        count, threshold = self.count, WARN_AFTER_TRACES
+        if self.last_key is None and self.code is not None:
+            count = _trace_counts[self.code] = _trace_counts.get(self.code, 0) + 1
+            threshold *= NEW_JIT_FACTOR
+        self.last_key = cache_key
+        if count >= threshold and count & (count - 1) == 0:
             warnings.warn(
                 f"jit: {self.name} has been traced {count} times, which is slow; the last time because {cause}",
                 RetraceWarning,
@@ -120,26 +121,26 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: Argnums = (),
 ) -> Callable[..., Any]:
-    """The same function, traced at its first call with arguments of given shapes and dtypes; then only its ops run.
+    """Compile a function: its first call with given shapes and dtypes traces it; later calls run the compiled program.
 
-    Numbers and arrays among the arguments become tensors.  Python code in f runs while it is traced and not again, so f
-    must depend on its arguments alone, and give the same for the same.  Derivatives and vmap of the result work to any
-    depth, and their programs are made once too; the gradient of the result is compiled like the function itself.
+    Numbers and arrays among the arguments become tensors.  Python code in f runs only while f is traced, so f must be
+    a pure function of its arguments.  Derivatives and vmap of the result work to any depth, and their programs are
+    made once too; the gradient of the result is compiled like the function itself.
 
     Args:
         f: a function of pytrees of tensors and numbers.
-        static_argnums: the places of positional arguments that f gets as they are, which must be hashable; f is traced
-            anew for each value of them.
-        static_argnames: the names of such arguments.  If only the places are given, or only the names, f's signature
-            tells the others, so that a static argument may be given by position or by name.
-        donate_argnums: the places of positional arguments that are not used after the call, so that results may take
-            their memory; their tensors are gone then, even if the call fails, and using one is an error.
+        static_argnums: the indices of positional arguments that f gets unchanged, which must be hashable; f is traced
+            for each value of them.
+        static_argnames: the names of such arguments.  If only indices or only names are given, the others follow from
+            f's signature, so that a static argument may be passed by position or by name.
+        donate_argnums: the indices of positional arguments that are not used after the call, so that results may reuse
+            their memory; their tensors are invalid afterwards, even if the call fails, and using one is an error.
 
     Raises:
-        ArgumentError: if f has no such parameters; when called, if an argument is no tensor, number or array and not
-            static.
-        ConcretizationError: when called, where f asks for a value of a tensor, as by `if x > 0`; `tk.disable_jit` runs
-            f on values, to look at them.
+        ArgumentError: if f has no such parameters; when called, if an argument is not a tensor, number or array and
+            not static.
+        ConcretizationError: when called, if f needs a value of a tensor, for example for `if x > 0`; `tk.disable_jit`
+            runs f on values, for debugging.
 
     >>> import tensorken as tk
     >>> loss = tk.jit(lambda w, x: ((x @ w) ** 2).sum())
@@ -153,36 +154,38 @@ def jit(
     check_function("jit", f)
     statics = StaticParameters.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
-    tracings = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
-    programs = tracings.programs
+    cache = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
+    programs = cache.programs
     plain = not (statics.argnums or statics.names or donate_argnums != ())
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
         if jit_is_disabled():
             return _in_python(f, name, statics, arguments, keywords)
-        recent = tracings.recent
-        if recent is not None and not OBSERVERS:
-            given = recent.given(arguments, keywords)
+        last_call = cache.last_call
+        if last_call is not None and not OBSERVERS:
+            given = last_call.match(arguments, keywords)
             if given is not None:
-                return recent.result(recent.run(given))
+                return last_call.result(last_call.run(given))
         if plain and not keywords and arguments:
             try:
-                found = programs.get(_key(arguments))
-            except AttributeError:  # an argument is no tensor
-                found = None
-            if found is not None and not OBSERVERS:
-                return found.of(found.run([x.representation for x in arguments]))  # type: ignore[misc]
-        return _call(f, tracings, statics, donate_argnums, arguments, keywords)
+                executable = programs.get(_fast_key(arguments))
+            except AttributeError:  # an argument is not a tensor
+                executable = None
+            if executable is not None and not OBSERVERS:
+                return executable.of(executable.run([x.representation for x in arguments]))  # type: ignore[misc]
+        return _call(f, cache, statics, donate_argnums, arguments, keywords)
 
-    made: dict[Any, Callable[..., Any]] = {}
+    transformed_jits: dict[Any, Callable[..., Any]] = {}
 
     def once(key: Any, transform: Callable[[Function], Function]) -> Callable[..., Any]:
-        if key not in made:
+        if key not in transformed_jits:
             transformed = transform(f)
             transformed.__name__ = f"{key[0]} of {name}"
-            made[key] = jit(transformed, static_argnums=statics.argnums, static_argnames=[*statics.names])
-        return made[key]
+            transformed_jits[key] = jit(
+                transformed, static_argnums=statics.argnums, static_argnames=[*statics.names]
+            )
+        return transformed_jits[key]
 
     jitted.__dict__[TRANSFORMED] = (jitted, once)
     return jitted
@@ -190,82 +193,84 @@ def jit(
 
 def _call(
     f: Function,
-    tracings: TraceCache,
+    cache: TraceCache,
     statics: StaticParameters,
     donate_argnums: Argnums,
     arguments: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> Any:
-    """A call with arguments of any kind."""
-    name = tracings.name
+    """A call that the fast paths do not cover."""
+    name = cache.name
     donated = _places("donate_argnums", donate_argnums, len(arguments))
-    fixed, leaves, structure = _divided(statics, arguments, keywords)
-    static = [i for i, _ in fixed if isinstance(i, int)]
+    static, leaves, structure = _split_arguments(statics, arguments, keywords)
+    static_places = [i for i, _ in static if isinstance(i, int)]
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
-    kind = CacheKey(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
+    cache_key = CacheKey(structure, static, base, tuple([(x.shape, x.dtype) for x in xs]))
     try:
-        found = tracings.programs.get(kind)
+        executable = cache.programs.get(cache_key)
     except TypeError as error:
         raise ArgumentError(
             f"jit: {name}: a static argument cannot be hashed: {error}; pass it as an array"
         ) from None
-    if found is None:
-        given_away = (
-            [place for i, place in _leaves_of_each(arguments, static) if i in donated] if donated else []
+    if executable is None:
+        donated_leaves = (
+            [place for i, place in _leaves_of_each(arguments, static_places) if i in donated]
+            if donated
+            else []
         )
-        found = _traced(f, name, xs, kind, given_away)
-        tracings.note(kind, found)
-        if not found.extra:  # what belongs to an enclosing transform ends with it
-            _keep(tracings.programs, kind, found)
-    operands = [*xs, *found.extra]
+        executable = _traced(f, name, xs, cache_key, donated_leaves)
+        cache.note(cache_key, executable)
+        if not executable.extra:  # captured tensors of an enclosing transform end with it
+            _store(cache.programs, cache_key, executable)
+    operands = [*xs, *executable.extra]
     on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
     if on_backend or not operands:
-        backend: Any = base if on_backend else found.program.backend
-        run = found.run
+        backend: Any = base if on_backend else executable.program.backend
+        run = executable.run
         if OBSERVERS:
-            run = prepared(found.program, backend)
+            run = prepared(executable.program, backend)
         elif run is None:
-            run = found.run = prepared(found.program, backend)
-        found.backend = backend
-        given_as_tensors = all(map(operator.is_, xs, leaves))  # a call with numbers is not recognised
-        if xs and given_as_tensors and found.run is not None and not found.extra:
-            plain = not (fixed or keywords or donated)
-            if plain and all([type(x) is Tensor for x in arguments]):  # whose shapes are known now
-                _keep(tracings.programs, _key(xs), found)
+            run = executable.run = prepared(executable.program, backend)
+        executable.backend = backend
+        given_as_tensors = all(map(operator.is_, xs, leaves))  # the fast path takes tensors alone
+        if xs and given_as_tensors and executable.run is not None and not executable.extra:
+            plain = not (static or keywords or donated)
+            if plain and all([type(x) is Tensor for x in arguments]):  # their shapes are known now
+                _store(cache.programs, _fast_key(xs), executable)
             else:
-                tracings.recent = _recent(name, kind, xs, found)
+                cache.last_call = _record_call(name, cache_key, xs, executable)
         given = DonatableArgs([x.representation for x in operands])
-        if found.donated:
-            give_away([xs[i] for i in found.donated if xs[i] is leaves[i]], Donated(base, name))
-        return found.of(run(given))
-    return tree.unflatten(found.result, call(found.program, operands))
+        if executable.donated:
+            donate([xs[i] for i in executable.donated if xs[i] is leaves[i]], Donated(base, name))
+        return executable.of(run(given))
+    return tree.unflatten(executable.result, call(executable.program, operands))
 
 
-def _divided(
+def _split_arguments(
     statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[StaticArguments, list[Any], tree.Structure]:
-    """The static arguments by place or name, and the leaves of the others with their structure."""
+    """The static arguments by index or name, and the leaves and the structure of the others."""
     if not statics.argnums and not statics.names:
         return (), *tree.flatten((arguments, keywords))
     count = len(arguments)
     argnums = [i for i in statics.argnums if not statics.optional or i < count]
     given = argnums[0] if len(argnums) == 1 else tuple(argnums)
-    static = set(_places("static_argnums", given, count) if argnums else ())
+    places = set(_places("static_argnums", given, count) if argnums else ())
     named = sorted(statics.names.intersection(keywords))
-    fixed: StaticArguments = (
-        *[(i, Static(arguments[i])) for i in sorted(static)],
+    static: StaticArguments = (
+        *[(i, Static(arguments[i])) for i in sorted(places)],
         *[(n, Static(keywords[n])) for n in named],
     )
-    varying = tuple([x for i, x in enumerate(arguments) if i not in static])
+    varying = tuple([x for i, x in enumerate(arguments) if i not in places])
     rest = {n: x for n, x in keywords.items() if n not in named}
-    return fixed, *tree.flatten((varying, rest))
+    return static, *tree.flatten((varying, rest))
 
 
-def _joined(fixed: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call: the static ones among the others."""
+def _joined_arguments(static: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, static ones included."""
     positional, named = list(varying[0]), dict(varying[1])
-    for i, one in fixed:
+    for i, one in static:
         if isinstance(i, str):
             named[i] = one.value
         else:
@@ -276,28 +281,36 @@ def _joined(fixed: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, 
 def _in_python(
     f: Function, name: str, statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
-    """What the call gives where jit is disabled: numbers become tensors all the same, and so do those of the result."""
-    fixed, leaves, structure = _divided(statics, arguments, keywords)
+    """The result where jit is disabled; numbers become tensors as usual, in arguments and results."""
+    static, leaves, structure = _split_arguments(statics, arguments, keywords)
     xs = _tensors(name, leaves)
-    positional, named = _joined(fixed, tree.unflatten(structure, xs))
+    positional, named = _joined_arguments(static, tree.unflatten(structure, xs))
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     return tree.map(
         lambda y: y if isinstance(y, Tensor) else tensor(y, backend=base), f(*positional, **named)
     )
 
 
-def _recent(name: str, kind: CacheKey, xs: Sequence[Tensor], found: Executable) -> RecentCall:
-    """How a call like this one, whose leaves are all tensors of a backend, is recognised."""
-    assert found.run is not None
-    if found.unpack is None:
-        found.unpack = unpacking(kind.structure)
-    gone = Donated(kind.base, name) if found.donated else None
+def _record_call(name: str, cache_key: CacheKey, xs: Sequence[Tensor], executable: Executable) -> RecentCall:
+    """The record by which the fast path recognises further calls like this one; all leaves are tensors of a backend."""
+    assert executable.run is not None
+    if executable.unpack is None:
+        executable.unpack = unpacking(cache_key.structure)
+    donated_level = Donated(cache_key.base, name) if executable.donated else None
     facts = [(x.interpreter, x.shape, x.dtype) for x in xs]
-    return RecentCall(found.unpack, kind.fixed, facts, found.donated, gone, found.run, found.of)
+    return RecentCall(
+        executable.unpack,
+        cache_key.static,
+        facts,
+        executable.donated,
+        donated_level,
+        executable.run,
+        executable.of,
+    )
 
 
-def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
-    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes."""
+def _fast_key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
+    """The cache key of calls whose arguments are all tensors: the interpreter, shape and dtype of each."""
     return tuple([(x.interpreter, x.shape, x.dtype) for x in xs])
 
 
@@ -306,14 +319,14 @@ def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
 
 
 def _leaves_of_each(arguments: tuple[Any, ...], static: Sequence[int]) -> list[tuple[int, int]]:
-    """For each leaf of the arguments that vary: the argument's place, and its own."""
+    """For each leaf of the arguments that are not static, the indices of the argument and of the leaf."""
     owners = [i for i, x in enumerate(arguments) if i not in static for _ in tree.leaves(x)]
     return [(owner, place) for place, owner in enumerate(owners)]
 
 
 def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
-    """The leaves as tensors, numbers and arrays on the backend of the others."""
-    beside = next((x for x in leaves if isinstance(x, Tensor)), None)
+    """The leaves as tensors; numbers and arrays go to the backend of the others."""
+    first_tensor = next((x for x in leaves if isinstance(x, Tensor)), None)
     xs: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
@@ -321,12 +334,12 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
             continue
         try:
             if type(leaf) in (bool, int):
-                where = None if beside is None else beside.interpreter.base
-                xs.append(tensor(leaf, bool_ if type(leaf) is bool else int32, backend=where))
-            elif beside is None or isinstance(leaf, str) or callable(leaf):
+                backend = None if first_tensor is None else first_tensor.interpreter.base
+                xs.append(tensor(leaf, bool_ if type(leaf) is bool else int32, backend=backend))
+            elif first_tensor is None or isinstance(leaf, str) or callable(leaf):
                 xs.append(as_tensor(leaf))
             else:
-                xs.append(as_operand(name, leaf, _widest(leaves)))
+                xs.append(as_operand(name, leaf, _widest_tensor(leaves)))
         except ArgumentError as error:
             raise ArgumentError(
                 f"jit: {name}: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array: {error}; "
@@ -335,79 +348,83 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
     return xs
 
 
-def _widest(leaves: Sequence[Any]) -> Tensor:
-    """The tensor whose dtype a number beside it takes."""
+def _widest_tensor(leaves: Sequence[Any]) -> Tensor:
+    """The tensor whose dtype numbers take."""
     tensors = [x for x in leaves if isinstance(x, Tensor)]
     return max(tensors, key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize))
 
 
 def _traced(
-    f: Function, name: str, xs: Sequence[Tensor], kind: CacheKey, donated: Sequence[int]
+    f: Function, name: str, xs: Sequence[Tensor], cache_key: CacheKey, donated: Sequence[int]
 ) -> Executable:
     """The program of one call."""
     inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
-    found: list[tree.Structure] = []
+    structures: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
-        positional, named = _joined(kind.fixed, tree.unflatten(kind.structure, tensors))
+        positional, named = _joined_arguments(cache_key.static, tree.unflatten(cache_key.structure, tensors))
         outputs, result = tree.flatten(f(*positional, **named))
-        found.append(result)
+        structures.append(result)
         return outputs
 
-    parameters = _parameters(f, kind)
-    source = Source("jit", name, lambda: labels_of(kind.structure, parameters), static=_names_of(f))
+    parameters = _parameters(f, cache_key)
+    source = Source("jit", name, lambda: labels_of(cache_key.structure, parameters), static=_names_of(f))
     program = traced(flat, xs, inner, name, source)
-    above = {v: x for v, x in program.constants.items() if not isinstance(x.interpreter, RawTensor)}
+    captured = {v: x for v, x in program.constants.items() if not isinstance(x.interpreter, RawTensor)}
     program = program.changed(
-        inputs=(*program.inputs, *above),
-        constants={v: x for v, x in program.constants.items() if v not in above},
+        inputs=(*program.inputs, *captured),
+        constants={v: x for v, x in program.constants.items() if v not in captured},
         donated=frozenset(donated),
-        arguments=None if above else kind.structure,
+        arguments=None if captured else cache_key.structure,
         parameters=parameters,
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
-    result = tree.LEAF if found[0] == tree.LEAF else found[0]
-    return Executable(program, list(above.values()), types, result, tuple(donated))
+    result = tree.LEAF if structures[0] == tree.LEAF else structures[0]
+    return Executable(program, list(captured.values()), types, result, tuple(donated))
 
 
-def _parameters(f: Function, kind: CacheKey) -> tuple[str, ...]:
-    """What the function calls its positional arguments, but for the static ones."""
-    static = {i for i, _ in kind.fixed if isinstance(i, int)}
-    names = parameters_of(f, len(tree.unflatten(kind.structure, range(kind.structure.size))[0]) + len(static))
+def _parameters(f: Function, cache_key: CacheKey) -> tuple[str, ...]:
+    """The names of the positional arguments that are not static."""
+    static = {i for i, _ in cache_key.static if isinstance(i, int)}
+    names = parameters_of(
+        f, len(tree.unflatten(cache_key.structure, range(cache_key.structure.size))[0]) + len(static)
+    )
     return tuple([name for i, name in enumerate(names) if i not in static])
 
 
 def _names_of(f: Function) -> frozenset[str]:
-    """The names of the function's parameters; none if it does not tell."""
+    """The names of the function's parameters; none if it has no signature."""
     try:
         return frozenset(inspect.signature(f).parameters)
-    except (TypeError, ValueError):  # some that are written in C
+    except (TypeError, ValueError):  # some functions written in C
         return frozenset()
 
 
-def _keep(programs: dict[Any, Executable], key: Any, found: Executable) -> None:
+def _store(programs: dict[Any, Executable], key: Any, executable: Executable) -> None:
     if len(programs) >= MAX_PROGRAMS and key not in programs:
-        keys = [*programs]  # at once: while an iterator goes on, other threads may keep programs
+        keys = [*programs]  # a copy, since other threads may add programs meanwhile
         for oldest in keys[: len(keys) - MAX_PROGRAMS + 1]:
             programs.pop(oldest, None)
-    programs[key] = found
+    programs[key] = executable
 
 
-def _cause(last: CacheKey | None, kind: CacheKey, found: Executable) -> str:
-    """Why a function was traced, and what to do about it."""
-    if found.extra:
+def _retrace_cause(last_key: CacheKey | None, cache_key: CacheKey, executable: Executable) -> str:
+    """Why a function was traced, and how to avoid it."""
+    if executable.extra:
         return "it uses tensors of an enclosing transform; pass them as arguments"
-    if last is None:
-        return "jit was called anew for it; call jit once, outside of the loop, and keep what it returns"
-    if last.structure != kind.structure:
-        return f"its arguments have the structure {kind.structure} after {last.structure}; keep to one"
-    if last.fixed != kind.fixed:
-        i, new = next((one for one in kind.fixed if one not in last.fixed), last.fixed[-1])
+    if last_key is None:
+        return "jit was called again for it; call jit once, outside of the loop, and keep the function that it returns"
+    if last_key.structure != cache_key.structure:
         return (
-            f"static argument {i} is another value, {new.value!r:.60}, or given otherwise; if it varies, let it not be "
-            f"static"
+            f"its arguments have the structure {cache_key.structure} after {last_key.structure}; keep to one"
         )
-    for i, (before, after) in enumerate(zip(last.types, kind.types, strict=True)):
+    if last_key.static != cache_key.static:
+        i, new = next((one for one in cache_key.static if one not in last_key.static), last_key.static[-1])
+        return (
+            f"static argument {i} has another value, {new.value!r:.60}, or is passed in another way; do not make "
+            f"arguments static that vary"
+        )
+    for i, (before, after) in enumerate(zip(last_key.types, cache_key.types, strict=True)):
         if before != after:
             texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (after, before)]
             return f"argument leaf {i} is {texts[0]} after {texts[1]}; pad such arguments to a few shapes"

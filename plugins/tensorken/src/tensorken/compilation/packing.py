@@ -1,4 +1,4 @@
-"""Packing: leaves put together to a tree, and taken out of one, by code that is compiled once for its structure."""
+"""Packing: functions that build a tree from leaves, or extract the leaves, generated once for each structure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from tensorken_core import tree
 
-LONGEST = 1000
-"""How many nodes an expression may have."""
+MAX_NODES = 1000
+"""The most nodes of a generated expression."""
 
 
 def packing(structure: tree.Structure) -> Callable[[Sequence[Any]], Any]:
-    """What `tree.unflatten` does for one structure, as a function that is made once and quick to call.
+    """A fast function that does what `tree.unflatten` does for one structure.
 
-    It trusts the number of its leaves.
+    It does not check the number of leaves.
 
     >>> packing(tree.structure([0, {"a": 0}]))("xy")
     ['x', {'a': 'y'}]
     """
-    if len(structure.nodes) <= LONGEST:
+    if len(structure.nodes) <= MAX_NODES:
         bound: list[Any] = []
         text = tree.combine(structure, [f"leaves[{i}]" for i in range(structure.size)], _expression(bound))
         names = ", ".join(["leaves", *[f"b{i}" for i in range(len(bound))]])
@@ -39,7 +39,9 @@ def packing(structure: tree.Structure) -> Callable[[Sequence[Any]], Any]:
 
 
 def _expression(bound: list[Any]) -> Callable[[tree.Container], Callable[[Any, list[str]], str]]:
-    """How the expressions of a container's children become that of the container; what it names is bound."""
+    """A function from a container to its expression in terms of its children's; constants of it are added to
+    `bound`.
+    """
 
     def name(value: Any) -> str:
         bound.append(value)
@@ -63,28 +65,28 @@ def _expression(bound: list[Any]) -> Callable[[tree.Container], Callable[[Any, l
 
 
 def unpacking(structure: tree.Structure) -> Callable[[Any], list[Any] | None]:
-    """What takes the leaves out of trees of one structure, as a function that is made once and quick to call.
+    """A fast function that extracts the leaves of trees of one structure.
 
-    Of another tree it gives None, or a list with containers in it: it does not look at what stands where leaves should.
+    For another tree it returns None, or a list that contains containers: it does not check that leaves are leaves.
 
     >>> unpack = unpacking(tree.structure([0, {"a": 0}]))
     >>> unpack(["x", {"a": "y"}]), unpack(["x", {"b": "y"}]), unpack(["x", {"a": ["y"]}])
     (['x', 'y'], None, ['x', ['y']])
     """
-    if len(structure.nodes) > LONGEST:
+    if len(structure.nodes) > MAX_NODES:
         return functools.partial(_unpacked, structure)
     bound: list[Any] = []
     lines: list[str] = []
-    waiting, found, count = ["t0"], [], 0
+    pending, found, count = ["t0"], [], 0
     for node in structure.nodes:
-        name = waiting.pop()
+        name = pending.pop()
         if node is None:
             found.append(name)
             continue
         children = [f"t{i}" for i in range(count + 1, count + 1 + node[2])]
         count += node[2]
-        lines += _opened(name, children, node[0], node[1], bound)
-        waiting += reversed(children)
+        lines += _unpack_lines(name, children, node[0], node[1], bound)
+        pending += reversed(children)
     names = ", ".join(["t0", *[f"b{i}" for i in range(len(bound))]])
     body = "".join([f"        {line}\n" for line in [*lines, f"return [{', '.join(found)}]"]])
     scope: dict[str, Any] = {}
@@ -94,33 +96,33 @@ def unpacking(structure: tree.Structure) -> Callable[[Any], list[Any] | None]:
     return unpack
 
 
-def _opened(
+def _unpack_lines(
     name: str, children: list[str], container: tree.Container, metadata: Any, bound: list[Any]
 ) -> list[str]:
-    """Lines that give a container's children names, and end the function if it is another container."""
+    """Code that binds a container's children to names, and returns None for another container."""
 
-    def known(value: Any) -> str:
+    def bind(value: Any) -> str:
         bound.append(value)
         return f"b{len(bound) - 1}"
 
     kind, count = container.kind, len(children)
-    given = f"[{', '.join(children)}]"  # as a target, which may be empty
+    targets = f"[{', '.join(children)}]"  # an assignment target, which may be empty
     if kind is tuple or kind is list:
         return [
-            f"if type({name}) is not {known(kind)} or len({name}) != {count}: return None",
-            f"{given} = {name}",
+            f"if type({name}) is not {bind(kind)} or len({name}) != {count}: return None",
+            f"{targets} = {name}",
         ]
     if kind is dict:
-        items = ", ".join([f"{name}[{known(key)}]" for key in metadata])
+        items = ", ".join([f"{name}[{bind(key)}]" for key in metadata])
         return [
             f"if type({name}) is not dict or len({name}) != {count}: return None",
-            f"{given} = [{items}]",
+            f"{targets} = [{items}]",
         ]
     return [
-        f"if type({name}) is not {known(kind)}: return None",
-        f"children, metadata = {known(container.flatten)}({name})",
-        f"if metadata != {known(metadata)} or len(children) != {count}: return None",
-        f"{given} = children",
+        f"if type({name}) is not {bind(kind)}: return None",
+        f"children, metadata = {bind(container.flatten)}({name})",
+        f"if metadata != {bind(metadata)} or len(children) != {count}: return None",
+        f"{targets} = children",
     ]
 
 

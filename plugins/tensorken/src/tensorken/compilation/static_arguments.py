@@ -1,4 +1,4 @@
-"""Static arguments of jitted functions: what a function gets as it is, and is traced for."""
+"""Static arguments of jitted functions: values that a function gets unchanged, and that its program depends on."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 StaticArguments = tuple[tuple[int | str, Static], ...]
-"""The static arguments of a call: their places or names, and what they were."""
+"""The static arguments of a call, by index or name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticParameters:
-    """Which arguments of a function are static, by place and by name.
+    """Which parameters of a function are static, by index and by name.
 
     Attributes:
-        argnums: the places as they were given, or those that the names tell.
-        names: the names as they were given, or those that the places tell.
-        optional: whether a call may lack an argument at one of the places, as it has a name or a default.
+        argnums: the given indices, or those that follow from the names.
+        names: the given names, or those that follow from the indices.
+        optional: whether a call may lack an argument at one of the indices, because it has a name or a default.
     """
 
     argnums: tuple[int, ...]
@@ -34,7 +34,7 @@ class StaticParameters:
 
     @classmethod
     def of(cls, f: Callable[..., Any], argnums: Any, argnames: Any) -> StaticParameters:
-        """The static arguments of f; of places and names, those that are not given follow from its signature.
+        """The static parameters of f; if only indices or only names are given, the others follow from its signature.
 
         Raises:
             ArgumentError: if f has no such parameter.
@@ -45,7 +45,7 @@ class StaticParameters:
             return cls((), frozenset(), True)
         try:
             parameters = list(inspect.signature(f).parameters.values())
-        except (TypeError, ValueError):  # some that are written in C
+        except (TypeError, ValueError):  # some functions written in C
             return cls(places, frozenset(names), False)
         positional = [p.name for p in parameters if p.kind in POSITIONAL]
         by_name = {p.name for p in parameters if p.kind in (*POSITIONAL, Parameter.KEYWORD_ONLY)}

@@ -1,8 +1,8 @@
-"""Control flow that is traced, differentiated and batched: choices by a value, and loops.
+"""Control flow that is traced, differentiated and batched: `cond`, `scan`, `fori_loop` and `while_loop`.
 
-What a user calls is in choices.py and loops.py: they trace the functions that they are given (bodies.py) and apply one
-op, whose params are the programs of these.  The ops are in branches.py, scans.py and whiles.py, each with what its
-derivatives and batches are; roles.py has what loops share.
+The public functions are in cond.py and loops.py: they trace the functions that they get (traced_function.py) and apply
+one op, whose params are the resulting programs.  The ops, with their derivative and batching rules, are in cond_op.py,
+scan_op.py and while_op.py; carries.py has the code that the two loop ops share.
 """
 
 from tensorken.control_flow.cond import cond

@@ -1,4 +1,6 @@
-"""Roles: what a value is to a loop; and what ops that loop share: how derivatives and batches spread."""
+"""Carries: how a loop passes each operand to its steps, and the fixed point over the carries that rules of loops
+need.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +16,33 @@ from tensorken_core.tensor.tensor import Tensor
 CONSTANT, CARRY = "constant", "carry"
 
 ArgSpec = str | int
-"""What an operand is to a loop: the same at each step, a value carried from step to step, or the axis along which a
-step takes its slice; and so of a result: a carry, or the axis along which the steps' values are stacked."""
+"""How a loop passes an operand to its steps: "constant", the same at each step; "carry", from step to step; or the
+axis along which a step takes its slice.  For a result of a step: "carry", or the axis along which the results are
+stacked.
+"""
 
 ArgSpecs = tuple[ArgSpec, ...]
 Flags = tuple[bool, ...]
 
 
-def carries(values: Sequence[Any], roles: ArgSpecs) -> list[Any]:
-    """Those whose role is to be carried."""
-    return [value for value, role in zip(values, roles, strict=True) if role == CARRY]
+def carries(values: Sequence[Any], specs: ArgSpecs) -> list[Any]:
+    """The values whose spec is "carry"."""
+    return [value for value, spec in zip(values, specs, strict=True) if spec == CARRY]
 
 
-def with_carries(values: Sequence[Any], roles: ArgSpecs, carried: Sequence[Any]) -> tuple[Any, ...]:
-    """The values, with others in the place of the carried ones."""
+def with_carries(values: Sequence[Any], specs: ArgSpecs, carried: Sequence[Any]) -> tuple[Any, ...]:
+    """The values, with the carries replaced."""
     rest = iter(carried)
-    return tuple([next(rest) if role == CARRY else x for x, role in zip(values, roles, strict=True)])
+    return tuple([next(rest) if spec == CARRY else x for x, spec in zip(values, specs, strict=True)])
 
 
 def constant_flags(inputs: ArgSpecs) -> Flags:
     """Which inputs are the same at each step."""
-    return tuple([role == CONSTANT for role in inputs])
+    return tuple([spec == CONSTANT for spec in inputs])
 
 
 def carry_pairs(inputs: ArgSpecs, outputs: ArgSpecs) -> tuple[tuple[int, int], ...]:
-    """For each carry its places among the inputs and outputs of a step."""
+    """For each carry its indices among the inputs and outputs of a step."""
     return tuple(zip(carries(range(len(inputs)), inputs), carries(range(len(outputs)), outputs), strict=True))
 
 
@@ -50,67 +54,72 @@ def check_loop(
     outputs: ArgSpecs,
     length: int | None = None,
 ) -> None:
-    """Raise a ProgramError unless a step of a loop takes what the roles make of the operands.
+    """Raise a ProgramError unless the specs fit the operands, and the step takes what they make of these.
 
     Args:
         operands: of the loop; they have a shape and a dtype.
-        program: the step, from a value for each of the roles `inputs` to one for each of the roles `outputs`.
-        length: the number of steps; None: slices are no roles.
+        inputs: the specs of the operands.
+        program: the step.
+        outputs: the specs of the step's results.
+        length: the number of steps; None if the loop has no slices.
     """
-    for roles, values in ((inputs, operands), (inputs, program.inputs), (outputs, program.outputs)):
-        if type(roles) is not tuple or len(roles) != len(values):
-            raise ProgramError(f"{name}: need one role for each of {len(values)} values, got {roles!r:.40}")
-        for role in roles:
-            if role not in (CONSTANT, CARRY) and not (type(role) is int and role >= 0 and length is not None):
-                raise ProgramError(f"{name}: a value has the role {role!r:.40}")
+    for specs, values in ((inputs, operands), (inputs, program.inputs), (outputs, program.outputs)):
+        if type(specs) is not tuple or len(specs) != len(values):
+            raise ProgramError(f"{name}: need one spec for each of {len(values)} values, got {specs!r:.40}")
+        for spec in specs:
+            if spec not in (CONSTANT, CARRY) and not (type(spec) is int and spec >= 0 and length is not None):
+                raise ProgramError(
+                    f"{name}: a value has the spec {spec!r:.40}, need 'constant', 'carry' or an axis"
+                )
     if not operands:
-        raise ProgramError(f"{name}: a loop needs an operand at least")
+        raise ProgramError(f"{name}: a loop needs at least one operand")
     if CONSTANT in outputs:
-        raise ProgramError(f"{name}: a result of a step has the role {CONSTANT!r}")
+        raise ProgramError(f"{name}: a result of a step has the spec {CONSTANT!r}")
     check_alike(
         f"{name}: carries before and after a step",
         carries(program.inputs, inputs),
         carries(program.outputs, outputs),
     )
-    for x, v, role in zip(operands, program.inputs, inputs, strict=True):
+    for x, v, spec in zip(operands, program.inputs, inputs, strict=True):
         shape = x.shape
-        if isinstance(role, int):
-            if role >= len(shape) or shape[role] != length:
-                raise ProgramError(f"{name}: there are no {length} slices along axis {role} of shape {shape}")
-            shape = (*shape[:role], *shape[role + 1 :])
+        if isinstance(spec, int):
+            if spec >= len(shape) or shape[spec] != length:
+                raise ProgramError(f"{name}: there are no {length} slices along axis {spec} of shape {shape}")
+            shape = (*shape[:spec], *shape[spec + 1 :])
         if (shape, x.dtype) != (v.shape, v.dtype):
             raise ProgramError(f"{name}: a step takes {v!r}, the operand gives {x.dtype.name} {shape}")
-    for v, role in zip(program.outputs, outputs, strict=True):
-        if isinstance(role, int) and role > len(v.shape):
-            raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {role}")
+    for v, spec in zip(program.outputs, outputs, strict=True):
+        if isinstance(spec, int) and spec > len(v.shape):
+            raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {spec}")
 
 
-def specs_at(places: Sequence[int | None], roles: ArgSpecs) -> ArgSpecs:
-    """The roles of values that had these places before; what had none is the same at each step."""
-    return tuple([CONSTANT if place is None else roles[place] for place in places])
+def specs_at(places: Sequence[int | None], specs: ArgSpecs) -> ArgSpecs:
+    """The specs of values that had these indices before; None stands for a new constant."""
+    return tuple([CONSTANT if place is None else specs[place] for place in places])
 
 
 def carry_fixpoint(
     make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: ArgSpecs, outputs: ArgSpecs
 ) -> tuple[Program, Flags, Flags]:
-    """Flags of the operands, widened until those of the carries are alike going into a step and coming out.
+    """The smallest flags that include the given ones and are equal for each carry before and after a step.
 
     Args:
-        make: from the flags of a step's inputs, and the least of its outputs', to a program and the flags of these.
+        make: from the flags of a step's inputs, and the flags that its outputs must have, to a program and its
+            outputs' flags.
 
     Returns:
         The program, the flags of the inputs and those of the outputs.
     """
     while True:
-        going_in = carries(flags, inputs)
-        program, pattern = make(flags, with_carries([False] * len(outputs), outputs, going_in))
-        coming_out = carries(pattern, outputs)
-        if coming_out == going_in:
+        carries_in = carries(flags, inputs)
+        program, pattern = make(flags, with_carries([False] * len(outputs), outputs, carries_in))
+        carries_out = carries(pattern, outputs)
+        if carries_out == carries_in:
             return program, flags, pattern
-        flags = with_carries(flags, inputs, coming_out)
+        flags = with_carries(flags, inputs, carries_out)
 
 
-def active_outputs(program: Program, active: Flags, least: Flags) -> Flags:
+def active_outputs(program: Program, active: Flags, instantiate: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
     found = {v for v in compress(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
@@ -118,11 +127,11 @@ def active_outputs(program: Program, active: Flags, least: Flags) -> Flags:
             equation.operands[: equation.op.depends_on_first]
         ):
             found.update([v for v in equation.results if v.dtype.kind == "float"])
-    return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
+    return tuple([v in found or one for v, one in zip(program.outputs, instantiate, strict=True)])
 
 
 def forwarded_inputs(program: Program) -> tuple[int | None, ...]:
-    """For each output the place of the input that it is in any case; None where it may be another value."""
+    """For each output the index of the input that it always equals; None if there is none."""
     return program.once("passed through", lambda: _passed_through(program))
 
 
@@ -144,6 +153,6 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
 
 
 def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """For each example a or b."""
+    """For each example of a batch, a or b."""
     condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
     return condition.where(a, b)

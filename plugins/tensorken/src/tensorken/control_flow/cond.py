@@ -1,4 +1,4 @@
-"""Choices: `cond`, of which both branches are traced and one runs."""
+"""`cond`: both branches are traced, and one of them runs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ __all__ = ["cond"]
 
 
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
-    """`true_fun(*operands)` if pred is True, else `false_fun(*operands)`: one of them runs.
+    """Run `true_fun(*operands)` if pred is True, else `false_fun(*operands)`.
 
-    Both are traced, wherever cond is called, so their results must be alike.  Under `vmap`, where examples may differ
-    in pred, both run for all examples.  An op on tensors that a function uses without being given them depends on no
-    operand, and runs with the tracing; loops and choices in a branch wait for it all the same.
+    Both functions are traced wherever cond is called, so their results must have the same structure, shapes and
+    dtypes.  Under `vmap`, if pred differs between examples, both run for all examples.  An op on captured tensors
+    alone does not depend on the operands and runs while tracing, unless it is a loop or a cond.
 
     Args:
-        pred: a bool, or a tensor of shape (): whether it is not zero.
-        true_fun: a function of pytrees of tensors; tensors that it uses without being given them are differentiated
-            and batched all the same.
-        false_fun: another, whose result has the structure, shapes and dtypes of the first one's.
-        operands: their arguments.
+        pred: a bool, or a tensor of shape (), which is compared with zero.
+        true_fun: a function of pytrees of tensors; captured tensors are differentiated and batched too.
+        false_fun: a function whose result has the same structure, shapes and dtypes.
+        operands: the arguments of both functions.
 
     Raises:
         ShapeError, DTypeError, StructureError: if pred is not one value, or the results differ.
@@ -47,8 +46,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     check_function("cond", true_fun)
     check_function("cond", false_fun)
     leaves, structure = tree.flatten(operands)
-    given = LoopArguments.of("cond", [pred, *leaves])
-    predicate, *xs = given.tensors
+    arguments = LoopArguments.of("cond", [pred, *leaves])
+    predicate, *xs = arguments.tensors
     if predicate.shape != ():
         raise ShapeError(
             f"cond: the predicate has shape {predicate.shape}, need (); choose by element with tk.where, or by example "
@@ -58,17 +57,19 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         predicate = predicate != 0
     branches = (true_fun, false_fun)
     if jit_is_disabled():
-        found = cond_in_python(predicate, branches, given, structure)
+        found = cond_in_python(predicate, branches, arguments, structure)
         if found is not None:
             return found[0]
-    bodies = [TracedFunction.of("cond", f, structure, xs, given.inner, (), chosen=True) for f in branches]
+    bodies = [
+        TracedFunction.of("cond", f, structure, xs, arguments.inner, (), in_branch=True) for f in branches
+    ]
     tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
     wanted = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        TracedFunction.of("cond", f, structure, xs, given.inner, wanted, chosen=True)
+        TracedFunction.of("cond", f, structure, xs, arguments.inner, wanted, in_branch=True)
         if body.numbers
         else body
         for f, body in zip(branches, bodies, strict=True)

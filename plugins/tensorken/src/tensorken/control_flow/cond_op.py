@@ -1,4 +1,4 @@
-"""Branches: the op that runs one of two programs, and the branches that its derivatives and batches are."""
+"""The op of `cond`, which runs one of two programs, and its derivative and batching rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Branches = tuple[Program, ...]
 
 
 def _cond(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for the branch that the predicate tells."""
+    """On a backend: run the prepared program of the branch that is taken."""
     predicate, *xs, if_true, if_false = args
     backend = predicate.interpreter
     program = if_true if bool(predicate) else if_false
@@ -40,13 +40,13 @@ def _cond(*args: Any) -> tuple[Tensor, ...]:
 
 
 class _Conds:
-    """A choice goes through derivatives and batches as a choice of other programs."""
+    """JVP, VJP and batching rules: each is a cond of other programs."""
 
     def jvp(self, active: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
-        own = active[1:]
-        union = _union([pushed_program(branch, own)[1] for branch in params])
-        pushed = tuple([pushed_program(branch, own, union)[0] for branch in params])
-        return COND, pushed, (False, *own), union
+        operand_flags = active[1:]
+        flags = _any_flags([pushed_program(branch, operand_flags)[1] for branch in params])
+        pushed = tuple([pushed_program(branch, operand_flags, flags)[0] for branch in params])
+        return COND, pushed, (False, *operand_flags), flags
 
     def with_residuals(self, active: Flags, params: Any) -> tuple[Op, Any, int]:
         key = ("record cond", params[1], active, transposing.get())
@@ -54,15 +54,16 @@ class _Conds:
         return op, recorded, len(params[0].outputs)
 
     def batch(self, size: int, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
-        own = batched[1:]
+        operand_flags = batched[1:]
         if batched[0]:
             selection, pattern = params[0].once(
-                ("select", params[1], size, own), lambda: _selection(params, size, own)
+                ("select", params[1], size, operand_flags),
+                lambda: _select_program(params, size, operand_flags),
             )
             return CALL, (selection,), batched, pattern
-        union = _union([batched_program(branch, size, own)[1] for branch in params])
-        over = tuple([batched_program(branch, size, own, union)[0] for branch in params])
-        return COND, over, batched, union
+        flags = _any_flags([batched_program(branch, size, operand_flags)[1] for branch in params])
+        over = tuple([batched_program(branch, size, operand_flags, flags)[0] for branch in params])
+        return COND, over, batched, flags
 
     def check(self, operands: Sequence[Any], params: Branches) -> None:
         check_alike("cond: the predicate and one bool", operands[:1], [Variable((), bool_)])
@@ -77,15 +78,15 @@ class _Conds:
         return programs
 
 
-def _union(patterns: Sequence[Flags]) -> Flags:
+def _any_flags(patterns: Sequence[Flags]) -> Flags:
     return tuple([any(ones) for ones in zip(*patterns, strict=True)])
 
 
-def _selection(branches: Branches, size: int, batched: Flags) -> tuple[Program, Flags]:
-    """Both branches for all examples, each of which takes from the one that its predicate tells.
+def _select_program(branches: Branches, size: int, batched: Flags) -> tuple[Program, Flags]:
+    """Both branches for all examples, with the result selected by each example's predicate.
 
     Returns:
-        The program, and which of its results are batched: all but operands without examples that both branches return.
+        The program, and which of its results are batched: all but unbatched operands that both branches return.
     """
     same = [
         a if a == b else None for a, b in zip(*[forwarded_inputs(branch) for branch in branches], strict=True)
@@ -105,20 +106,20 @@ def _selection(branches: Branches, size: int, batched: Flags) -> tuple[Program, 
 # ---- reverse mode ------------------------------------------------------------------------------------------
 
 
-class _Slots:
-    """Further results for what the branches keep: of one shape and dtype, they share a place."""
+class _ResidualSlots:
+    """Further results for residuals; residuals of both branches with the same shape and dtype share a slot."""
 
     def __init__(self) -> None:
-        self.kinds: list[tuple[Shape, DType]] = []
+        self.types: list[tuple[Shape, DType]] = []
 
-    def places(self, kept: Sequence[Variable]) -> list[int]:
-        """A place of its own for each value that one branch keeps."""
-        free = list(range(len(self.kinds)))
+    def places(self, residuals: Sequence[Variable]) -> list[int]:
+        """A slot for each residual of one branch."""
+        free = list(range(len(self.types)))
         found = []
-        for v in kept:
-            place = next((i for i in free if self.kinds[i] == (v.shape, v.dtype)), len(self.kinds))
-            if place == len(self.kinds):
-                self.kinds.append((v.shape, v.dtype))
+        for v in residuals:
+            place = next((i for i in free if self.types[i] == (v.shape, v.dtype)), len(self.types))
+            if place == len(self.types):
+                self.types.append((v.shape, v.dtype))
             else:
                 free.remove(place)
             found.append(place)
@@ -126,71 +127,78 @@ class _Slots:
 
 
 def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
-    """Branches that also give what their derivatives need, zeros standing for what only the other one needs."""
-    halves = [forward_backward_of(branch, active[1:]) for branch in branches]
-    given, count = len(branches[0].inputs), len(branches[0].outputs)
-    seeds = halves[0].seeds
-    slots = _Slots()
-    # What each branch's backward half needs: places among operands and results, the further ones by slots.
-    needs: list[list[int]] = []
-    for half in halves:
-        own = iter(slots.places([half.forward.outputs[p - given] for p in half.kept if p >= given + count]))
-        needs.append([p if p < given + count else given + count + next(own) for p in half.kept])
-    shared = sorted({p for places in needs for p in places})
-    reached = sorted({i for half in halves for i in half.reached})
+    """Branches that also return the residuals of both branches, with zeros for those of the other branch."""
+    both = [forward_backward_of(branch, active[1:]) for branch in branches]
+    inputs, outputs = len(branches[0].inputs), len(branches[0].outputs)
+    seeds = both[0].seeds
+    slots = _ResidualSlots()
+    # For each branch the indices of its residuals among operands, results and slots.
+    residual_places: list[list[int]] = []
+    for passes in both:
+        further = [passes.forward.outputs[p - inputs] for p in passes.residuals if p >= inputs + outputs]
+        own_slots = iter([inputs + outputs + slot for slot in slots.places(further)])
+        residual_places.append([p if p < inputs + outputs else next(own_slots) for p in passes.residuals])
+    shared = sorted({p for places in residual_places for p in places})
+    with_cotangents = sorted({i for passes in both for i in passes.with_cotangents})
 
-    def forward(half: ForwardBackward, places: Sequence[int]) -> Program:
+    def forward(passes: ForwardBackward, places: Sequence[int]) -> Program:
         filled = {
-            slot - given - count: p - given - count
-            for slot, p in zip(places, half.kept, strict=True)
-            if p >= given + count
+            slot - inputs - outputs: p - inputs - outputs
+            for slot, p in zip(places, passes.residuals, strict=True)
+            if p >= inputs + outputs
         }
 
         def function(*xs: Tensor) -> list[Tensor]:
-            ys = half.forward.on(xs)
+            ys = passes.forward.on(xs)
             further = [
-                ys[count + filled[i]] if i in filled else _zeros((xs or ys)[0], kind)
-                for i, kind in enumerate(slots.kinds)
+                ys[outputs + filled[i]] if i in filled else _zeros((xs or ys)[0], type_)
+                for i, type_ in enumerate(slots.types)
             ]
-            return [*ys[:count], *further]
+            return [*ys[:outputs], *further]
 
-        program = half.forward
+        program = passes.forward
         return traced(function, program.inputs, program.backend, program.name)
 
-    def backward(half: ForwardBackward, places: Sequence[int]) -> Program:
+    def backward(passes: ForwardBackward, places: Sequence[int]) -> Program:
         def function(*values: Tensor) -> list[Tensor]:
-            cotangents, kept = values[: len(seeds)], dict(zip(shared, values[len(seeds) :], strict=True))
-            pulled = half.backward.on([*cotangents, *[kept[p] for p in places]])
-            found = dict(zip(half.reached, pulled, strict=True))
-            return [found[i] if i in found else _zeros(values[0], kinds[i]) for i in reached]
+            cotangents, residuals = values[: len(seeds)], dict(zip(shared, values[len(seeds) :], strict=True))
+            pulled = passes.backward.on([*cotangents, *[residuals[p] for p in places]])
+            found = dict(zip(passes.with_cotangents, pulled, strict=True))
+            return [found[i] if i in found else _zeros(values[0], types[i]) for i in with_cotangents]
 
-        program = half.backward
+        program = passes.backward
         return traced(function, like, program.backend, program.name)
 
-    kinds: list[tuple[Shape, DType]] = [(v.shape, v.dtype) for v in branches[0].inputs]
-    kinds_of_all = [*kinds, *[(v.shape, v.dtype) for v in branches[0].outputs], *slots.kinds]
-    like = [branches[0].outputs[i] for i in seeds] + [Variable(*kinds_of_all[p]) for p in shared]
-    ahead = tuple([forward(half, places) for half, places in zip(halves, needs, strict=True)])
-    back = tuple([backward(half, places) for half, places in zip(halves, needs, strict=True)])
+    types: list[tuple[Shape, DType]] = [(v.shape, v.dtype) for v in branches[0].inputs]
+    types_of_all = [*types, *[(v.shape, v.dtype) for v in branches[0].outputs], *slots.types]
+    like = [branches[0].outputs[i] for i in seeds] + [Variable(*types_of_all[p]) for p in shared]
+    forward_programs = tuple(
+        [forward(passes, places) for passes, places in zip(both, residual_places, strict=True)]
+    )
+    backward_programs = tuple(
+        [backward(passes, places) for passes, places in zip(both, residual_places, strict=True)]
+    )
 
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
         found: list[Tensor | None] = [None] * len(xs)
-        if reached:
+        if with_cotangents:
             predicate, *operands = xs
             seeded = [ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds]
             values = [(*operands, *ys)[p] for p in shared]
-            for i, t in zip(reached, applied(COND, [predicate, *seeded, *values], back), strict=True):
+            for i, t in zip(
+                with_cotangents, applied(COND, [predicate, *seeded, *values], backward_programs), strict=True
+            ):
                 found[i + 1] = t
         return found
 
-    return replace(COND, vjp_all=pull_back), ahead
+    return replace(COND, vjp_all=pull_back), forward_programs
 
 
-def _zeros(beside: Tensor, kind: tuple[Shape, DType]) -> Tensor:
-    """Zeros at the level of a tensor."""
+def _zeros(beside: Tensor, type_: tuple[Shape, DType]) -> Tensor:
+    """Zeros on the backend of a tensor."""
     base: Any = beside.interpreter.base
-    shape, dtype = kind
+    shape, dtype = type_
     return Tensor(base, base.full(shape, 0, dtype), shape, dtype)
 
 
@@ -207,4 +215,4 @@ COND = register(
         higher_order=_Conds(),
     )
 )
-"""One of two programs. Operands: a bool that tells which, and what both take."""
+"""One of two programs. Operands: a bool, which is True for the first program, and the operands of both programs."""

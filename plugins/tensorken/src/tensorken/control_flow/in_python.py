@@ -1,6 +1,6 @@
-"""Loops and choices in Python, as they run where `disable_jit` is on: their functions see values.
+"""Loops and conds in Python, for `disable_jit`: their functions get values.
 
-Each takes and gives what the traced one does, and checks the same.
+Each has the arguments, results and checks of the traced version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorken.arrays.functions.joining import stack
 from tensorken.control_flow.traced_function import (
-    NUMBERS,
+    NUMBER_TYPES,
     Loop,
     LoopArguments,
     TracedFunction,
@@ -30,15 +30,15 @@ from tensorken_core.transforms.arguments import Function
 def scan_in_python(
     loop: Loop,
     step: Function,
-    given: LoopArguments,
+    arguments: LoopArguments,
     init: tree.Structure,
     rows: tree.Structure,
     length: int,
     reverse: bool,
 ) -> tuple[Any, Any]:
     """The last carry and the stacked results of a scan of at least one step."""
-    values, slices = given.tensors[: init.size], given.tensors[init.size :]
-    numbers = {i: x for i, x in given.numbers.items() if i < init.size}
+    values, slices = arguments.tensors[: init.size], arguments.tensors[init.size :]
+    numbers = {i: x for i, x in arguments.numbers.items() if i < init.size}
     order = range(length)[::-1] if reverse else range(length)
     stacked: list[tuple[list[Any], tree.Structure]] = []
     carried = values
@@ -49,7 +49,7 @@ def scan_in_python(
         after, y = step(carry, tree.unflatten(rows, [x[k] for x in slices]))
         found = _carried(loop, init, carried, after)
         if place == 0 and adopt_dtypes(values, found, numbers):
-            continue  # the first step again, from numbers of the right dtype
+            continue  # repeat the first step with numbers of the right dtype
         check_carry(loop, init, carried, found)
         leaves, structure = tree.flatten(y)
         if stacked:
@@ -63,10 +63,10 @@ def scan_in_python(
 
 
 def while_in_python(
-    loop: Loop, cond_fun: Function, body_fun: Function, given: LoopArguments, structure: tree.Structure
+    loop: Loop, cond_fun: Function, body_fun: Function, arguments: LoopArguments, structure: tree.Structure
 ) -> list[Tensor] | None:
-    """The last values; None if the loop has to be traced, as the condition or a dtype is not known without."""
-    values, numbers = given.tensors, dict(given.numbers)
+    """The last values; None if the loop must be traced, because the condition or a dtype is otherwise unknown."""
+    values, numbers = arguments.tensors, dict(arguments.numbers)
     carried, steps = values, 0
     try:
         while True:
@@ -86,46 +86,46 @@ def while_in_python(
 
 
 def cond_in_python(
-    pred: Tensor, functions: tuple[Function, Function], given: LoopArguments, structure: tree.Structure
+    pred: Tensor, functions: tuple[Function, Function], arguments: LoopArguments, structure: tree.Structure
 ) -> Any:
-    """What the chosen function gives; None, in place of a pair with the result, if the predicate is not known."""
-    operands = given.tensors[1:]
+    """The result of the branch taken, in a tuple; None if the predicate is unknown."""
+    operands = arguments.tensors[1:]
     try:
         chosen, other = functions if bool(pred) else functions[::-1]
     except ConcretizationError:
         return None
     leaves, result = tree.flatten(chosen(*tree.unflatten(structure, operands)))
-    wanted: Sequence[Any] = ()
+    like: Sequence[Any] = ()
     if any(
-        [type(leaf) in NUMBERS for leaf in leaves]
+        [type(leaf) in NUMBER_TYPES for leaf in leaves]
     ):  # which take the dtype that the other function returns
         try:
-            body = TracedFunction.of("cond", other, structure, operands, given.inner, (), chosen=True)
+            body = TracedFunction.of("cond", other, structure, operands, arguments.inner, (), in_branch=True)
         except ConcretizationError:
             pass
         else:
-            wanted = [None if i in body.numbers else v for i, v in enumerate(body.outputs)]
+            like = [None if i in body.numbers else v for i, v in enumerate(body.outputs)]
     ys = [
-        _tensor(leaf, wanted[i] if i < len(wanted) else None, given.tensors) for i, leaf in enumerate(leaves)
+        _tensor(leaf, like[i] if i < len(like) else None, arguments.tensors) for i, leaf in enumerate(leaves)
     ]
     return (tree.unflatten(result, ys),)
 
 
 def _carried(loop: Loop, carry: tree.Structure, values: Sequence[Tensor], after: Any) -> list[Tensor]:
-    """The leaves of what a step gives the next; numbers take the dtypes of the values, if their kind allows."""
+    """The leaves of the next carry; numbers take the dtypes of the values, if their kind allows."""
     leaves, structure = tree.flatten(after)
     check_structure(loop, carry, structure)
     return [_tensor(leaf, x, values) for leaf, x in zip(leaves, values, strict=True)]
 
 
-def _tensors(leaves: Sequence[Any], beside: Sequence[Tensor]) -> list[Tensor]:
-    return [_tensor(leaf, None, beside) for leaf in leaves]
+def _tensors(leaves: Sequence[Any], others: Sequence[Tensor]) -> list[Tensor]:
+    return [_tensor(leaf, None, others) for leaf in leaves]
 
 
-def _tensor(leaf: Any, wanted: Any, beside: Sequence[Tensor]) -> Tensor:
-    """A result as a tensor on the backend of others; a number as the wanted tensor, if its kind allows."""
+def _tensor(leaf: Any, like: Any, others: Sequence[Tensor]) -> Tensor:
+    """A result as a tensor on the backend of others; a number takes the dtype of `like`, if its kind allows."""
     if isinstance(leaf, Tensor):
         return leaf
-    base = beside[0].interpreter.base if beside else None
-    dtype = with_scalar(wanted.dtype, leaf) if type(leaf) in NUMBERS and wanted is not None else None
+    base = others[0].interpreter.base if others else None
+    dtype = with_scalar(like.dtype, leaf) if type(leaf) in NUMBER_TYPES and like is not None else None
     return as_constant(leaf, dtype, base)

@@ -1,4 +1,4 @@
-"""Loops: `scan`, `while_loop` and `fori_loop`, which are traced once, however many steps they take."""
+"""Loops: `scan`, `while_loop` and `fori_loop` are traced once, whatever the number of steps."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ __all__ = [
 def scan(
     f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """A loop over the first axis of xs that carries a state along and stacks what each step gives besides.
+    """Loop over the first axis of xs, carrying a state from step to step and stacking the other results.
 
-    As this Python would do, but traced once::
+    The same as this Python code, but traced once::
 
         carry, ys = init, []
         for x in xs:
@@ -52,21 +52,22 @@ def scan(
             ys.append(y)
         return carry, stack(ys)
 
-    Reverse mode keeps for each step what the derivative of f needs; `tk.checkpoint(f)` keeps the carries only.
+    Reverse mode stores the residuals of f for each step; with `tk.checkpoint(f)` it stores the carries only.
 
     Args:
-        f: a function (carry, x) -> (carry, y) of pytrees of tensors; the carry that it returns has the structure,
-            shapes and dtypes of the one that it was given.
+        f: a function (carry, x) -> (carry, y) of pytrees of tensors; the new carry has the structure, shapes and
+            dtypes of the old one.
         init: the first carry.
-        xs: a pytree of tensors, all of one size along the first axis; None if f needs none.
-        length: the number of steps; must be given if xs has no tensors.
-        reverse: whether to begin with the last x; ys are in the order of xs all the same.
+        xs: a pytree of tensors with the same size along the first axis; None if f needs none.
+        length: the number of steps; required if xs has no tensors.
+        reverse: whether to start with the last x; ys are in the order of xs in any case.
 
     Returns:
-        The last carry, and the ys with the steps along the first axis.
+        The last carry, and the ys, stacked along the first axis.
 
     Raises:
-        ShapeError, DTypeError, StructureError: if the carry changes its kind, or the number of steps is not clear.
+        ShapeError, DTypeError, StructureError: if the carry changes its structure, shape or dtype, or the sizes of xs
+            differ.
 
     >>> import tensorken as tk
     >>> total, sums = tk.scan(lambda total, x: (total + x, total + x), 0.0, tk.tensor([1.0, 2.0, 3.0]))
@@ -78,11 +79,11 @@ def scan(
 
 
 def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
-    """What `scan` gives, or a loop that is one."""
+    """`scan` under another name, for messages."""
     leaves, structure = tree.flatten((init, xs))
-    given = LoopArguments.of(loop.name, leaves)
+    arguments = LoopArguments.of(loop.name, leaves)
     count = len(tree.leaves(init))
-    values, slices = given.tensors[:count], given.tensors[count:]
+    values, slices = arguments.tensors[:count], arguments.tensors[count:]
     steps = _number_of_steps(slices, length)
     rows = [Variable(x.shape[1:], x.dtype) for x in slices]
 
@@ -98,32 +99,33 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
 
     if steps and jit_is_disabled():
         first = tree.structure(init), tree.structure(xs)
-        return scan_in_python(loop, step, given, *first, steps, bool(reverse))
-    body = traced_step(loop, step, structure, given, values, rows, tree.structure(init))
+        return scan_in_python(loop, step, arguments, *first, steps, bool(reverse))
+    body = traced_step(loop, step, structure, arguments, values, rows, tree.structure(init))
     captured, program = body.captured, body.program
-    if not program.inputs:  # an op needs an operand, to know where to run
+    if not program.inputs:  # an op needs an operand, which determines the backend
         captured = [as_tensor(0.0)]
         program = program.changed(inputs=(Variable((), captured[0].dtype),))
-    going_in = (*[CONSTANT] * len(captured), *[CARRY] * count, *[0] * len(slices))
-    coming_out = (*[CARRY] * count, *[0] * (len(program.outputs) - count))
-    params = (program, going_in, coming_out, steps, bool(reverse))
+    input_specs = (*[CONSTANT] * len(captured), *[CARRY] * count, *[0] * len(slices))
+    output_specs = (*[CARRY] * count, *[0] * (len(program.outputs) - count))
+    params = (program, input_specs, output_specs, steps, bool(reverse))
     carry, stacked = tree.unflatten(body.result, applied(SCAN, [*captured, *values, *slices], params))
     return carry, stacked
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
-    """What comes of init_val by body_fun, again and again while cond_fun of it is True.
+    """Apply body_fun to a value, starting with init_val, while cond_fun of the value is True.
 
-    Under `vmap`, where examples may end at different steps, all go on until the last has ended, and each keeps what it
-    ended with.  Forward mode works; reverse mode needs a known number of steps: see `fori_loop` and `scan`.
+    Under `vmap`, if examples end at different steps, the loop runs until the last has ended, and each example keeps
+    its own final value.  Forward mode works; reverse mode needs a known number of steps: see `fori_loop` and `scan`.
 
     Args:
         cond_fun: a function of the value that returns a bool of shape ().
-        body_fun: a function of the value that returns another of the same structure, shapes and dtypes.
+        body_fun: a function of the value that returns a value of the same structure, shapes and dtypes.
         init_val: a pytree of tensors.
 
     Raises:
-        ShapeError, DTypeError, StructureError: if the value changes its kind, or cond_fun gives no bool.
+        ShapeError, DTypeError, StructureError: if the value changes its structure, shape or dtype, or cond_fun returns
+            no bool.
         GradientError: when a cotangent is pulled back through the loop.
 
     >>> import tensorken as tk
@@ -134,24 +136,27 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     check_function("while_loop", body_fun)
     leaves, structure = tree.flatten(init_val)
     if not leaves:
-        raise ArgumentError("while_loop: init_val has no tensors, so the loop could not end; give it a value")
+        raise ArgumentError(
+            "while_loop: init_val has no tensors, so the loop would never end; pass at least one"
+        )
     return _while(Loop("while_loop"), cond_fun, body_fun, leaves, structure)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
-    """What comes of init_val by `body_fun(i, value)` for i from lower up to, but not including, upper.
+    """Apply `body_fun(i, value)` for i from lower up to, but not including, upper, starting with init_val.
 
-    With bounds that are known (ints, or tensors outside all transforms) this is a `scan`, which has both modes of
-    derivatives; with others it is a `while_loop`.
+    With known bounds (ints, or tensors outside all transforms) this is a `scan`, which supports forward and reverse
+    mode; with unknown bounds it is a `while_loop`.
 
     Args:
         lower: the first i, an int or an integer tensor of shape ().
-        upper: where i stops.
-        body_fun: a function of i and the value, which returns another of the same structure, shapes and dtypes.
+        upper: the end of the range, excluded.
+        body_fun: a function of i and the value that returns a value of the same structure, shapes and dtypes.
         init_val: a pytree of tensors.
 
     Raises:
-        ShapeError, DTypeError, StructureError: if the value changes its kind, or a bound is not an integer.
+        ShapeError, DTypeError, StructureError: if the value changes its structure, shape or dtype, or a bound is not
+            an integer.
 
     >>> import tensorken as tk
     >>> tk.fori_loop(1, 5, lambda i, x: x * i, 1.0).item()
@@ -167,7 +172,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             return (i + 1, body_fun(i, value)), None
 
         start = as_constant(first, _counter(first, last), base_of(init_val))
-        loop = Loop("fori_loop", counters=1, stacks=True)
+        loop = Loop("fori_loop", extra_carries=1, stacks=True)
         return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
     dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
@@ -182,29 +187,29 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         i, end, value = carry
         return i + 1, end, body_fun(i, value)
 
-    loop = Loop("fori_loop", counters=2)
+    loop = Loop("fori_loop", extra_carries=2)
     return _while(loop, lambda carry: carry[0] < carry[1], advanced, leaves, structure)[2]
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
     name = loop.name
-    given = LoopArguments.of(name, leaves)
+    arguments = LoopArguments.of(name, leaves)
     if jit_is_disabled():
-        found = while_in_python(loop, cond_fun, body_fun, given, structure)
+        found = while_in_python(loop, cond_fun, body_fun, arguments, structure)
         if found is not None:
             return tree.unflatten(structure, found)
-    values = given.tensors
-    alone = tree.structure((tree.unflatten(structure, leaves),))
-    body = traced_step(loop, body_fun, alone, given, values, [], structure)
-    condition = TracedFunction.of(name, cond_fun, alone, values, given.inner, ())
+    values = arguments.tensors
+    single_argument = tree.structure((tree.unflatten(structure, leaves),))
+    body = traced_step(loop, body_fun, single_argument, arguments, values, [], structure)
+    condition = TracedFunction.of(name, cond_fun, single_argument, values, arguments.inner, ())
     check_condition(name, condition.outputs)
     captured = [*condition.captured, *body.captured]
     programs = with_common_inputs([condition, body])
-    roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
-    ys = applied(WHILE, [*captured, *values], (*programs, roles))
+    specs = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
+    ys = applied(WHILE, [*captured, *values], (*programs, specs))
     return tree.unflatten(body.result, ys)
 
 
@@ -217,7 +222,7 @@ def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
     for i, x in enumerate(slices):
         if x.ndim == 0:
             raise ShapeError(
-                f"scan: leaf {i} of xs has shape (), so no axis to go along; give it one, or use init"
+                f"scan: leaf {i} of xs has shape (), need an axis to loop over; reshape it, or pass it in init"
             )
         if found is None:
             found = x.shape[0]
@@ -227,12 +232,12 @@ def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
                 f"scan: {known} and leaf {i} of xs has size {x.shape[0]} along axis 0; need one size"
             )
     if found is None:
-        raise ArgumentError("scan: xs has no tensors, so say length=, the number of steps")
+        raise ArgumentError("scan: xs has no tensors; pass length=, the number of steps")
     return int(found)
 
 
 def _bound(name: str, value: Any) -> Any:
-    """A bound of a loop: an int if it is known."""
+    """A bound of a loop, as an int if its value is known."""
     if type(value) is int:
         return value
     if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "int":
@@ -243,5 +248,5 @@ def _bound(name: str, value: Any) -> Any:
 
 
 def _counter(first: int, last: int) -> DType:
-    """The dtype of a counter up to a bound."""
+    """The dtype of a counter with these bounds."""
     return int32 if first >= -(2**31) and last < 2**31 else int64

@@ -1,4 +1,4 @@
-"""Scans: the op that runs a program a known number of times, and the scans that its derivatives and batches are."""
+"""The op of `scan`, which runs a program a known number of times, and its derivative and batching rules."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.tensor import Tensor
 
-BLOCK = 64
-"""How many values are stacked at a time: a backend without an op for that does it one by one."""
+BLOCK_SIZE = 64
+"""How many values are concatenated at a time: a backend without this op concatenates two at a time."""
 
 
 def _shapes_of_scan(*args: Any) -> tuple[Shape, ...]:
     program, _, outputs, length, _ = args[-5:]
     return tuple(
         [
-            v.shape if role == CARRY else (*v.shape[:role], length, *v.shape[role:])
-            for v, role in zip(program.outputs, outputs, strict=True)
+            v.shape if spec == CARRY else (*v.shape[:spec], length, *v.shape[spec:])
+            for v, spec in zip(program.outputs, outputs, strict=True)
         ]
     )
 
@@ -51,42 +51,42 @@ def _dtypes_of_scan(*args: Any) -> tuple[Any, ...]:
 
 
 def _scan(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for a step, as often as there are steps."""
+    """On a backend: run the prepared step, once for each slice."""
     *xs, program, inputs, outputs, length, reverse = args
     backend = xs[0].interpreter
     step = prepared(program, backend)
     values = [x.representation for x in xs]
-    going_in = carries(range(len(xs)), inputs)
-    coming_out = carries(range(len(outputs)), outputs)
-    sliced = [(i, _Slices(backend, xs[i], role)) for i, role in enumerate(inputs) if isinstance(role, int)]
-    stacks = [(i, _Stack(backend, role, reverse)) for i, role in enumerate(outputs) if isinstance(role, int)]
+    carries_in = carries(range(len(xs)), inputs)
+    carries_out = carries(range(len(outputs)), outputs)
+    sliced = [(i, _Slices(backend, xs[i], spec)) for i, spec in enumerate(inputs) if isinstance(spec, int)]
+    stacks = [(i, _Stack(backend, spec, reverse)) for i, spec in enumerate(outputs) if isinstance(spec, int)]
     for k in reversed(range(length)) if reverse else range(length):
         for i, slices in sliced:
             values[i] = slices.at(k)
         ys = step(values)
-        for i, place in zip(going_in, coming_out, strict=True):
+        for i, place in zip(carries_in, carries_out, strict=True):
             values[i] = backend.settle(ys[place])
         for place, stack in stacks:
             stack.push(backend.settle(ys[place]))
         del ys
     shapes = _shapes_of_scan(*args)
-    carried = iter([values[i] for i in going_in])
+    carried = iter([values[i] for i in carries_in])
     stacked = iter([stack for _, stack in stacks])
     return tuple(
         [
             Tensor(
                 backend,
-                next(carried) if role == CARRY else next(stacked).whole(shape, v.dtype),
+                next(carried) if spec == CARRY else next(stacked).stacked_value(shape, v.dtype),
                 shape,
                 v.dtype,
             )
-            for v, role, shape in zip(program.outputs, outputs, shapes, strict=True)
+            for v, spec, shape in zip(program.outputs, outputs, shapes, strict=True)
         ]
     )
 
 
 class _Slices:
-    """The slices of a value along an axis, without that axis; for the sake of memory it comes first beforehand."""
+    """The slices of a value along an axis, which is moved to the front first, so that each slice is contiguous."""
 
     def __init__(self, backend: Any, x: Tensor, axis: int) -> None:
         self.backend = backend
@@ -96,15 +96,15 @@ class _Slices:
         self.value = _permuted(backend, x.representation, order)
 
     def at(self, k: int) -> Any:
-        """The slice at a place."""
+        """The slice at an index."""
         piece = run(self.backend, OPS["crop"], (self.value,), (((k, k + 1), *self.rest),))
         return run(self.backend, OPS["reshape"], (piece,), (self.shape,))
 
 
 class _Stack:
-    """Values that come one after the other, joined in blocks of blocks along a new first axis, which moves in the end.
+    """Values stacked along a new first axis, in blocks of blocks; the axis moves to its place in the end.
 
-    In memory a slice is in one piece then, which a backend may copy as it is.
+    A slice along the first axis is contiguous in memory, so a backend may copy it in one piece.
     """
 
     def __init__(self, backend: Any, axis: int, reverse: bool) -> None:
@@ -116,18 +116,18 @@ class _Stack:
         ]  # of blocks, each with as many values as the blocks before it together
 
     def push(self, y: Any) -> None:
-        """One value more."""
+        """Add one value."""
         block = run(self.backend, OPS["reshape"], (y,), ((1, *self.backend.shape(y)),))
         for level in self.levels:
             level.append(block)
-            if len(level) < BLOCK:
+            if len(level) < BLOCK_SIZE:
                 return
             block = self._joined(level)
             level.clear()
         self.levels.append([block])
 
-    def whole(self, shape: Shape, dtype: Any) -> Any:
-        """All values, which come to this shape."""
+    def stacked_value(self, shape: Shape, dtype: Any) -> Any:
+        """All values, stacked to this shape."""
         blocks: list[Any] = []
         for level in self.levels:
             blocks = [*level, *([self._joined(blocks)] if blocks else [])]
@@ -139,25 +139,25 @@ class _Stack:
     def _joined(self, blocks: list[Any]) -> Any:
         if len(blocks) == 1:
             return blocks[0]
-        given = blocks[::-1] if self.reverse else blocks
-        return self.backend.settle(run(self.backend, OPS["concatenate"], given, (0,)))
+        ordered = blocks[::-1] if self.reverse else blocks
+        return self.backend.settle(run(self.backend, OPS["concatenate"], ordered, (0,)))
 
 
 def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
-    """A value with its axes in another order, if that is one."""
+    """A value with permuted axes; itself if the order is the same."""
     return x if order == tuple(range(len(order))) else run(backend, OPS["permute"], (x,), (order,))
 
 
 class _Scans:
-    """A scan goes through derivatives and batches as a scan of another program."""
+    """JVP, VJP and batching rules: each is a scan of another program."""
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
         pushed, wanted, pattern = carry_fixpoint(
-            lambda flags, least: pushed_program(program, flags, least), active, inputs, outputs
+            lambda flags, instantiate: pushed_program(program, flags, instantiate), active, inputs, outputs
         )
-        roles = (*inputs, *compress(inputs, wanted)), (*outputs, *compress(outputs, pattern))
-        return SCAN, (pushed, *roles, length, reverse), wanted, pattern
+        specs = (*inputs, *compress(inputs, wanted)), (*outputs, *compress(outputs, pattern))
+        return SCAN, (pushed, *specs, length, reverse), wanted, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         key = ("record", active, params[1:], transposing.get())
@@ -167,16 +167,19 @@ class _Scans:
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
         over, wanted, pattern = carry_fixpoint(
-            lambda flags, least: batched_program(program, size, flags, least), batched, inputs, outputs
+            lambda flags, instantiate: batched_program(program, size, flags, instantiate),
+            batched,
+            inputs,
+            outputs,
         )
-        roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
-        return SCAN, (over, *roles, length, reverse), wanted, pattern
+        specs = _with_batch_axis(inputs, wanted), _with_batch_axis(outputs, pattern)
+        return SCAN, (over, *specs, length, reverse), wanted, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         program, inputs, outputs, length, reverse = params
         check_loop("scan", operands, inputs, program, outputs, length)
         if type(reverse) is not bool:
-            raise ProgramError(f"scan: the last slice comes first or it does not, got {reverse!r:.40}")
+            raise ProgramError(f"scan: reverse must be a bool, got {reverse!r:.40}")
 
     def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         program, inputs, outputs, _, _ = params
@@ -187,60 +190,68 @@ class _Scans:
     def with_programs(
         self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
     ) -> tuple[Any, ...]:
-        _, going_in, coming_out, *steps = params
-        return (*programs, specs_at(inputs, going_in), specs_at(outputs, coming_out), *steps)
+        _, carries_in, carries_out, *steps = params
+        return (*programs, specs_at(inputs, carries_in), specs_at(outputs, carries_out), *steps)
 
 
-def _behind_examples(roles: ArgSpecs, batched: Flags) -> ArgSpecs:
-    """The roles of values that have an axis of examples in front."""
+def _with_batch_axis(specs: ArgSpecs, batched: Flags) -> ArgSpecs:
+    """The specs of values that have the axis of examples in front."""
     return tuple(
         [
-            role + 1 if one and isinstance(role, int) else role
-            for role, one in zip(roles, batched, strict=True)
+            spec + 1 if one and isinstance(spec, int) else spec
+            for spec, one in zip(specs, batched, strict=True)
         ]
     )
 
 
 def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[Any, ...]]:
-    """A scan that also stacks what each step's derivative needs; its derivative is a scan the other way round."""
+    """A scan that also stacks the residuals of each step; its derivative is a scan in the opposite direction."""
     program, inputs, outputs, length, reverse = params
     _, flags, pattern = carry_fixpoint(
-        lambda flags, least: (program, active_outputs(program, flags, least)), active, inputs, outputs
+        lambda flags, instantiate: (program, active_outputs(program, flags, instantiate)),
+        active,
+        inputs,
+        outputs,
     )
     seeds = [i for i, v in enumerate(program.outputs) if pattern[i] and v.dtype.kind == "float"]
-    fixed = [i for i, role in enumerate(inputs) if role == CONSTANT]
-    halves = forward_backward_of(program, flags, seeds, fixed)
-    count, all_outputs = len(inputs), halves.forward.outputs
+    invariant = [i for i, spec in enumerate(inputs) if spec == CONSTANT]
+    passes = forward_backward_of(program, flags, seeds, invariant)
+    count, all_outputs = len(inputs), passes.forward.outputs
 
-    extra: list[Variable] = []
+    extra_outputs: list[Variable] = []
     sources: list[
         tuple[int, ArgSpec]
     ] = []  # where the backward half's operands stand among operands and results
-    for place in halves.kept:
-        role = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
-        if role == CARRY:  # what each step has of its own, beside what is stacked anyhow
-            sources.append((count + len(outputs) + len(extra), 0))
-            extra.append((*halves.forward.inputs, *all_outputs)[place])
+    for place in passes.residuals:
+        spec = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
+        if spec == CARRY:  # differs between steps and is not stacked yet
+            sources.append((count + len(outputs) + len(extra_outputs), 0))
+            extra_outputs.append((*passes.forward.inputs, *all_outputs)[place])
         else:
-            sources.append((place, role))
-    forward = halves.forward.changed(outputs=(*all_outputs[: len(outputs)], *extra))
+            sources.append((place, spec))
+    forward = passes.forward.changed(outputs=(*all_outputs[: len(outputs)], *extra_outputs))
 
-    partner = dict(zip(carries(range(len(outputs)), outputs), carries(range(count), inputs), strict=True))
+    input_of_output = dict(
+        zip(carries(range(len(outputs)), outputs), carries(range(count), inputs), strict=True)
+    )
     carried = [i for i in seeds if outputs[i] == CARRY]
     stacked = [i for i in seeds if outputs[i] != CARRY]
-    summed = [i for i in halves.reached if inputs[i] == CONSTANT]
-    sliced = [i for i in halves.reached if inputs[i] not in (CONSTANT, CARRY)]
+    summed = [i for i in passes.with_cotangents if inputs[i] == CONSTANT]
+    sliced = [i for i in passes.with_cotangents if inputs[i] not in (CONSTANT, CARRY)]
 
     def back(*values: Tensor) -> list[Tensor]:
         """A step: from the cotangents of its outputs to those of its inputs; those of constants add up."""
         rest = iter(values)
-        given = {i: next(rest) for i in carried}
+        cotangents_of = {i: next(rest) for i in carried}
         sums = [next(rest) for _ in summed]
-        given.update({i: next(rest) for i in stacked})
-        pulled = halves.backward.on([*[given[i] for i in seeds], *rest])
-        found = dict(zip(halves.reached, pulled, strict=True))
+        cotangents_of.update({i: next(rest) for i in stacked})
+        pulled = passes.backward.on([*[cotangents_of[i] for i in seeds], *rest])
+        found = dict(zip(passes.with_cotangents, pulled, strict=True))
         return [
-            *[found[j] if (j := partner[i]) in found else given[i].zeros_like() for i in carried],
+            *[
+                found[j] if (j := input_of_output[i]) in found else cotangents_of[i].zeros_like()
+                for i in carried
+            ],
             *[total + found[i] for total, i in zip(sums, summed, strict=True)],
             *[found[i] for i in sliced],
         ]
@@ -249,7 +260,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
         *[program.outputs[i] for i in carried],
         *[program.inputs[i] for i in summed],
         *[program.outputs[i] for i in stacked],
-        *halves.backward.inputs[len(seeds) :],
+        *passes.backward.inputs[len(seeds) :],
     ]
     backward = (
         traced(back, like, program.backend, f"vjp of {program.name}"),
@@ -262,25 +273,25 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
         found: list[Tensor | None] = [None] * len(xs)
-        if not length:  # the carries come out as they went in
+        if not length:  # the carries are unchanged
             for i in carried:
-                found[partner[i]] = cotangents[i]
+                found[input_of_output[i]] = cotangents[i]
             return found
-        if not halves.reached:
+        if not passes.with_cotangents:
             return found
-        given = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
+        cotangents_of = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
         operands = [
-            *[given[i] for i in carried],
+            *[cotangents_of[i] for i in carried],
             *[xs[i].zeros_like() for i in summed],
-            *[given[i] for i in stacked],
+            *[cotangents_of[i] for i in stacked],
             *[(*xs, *ys)[place] for place, _ in sources],
         ]
         pulled = applied(SCAN, operands, backward)
-        for i, t in zip([*[partner[i] for i in carried], *summed, *sliced], pulled, strict=True):
+        for i, t in zip([*[input_of_output[i] for i in carried], *summed, *sliced], pulled, strict=True):
             found[i] = t
         return found
 
-    recorded = (forward, inputs, (*outputs, *[0] * len(extra)), length, reverse)
+    recorded = (forward, inputs, (*outputs, *[0] * len(extra_outputs)), length, reverse)
     return replace(SCAN, vjp_all=pull_back), recorded
 
 
@@ -297,5 +308,5 @@ SCAN = register(
         higher_order=_Scans(),
     )
 )
-"""A program run a known number of times. Params: the program, the roles of operands and of results, the number of
+"""A program run a known number of times. Params: the program, the specs of operands and of results, the number of
 steps, whether the last slice comes first."""

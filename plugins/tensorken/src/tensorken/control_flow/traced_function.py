@@ -1,4 +1,4 @@
-"""Bodies: the functions that loops and choices are given, traced; and the tensors that they are given."""
+"""Traced functions: the functions passed to loops and conds, traced to programs, and their arguments as tensors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function
 
-NUMBERS = (bool, int, float)
+NUMBER_TYPES = (bool, int, float)
 
 
 @dataclass(slots=True)
 class LoopArguments:
-    """The leaves of the arguments as tensors, which of them came as numbers, and what their function stands on."""
+    """The leaves of the arguments as tensors, which of them came as Python numbers, and the interpreter below the
+    trace.
+    """
 
     tensors: list[Tensor]
     numbers: dict[int, Any]
@@ -39,29 +41,29 @@ class LoopArguments:
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
-        return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
+        return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBER_TYPES}, inner)
 
 
 def as_constant(data: Any, dtype: DType | None, base: Any) -> Tensor:
-    """A tensor on a backend; of a number one that is known to be that number, which then stands in the program."""
+    """A tensor on a backend; a number becomes a tensor with a known value, which is a literal in programs."""
     x = tensor(data, dtype, backend=base)
-    return x.scalar(data) if type(data) in NUMBERS else x
+    return x.scalar(data) if type(data) in NUMBER_TYPES else x
 
 
 def base_of(value: Any) -> Any:
-    """The backend of the tensors in a value; None if there are none, which is the default one."""
+    """The backend of the tensors in a value; None, the default backend, if there are none."""
     return next((x.interpreter.base for x in tree.leaves(value) if isinstance(x, Tensor)), None)
 
 
 @dataclass(slots=True)
 class TracedFunction:
-    """A function that has been traced.
+    """A function that was traced.
 
     Attributes:
-        program: takes what was captured first.
-        captured: the tensors that the function used without being given them.
+        program: its first inputs are the captured tensors.
+        captured: the tensors that the function used and that are not arguments.
         result: the structure of its result.
-        numbers: the places of the results that were Python numbers.
+        numbers: the indices of the results that were Python numbers.
     """
 
     program: Program
@@ -81,16 +83,16 @@ class TracedFunction:
         arguments: Any,
         like: Sequence[Any],
         inner: Interpreter[Any],
-        wanted: Sequence[Any],
+        like_outputs: Sequence[Any],
         *,
-        chosen: bool = False,
-        counters: int = 0,
+        in_branch: bool = False,
+        extra_carries: int = 0,
     ) -> TracedFunction:
-        """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows.
+        """Trace a function; results that are Python numbers take the dtypes of `like_outputs`, if their kind allows.
 
         Args:
-            chosen: whether it is a branch, in which loops and choices wait until it is taken.
-            counters: how much of a loop's own the first argument has in front, for messages.
+            in_branch: whether it is a branch, in which loops and conds must not run while tracing.
+            extra_carries: the number of values that the loop adds in front of the user's carry, for messages.
         """
         results: list[Any] = []
         numbers: set[int] = set()
@@ -98,35 +100,35 @@ class TracedFunction:
         def flat(*values: Tensor) -> list[Any]:
             level = interpreter_below([inner], name)
             if isinstance(level, Trace):
-                level.in_branch = chosen
+                level.in_branch = in_branch
             leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
             results.append(structure)
             for i, leaf in enumerate(leaves):
-                if type(leaf) in NUMBERS:
+                if type(leaf) in NUMBER_TYPES:
                     numbers.add(i)
-                    dtype = with_scalar(wanted[i].dtype, leaf) if i < len(wanted) else None
+                    dtype = with_scalar(like_outputs[i].dtype, leaf) if i < len(like_outputs) else None
                     leaves[i] = as_constant(leaf, dtype, inner.base)
             return leaves
 
-        own = getattr(function, "__name__", name)
-        source = Source(name, own, lambda: _labels(function, arguments, counters))
-        program = traced(flat, like, inner, own, source)
+        name_of_function = getattr(function, "__name__", name)
+        source = Source(name, name_of_function, lambda: _labels(function, arguments, extra_carries))
+        program = traced(flat, like, inner, name_of_function, source)
         captured = list(program.constants.values())
         program = program.changed(inputs=(*program.constants, *program.inputs), constants={})
         return cls(program, captured, results[0], numbers)
 
 
-def _labels(function: Function, arguments: tree.Structure, counters: int) -> list[str]:
-    """What a function calls the leaves of its arguments; that of a `fori_loop` takes i and the value."""
+def _labels(function: Function, arguments: tree.Structure, extra_carries: int) -> list[str]:
+    """The function's names for the leaves of its arguments; the function of a `fori_loop` takes i and the value."""
     positional = tree.unflatten(arguments, range(arguments.size))
-    names = parameters_of(function, 2 if counters else len(positional))
-    if not counters or len(names) < 2:
+    names = parameters_of(function, 2 if extra_carries else len(positional))
+    if not extra_carries or len(names) < 2:
         return labels_of(tree.structure((positional, {})), names)
     found = []
     for path, _ in tree.flatten_with_path(positional[0])[0]:
         place, _, rest = path.removeprefix("[").partition("]")
-        own = {0: names[0], counters: names[1]}
-        found.append(f"{own.get(int(place), 'the upper bound')}{rest}")
+        name_at = {0: names[0], extra_carries: names[1]}
+        found.append(f"{name_at.get(int(place), 'the upper bound')}{rest}")
     return found
 
 
@@ -135,15 +137,15 @@ class Loop:
     """A loop as its user sees it, for messages.
 
     Attributes:
-        name: of the function that was called.
-        carried: what it calls that which each step gives the next.
-        counters: how much the loop carries of its own, before that.
-        stacks: whether its step returns a pair, of what is carried and what is stacked.
+        name: of the public function.
+        carried: the public function's name for the carry.
+        extra_carries: the number of values that the loop adds in front of the carry.
+        stacks: whether a step returns a pair of the carry and the results to stack.
     """
 
     name: str
     carried: str = "value"
-    counters: int = 0
+    extra_carries: int = 0
     stacks: bool = False
 
 
@@ -151,21 +153,27 @@ def traced_step(
     loop: Loop,
     function: Function,
     arguments: Any,
-    given: LoopArguments,
+    loop_arguments: LoopArguments,
     values: list[Tensor],
     rows: Sequence[Variable],
     carry: Any,
 ) -> TracedFunction:
-    """The function of one step, whose first results must be as the carry.
+    """Trace one step, whose first results must match the carry.
 
-    What came as a Python number takes the dtype that the function returns for it, if its kind allows; `values` then
-    has it so.
+    A carry that came as a Python number takes the dtype that the function returns for it, if its kind allows; `values`
+    is updated.
     """
-    numbers = dict(given.numbers)
+    numbers = dict(loop_arguments.numbers)
     while True:
         like = [*values, *rows]
         body = TracedFunction.of(
-            loop.name, function, arguments, like, given.inner, values, counters=loop.counters
+            loop.name,
+            function,
+            arguments,
+            like,
+            loop_arguments.inner,
+            values,
+            extra_carries=loop.extra_carries,
         )
         after = tree.unflatten(body.result, range(body.result.size))
         check_structure(loop, carry, tree.structure(after[0] if loop.stacks else after))
@@ -177,7 +185,7 @@ def traced_step(
 
 def check_structure(loop: Loop, carry: Any, found: Any) -> None:
     """Raise a StructureError if a step returns a carry of another structure."""
-    skipped = loop.counters
+    skipped = loop.extra_carries
     before, after = [tree.unflatten(one, range(one.size)) for one in (carry, found)]
     if skipped:
         before, after = before[skipped], after[skipped]
@@ -186,12 +194,13 @@ def check_structure(loop: Loop, carry: Any, found: Any) -> None:
 
 
 def adopt_dtypes(values: list[Tensor], found: Sequence[Any], numbers: dict[int, Any]) -> bool:
-    """Give values that came as Python numbers the dtypes that a step returns, if their kind allows; whether any has.
+    """Convert values that came as Python numbers to the dtypes that a step returns, if their kind allows; return
+    whether any changed.
 
     Args:
-        values: the first carry, which is changed.
-        found: what the step returns, anything with dtypes.
-        numbers: the places of the numbers, of which those with new dtypes are dropped.
+        values: the first carry, which is modified.
+        found: the results of a step, with dtypes.
+        numbers: the indices of the numbers; those that change are removed.
     """
     changed = False
     for i, (x, v) in enumerate(zip(values, found, strict=False)):
@@ -203,15 +212,15 @@ def adopt_dtypes(values: list[Tensor], found: Sequence[Any], numbers: dict[int, 
 
 def check_carry(loop: Loop, carry: Any, values: Sequence[Tensor], found: Sequence[Any]) -> None:
     """Raise a ShapeError or DTypeError if a step returns a carry of other shapes or dtypes."""
-    skipped = loop.counters
+    skipped = loop.extra_carries
     paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
     for path, x, v in zip(paths, values, found, strict=False):
-        own = path.removeprefix(f"[{skipped}]") if skipped else path
-        _check_kind(f"{loop.name}: the {loop.carried}{own and f' at {own}'}", x, v)
+        user_path = path.removeprefix(f"[{skipped}]") if skipped else path
+        _check_kind(f"{loop.name}: the {loop.carried}{user_path and f' at {user_path}'}", x, v)
 
 
 def check_condition(name: str, found: Sequence[Any]) -> None:
-    """Raise a ShapeError unless a condition gave one bool of shape ()."""
+    """Raise a ShapeError unless a condition returned one bool of shape ()."""
     kinds = [(v.dtype.name, v.shape) for v in found]
     if kinds == [("bool", ())]:
         return
@@ -227,12 +236,12 @@ def _check_kind(what: str, expected: Any, got: Any) -> None:
     if expected.shape != got.shape or expected.dtype is not got.dtype:
         raise error(
             f"{what} goes in as {expected.dtype.name} {expected.shape} and comes out as {got.dtype.name} {got.shape}; "
-            f"return it as it came (x.astype, x.reshape), or start with what it becomes"
+            f"convert it in the function (x.astype, x.reshape), or convert the first value"
         )
 
 
 def check_alike(what: str, first: TracedFunction, outputs: Sequence[Variable]) -> None:
-    """Raise a ShapeError or DTypeError if a function's results are not those of another."""
+    """Raise a ShapeError or DTypeError if the results of two functions differ."""
     places = tree.unflatten(first.result, range(first.result.size))
     for path, i in tree.flatten_with_path(places)[0]:
         v, w = first.outputs[i], outputs[i]
@@ -245,10 +254,14 @@ def check_alike(what: str, first: TracedFunction, outputs: Sequence[Variable]) -
 
 
 def with_common_inputs(bodies: Sequence[TracedFunction]) -> list[Program]:
-    """The programs of functions of the same arguments, each of which then takes what any of them captured."""
+    """The programs of functions of the same arguments, each with the captured tensors of all functions as inputs."""
     captured = [body.program.inputs[: len(body.captured)] for body in bodies]
     programs = []
     for i, body in enumerate(bodies):
-        own = [v if i == j else Variable(v.shape, v.dtype) for j, group in enumerate(captured) for v in group]
-        programs.append(body.program.changed(inputs=(*own, *body.program.inputs[len(body.captured) :])))
+        captured_inputs = [
+            v if i == j else Variable(v.shape, v.dtype) for j, group in enumerate(captured) for v in group
+        ]
+        programs.append(
+            body.program.changed(inputs=(*captured_inputs, *body.program.inputs[len(body.captured) :]))
+        )
     return programs

@@ -1,4 +1,4 @@
-"""Whiles: the op that runs a program as long as another says so, and the loops that its derivatives and batches are."""
+"""The op of `while_loop`, which runs a program while another returns True, and its derivative and batching rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def _while(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for a step until the condition is False."""
+    """On a backend: run the prepared step while the condition is True."""
     *xs, condition, body, inputs = args
     backend = xs[0].interpreter
     holds, step = prepared(condition, backend), prepared(body, backend)
@@ -47,30 +47,33 @@ def _while(*args: Any) -> tuple[Tensor, ...]:
 
 
 class _Whiles:
-    """A while loop goes through forward mode and batches as one of other programs; reverse mode it refuses."""
+    """JVP and batching rules: each is a while_loop of other programs; reverse mode raises an error."""
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
         pushed, wanted, pattern = carry_fixpoint(
-            lambda flags, least: pushed_program(body, flags, least), active, inputs, _all_carries(body)
+            lambda flags, instantiate: pushed_program(body, flags, instantiate),
+            active,
+            inputs,
+            _all_carries(body),
         )
         tangents = [Variable(v.shape, v.dtype) for v in compress(body.inputs, wanted)]
-        beside = condition.once(
-            ("beside", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
+        wider_condition = condition.once(
+            ("wider_condition", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
         )
-        return WHILE, (beside, pushed, (*inputs, *compress(inputs, wanted))), wanted, pattern
+        return WHILE, (wider_condition, pushed, (*inputs, *compress(inputs, wanted))), wanted, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         _, body, inputs = params
         _, _, pattern = carry_fixpoint(
-            lambda flags, least: (body, active_outputs(body, flags, least)),
+            lambda flags, instantiate: (body, active_outputs(body, flags, instantiate)),
             active,
             inputs,
             _all_carries(body),
         )
 
         def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
-            """Nothing, if that is known; else an error."""
+            """No cotangents if all are zero; else an error."""
             for t, v, one in zip(cotangents, body.outputs, pattern, strict=True):
                 if t is not None and one and v.dtype.kind == "float":
                     raise GradientError(
@@ -84,18 +87,18 @@ class _Whiles:
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
         over, wanted, pattern = carry_fixpoint(
-            lambda flags, least: batched_program(body, size, flags, least),
+            lambda flags, instantiate: batched_program(body, size, flags, instantiate),
             batched,
             inputs,
             _all_carries(body),
         )
-        holds, (each,) = batched_program(condition, size, wanted)
-        if each:  # then all carries differ between examples, but for those that no step changes
-            going_in = carries(range(len(inputs)), inputs)
+        holds, (per_example,) = batched_program(condition, size, wanted)
+        if per_example:  # then all carries that a step changes differ between examples
+            carries_in = carries(range(len(inputs)), inputs)
             pattern = tuple(
                 [
                     one or place != own
-                    for one, place, own in zip(pattern, forwarded_inputs(body), going_in, strict=True)
+                    for one, place, own in zip(pattern, forwarded_inputs(body), carries_in, strict=True)
                 ]
             )
             wanted = with_carries(wanted, inputs, pattern)
@@ -133,7 +136,8 @@ def _all_carries(body: Program) -> ArgSpecs:
 def _while_any(
     condition: Program, body: Program, inputs: ArgSpecs, size: int, batched: Flags
 ) -> tuple[Program, Program]:
-    """Condition and body of a loop that runs while it does for some example; what has ended stays as it is.
+    """The condition and body of a loop that runs while the condition is True for any example; ended examples keep
+    their values.
 
     Carries that are not batched are those that no step changes.
     """
@@ -142,21 +146,23 @@ def _while_any(
     holds, _ = batched_program(condition, size, batched, (True,))
 
     def any_holds(*values: Tensor) -> list[Tensor]:
-        (each,) = holds.on(values)
-        return [each.astype("int32").max(0) > 0] if size else [each.constant([False], bool_, ())]
+        (per_example,) = holds.on(values)
+        return (
+            [per_example.astype("int32").max(0) > 0] if size else [per_example.constant([False], bool_, ())]
+        )
 
-    def chosen(*values: Tensor) -> list[Tensor]:
-        (each,) = holds.on(values)
+    def select_step(*values: Tensor) -> list[Tensor]:
+        (per_example,) = holds.on(values)
         old = carries(values, inputs)
         return [
-            select_examples(each, y, x) if one else x
+            select_examples(per_example, y, x) if one else x
             for y, x, one in zip(step.on(values), old, pattern, strict=True)
         ]
 
     like, backend = step.inputs, body.backend
     return (
         traced(any_holds, like, backend, condition.name),
-        traced(chosen, like, backend, body.name),
+        traced(select_step, like, backend, body.name),
     )
 
 
@@ -173,5 +179,5 @@ WHILE = register(
         higher_order=_Whiles(),
     )
 )
-"""A program run while another gives True. Params: the condition and the body, which take all operands; the roles of
-these. The results are the carries."""
+"""A program run while another returns True. Params: the condition and the body, which take all operands, and the
+specs of the operands."""
