@@ -120,7 +120,7 @@ def test_adjoints_of_real_functions(f, strategy):
 
 
 @pytest.mark.feature(121)
-def test_the_backward_graph_is_a_program_like_all_others():
+def test_the_backward_graph_is_an_ordinary_program():
     found = tk.trace(lambda x, y: tk.sin(x) * y)(1.0, 2.0).adjoints(inputs="x")
     assert str(found(tk.symbol("x"), tk.symbol("y"))) == "((1.0 * y) * x.cos())"
     assert found.program(1.0, 2.0).item() == pytest.approx(2.0 * np.cos(1.0))
@@ -176,7 +176,7 @@ def test_the_worked_example_has_the_levels_and_adjoints_of_its_source(strategy):
 
 @pytest.mark.feature(126)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_one_finalise_a_value_after_all_its_increments(strategy):
+def test_each_value_is_finalised_once_after_all_its_increments(strategy):
     def f(x, y):
         t = x * y
         u = t + x
@@ -221,7 +221,7 @@ def test_accumulating_multiplies_once_where_passing_on_multiplies_for_each_incre
 
 
 @pytest.mark.feature(130)
-def test_a_sum_passes_two_increments_on_and_a_value_used_once_keeps_nothing():
+def test_a_sum_passes_two_increments_on_and_a_value_used_once_accumulates_nothing():
     def f(a, b):
         t = a + b
         return tk.sin(t) * tk.cos(t)
@@ -251,7 +251,7 @@ def test_sums_of_sums_cost_no_more_than_their_number():
 
 
 @pytest.mark.feature(128)
-def test_the_adjoints_of_a_chain_are_freed_as_it_goes():
+def test_the_adjoints_of_a_chain_are_freed_on_the_way():
     def chain(x):
         for _ in range(100):
             x = tk.sin(x) * x
@@ -271,7 +271,7 @@ def test_the_adjoints_of_a_chain_are_freed_as_it_goes():
 
 
 @pytest.mark.feature(129)
-def test_what_is_not_asked_for_emits_nothing():
+def test_inputs_that_are_not_requested_add_no_ops():
     def f(x, y):
         return tk.exp(x * tk.sin(tk.exp(y)))
 

@@ -223,7 +223,7 @@ def test_a_carry_that_no_step_changes_keeps_its_derivative(body, reverse):
     assert tk.hessian(f)(x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
-def test_numbers_take_the_dtype_of_what_they_meet():
+def test_number_carries_take_the_dtype_of_the_step():
     carry, _ = tk.scan(lambda c, x: (c + x, None), 0, f64([1.5, 2.0]))
     assert carry.dtype is tk.float64 and carry.item() == 3.5
     carry, _ = tk.scan(lambda c, x: (0.0, None), f64(1.0), f64([1.5, 2.0]))
@@ -233,7 +233,7 @@ def test_numbers_take_the_dtype_of_what_they_meet():
     assert tk.while_loop(lambda x: x < 3, lambda x: x + f64(1.0), 0).dtype is tk.float64
 
 
-def test_a_carry_that_only_gets_a_derivative_within():
+def test_a_carry_gets_a_derivative_only_inside_the_loop():
     def loss(x: Any, start: Any) -> Any:
         return tk.scan(lambda c, y: ((c[1], c[0] * x + y), c[0]), (start, start * 0.0), f64([1.0, 2.0, 3.0]))[
             1
@@ -278,7 +278,7 @@ def test_scans_in_scans():
     )
 
 
-def test_a_checkpointed_body_keeps_its_carries_alone():
+def test_a_checkpointed_body_stores_only_its_carries():
     def block(h: Any, x: Any) -> Any:
         for _ in range(3):
             h = tk.sin(tk.exp(-h * h) + x)
@@ -299,7 +299,7 @@ def test_a_checkpointed_body_keeps_its_carries_alone():
     assert stacked(block) > 5
 
 
-def test_a_product_by_shared_weights_keeps_and_adds_up_no_product():
+def test_a_product_with_shared_weights_stores_no_products():
     x, w = tk.ones((16, 8)), tk.ones((8, 8))
 
     def loss(w: Any) -> Any:
@@ -309,7 +309,7 @@ def test_a_product_by_shared_weights_keeps_and_adds_up_no_product():
     assert max(math.prod(v.shape) for v in (*forward.results, *backward.results)) == 3 * 16 * 8
 
 
-def test_a_body_is_traced_once_and_runs_as_often_as_there_are_steps():
+def test_a_body_is_traced_once_and_runs_once_a_step():
     traced = 0
 
     def body(c: Any, x: Any) -> Any:
@@ -325,7 +325,7 @@ def test_a_body_is_traced_once_and_runs_as_often_as_there_are_steps():
 
 
 @pytest.mark.slow
-def test_long_scans_need_no_deep_stack_and_memory_for_their_values_alone():
+def test_long_scans_need_no_recursion_and_only_the_memory_of_their_values():
     n = 5_000
     xs = tk.ones((n,), "float64", backend=FUSED)
 
@@ -368,7 +368,7 @@ JAX_CHOICE = [
 
 @pytest.mark.parametrize("p", [True, False])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_choice_is_the_branch(p, backend):
+def test_cond_gives_the_result_of_the_branch_taken(p, backend):
     x = f64(H, BACKENDS[backend])
     q = tk.tensor(p, backend=BACKENDS[backend])
     close(choice(q, x), chosen(p, x))
@@ -384,7 +384,7 @@ def test_a_choice_is_the_branch(p, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_examples_choose_each_for_itself(backend):
+def test_each_example_takes_its_own_branch(backend):
     xs = f64([H, [-h for h in H]], BACKENDS[backend])
     ps = tk.tensor([False, True], backend=BACKENDS[backend])
     for transform in (lambda f: f, lambda f: tk.grad(f, 1), lambda f: tk.hessian(f, 1)):
@@ -396,7 +396,7 @@ def test_examples_choose_each_for_itself(backend):
     )
 
 
-def test_a_choice_gives_jaxs_numbers():
+def test_cond_gives_jaxs_numbers():
     def signed(x: Any) -> Any:
         return choice(x.sum() > 0, x)
 
@@ -406,7 +406,7 @@ def test_a_choice_gives_jaxs_numbers():
     close(tk.hessian(lambda x: choice(False, x))(f64([-h for h in H]))[0], JAX_CHOICE[1])
 
 
-def test_only_the_chosen_branch_runs():
+def test_only_the_branch_taken_runs():
     counting = Counting()
     backend = Fuse(counting)
     x = tk.ones((2,), backend=backend)
@@ -418,7 +418,7 @@ def test_only_the_chosen_branch_runs():
     assert counting.calls["exp"] > 0 and counting.calls["cos"] == counting.calls["sin"] == 0
 
 
-def test_a_loop_in_a_branch_waits_for_the_choice_though_it_is_given_nothing():
+def test_a_loop_without_operands_in_a_branch_runs_only_if_it_is_taken():
     def grown(x: Any) -> Any:
         """Which for 0 has no end."""
         return tk.while_loop(lambda c: c < 100.0, lambda c: c * x, x)
@@ -475,7 +475,7 @@ def test_branches_with_different_derivatives(p, i):
     close(tk.jvp(f, (x, y), (x, y)), tk.jvp(plain, (x, y), (x, y)))
 
 
-def test_a_choice_in_a_scan_and_a_scan_in_a_choice():
+def test_cond_in_scan_and_scan_in_cond():
     def f(xs: Any, w: Any) -> Any:
         def body(c: Any, x: Any) -> Any:
             return tk.cond(
@@ -588,7 +588,7 @@ PASSED: dict[
 
 
 @each_of("name", PASSED)
-def test_what_a_loop_or_choice_hands_through_has_no_examples(name):
+def test_forwarded_operands_stay_unbatched(name):
     f = PASSED[name]
     xs = f64([1.0, 4.0, 3.0])
     wanted = [f(x) for x in xs]
@@ -601,7 +601,7 @@ def test_what_a_loop_or_choice_hands_through_has_no_examples(name):
 
 
 @each_of("name", PASSED)
-def test_there_may_be_no_examples(name):
+def test_a_batch_may_be_empty(name):
     f = PASSED[name]
     for g in (tk.vmap(f, out_axes=(0, None)), tk.jit(tk.vmap(f, out_axes=(0, None)))):
         changed, shared = g(tk.zeros((0,), "float64"))
@@ -619,14 +619,14 @@ def test_there_may_be_no_examples(name):
         lambda x: tk.scan(lambda c, _: ((c[1], c[0]), None), (x, SHARED[0]), length=2)[0][1],
     ],
 )
-def test_what_differs_between_examples_has_them(f):
+def test_values_that_differ_between_examples_are_batched(f):
     xs = f64([1.0, 4.0, 3.0])
     close(tk.vmap(f)(xs), tk.stack([f(x) for x in xs]))
     with pytest.raises(ArgumentError, match="differs between the examples"):
         tk.vmap(f, out_axes=None)(xs)
 
 
-def test_reverse_mode_of_a_while_loop_offers_what_works():
+def test_the_error_of_reverse_mode_through_a_while_loop_names_alternatives():
     with pytest.raises(
         GradientError, match=r"while_loop: reverse mode .* tk\.fori_loop with ints .* tk\.scan"
     ) as caught:
@@ -783,7 +783,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused_in_one_line(case):
+def test_bad_arguments_raise_one_clear_line(case):
     kind, message, call = REFUSED[case]
     with pytest.raises(kind, match=message) as caught:
         call()
@@ -805,7 +805,7 @@ def chain(count: int) -> Callable[..., Any]:
     return f
 
 
-def test_what_a_checkpoint_computes_again_is_neither_merged_nor_kept():
+def test_recomputed_values_are_neither_merged_nor_stored():
     x = f64(H)
     plain = tk.trace(tk.grad(chain(4)))(x)
     merged = without_dead_code(without_common_subexpressions(inline(plain)))
@@ -824,7 +824,7 @@ def test_what_a_checkpoint_computes_again_is_neither_merged_nor_kept():
     close(tk.grad(tk.jit(chain(4)))(x), tk.grad(chain(4))(x))
 
 
-def test_scopes_do_not_leak_into_programs_that_are_made_within():
+def test_scopes_do_not_leak_into_inner_programs():
     def body(c: Any, _: Any) -> Any:
         return tk.sin(c), None
 

@@ -106,7 +106,7 @@ def test_operands_are_shown_with_their_dtypes_and_as_broadcast() -> None:
         "no values",
     ],
 )
-def test_what_made_no_nan_passes(call: Callable[[], Any]) -> None:
+def test_ops_without_new_nans_pass(call: Callable[[], Any]) -> None:
     with tk.debug_nans():
         call()
 
@@ -116,7 +116,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1000.0, -1000.0]
 
 @each_of("backend", ["Required()", "Fuse(Required())", "Fuse(Numpy())"])
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.elementwise and op.arity == 1], ids=repr)
-def test_a_body_may_make_nans_that_it_does_not_choose(op: Op, backend: str) -> None:
+def test_a_body_may_make_nans_that_it_does_not_select(op: Op, backend: str) -> None:
     """An error is raised if and only if the result has a NaN."""
     dtype = "int32" if op.name in ("from_bits",) else "float32"
     for value in EDGES:
@@ -131,7 +131,7 @@ def test_a_body_may_make_nans_that_it_does_not_choose(op: Op, backend: str) -> N
                 assert not is_nan
 
 
-def test_infinities_are_errors_where_asked_for() -> None:
+def test_infinities_are_errors_on_request() -> None:
     assert message_of(lambda: tk.exp(1000.0), infinities=True).startswith(
         "exp: gives infinity for float32 ()"
     )
@@ -151,14 +151,14 @@ def test_the_backward_pass_names_the_line_of_the_forward_value() -> None:
     )
 
 
-def test_forward_mode_names_the_line_as_it_is_run() -> None:
+def test_forward_mode_names_the_line_that_runs() -> None:
     message = message_of(lambda: tk.jvp(norm, (tk.tensor(ZEROS),), (tk.tensor(ZEROS),)))
     assert message == (
         f"div: gives NaN for float32 (), float32 (), in the derivative of sqrt; at {line('the root')}"
     )
 
 
-def test_a_rule_is_told_from_its_op_though_both_multiply() -> None:
+def test_a_rule_is_distinguished_from_its_op() -> None:
     x, tangent = tk.tensor(1.0), tk.tensor(inf)
     message = message_of(lambda: tk.jvp(lambda x: x * 0.0, (x,), (tangent,)))
     assert message.startswith(
@@ -189,7 +189,7 @@ def test_under_vmap_shapes_are_those_of_one_example() -> None:
     assert message == f"sqrt: gives NaN for float32 (3,); at {line('the root')}"
 
 
-def test_a_pullback_that_was_made_before_says_so() -> None:
+def test_the_error_says_if_the_pullback_was_made_before() -> None:
     _, pull_back = tk.vjp(norm, tk.tensor(ZEROS))
     message = message_of(lambda: pull_back(1.0))
     assert (
@@ -198,7 +198,7 @@ def test_a_pullback_that_was_made_before_says_so() -> None:
     )
 
 
-def test_derivatives_are_the_same_with_and_without() -> None:
+def test_derivatives_are_the_same_with_and_without_the_check() -> None:
     x = tk.tensor([0.3, 0.5], "float64")
 
     def f(x: Any) -> Any:
@@ -210,7 +210,7 @@ def test_derivatives_are_the_same_with_and_without() -> None:
 
 
 @pytest.mark.parametrize("name", ["mul", "div", "sqrt", "relu", "softmax"])
-def test_what_the_tape_keeps_is_found_out_undisturbed(name: str) -> None:
+def test_the_check_does_not_change_what_the_tape_keeps(name: str) -> None:
     """The first use of an op under a tape probes its rules."""
     op = OPS[name]
     active = (True,) * (op.arity or 1)
@@ -230,7 +230,7 @@ def test_what_the_tape_keeps_is_found_out_undisturbed(name: str) -> None:
 # ---- cost, and where it holds ------------------------------------------------------------------------------
 
 
-def test_off_it_costs_nothing() -> None:
+def test_it_costs_nothing_while_off() -> None:
     """Nothing observes the ops afterwards, however the block ends."""
     with tk.debug_nans(), tk.debug_nans(False):
         assert len(observe.OBSERVERS) == 1
@@ -241,7 +241,7 @@ def test_off_it_costs_nothing() -> None:
     assert math.isnan(root(-1.0).item())
 
 
-def test_who_else_watches_goes_on_watching() -> None:
+def test_other_observers_keep_observing() -> None:
     seen: list[str] = []
 
     def note(proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Any, params: Any) -> Any:
@@ -275,7 +275,7 @@ def test_who_else_watches_goes_on_watching() -> None:
     ],
     ids=["plain", "vmap", "jvp", "grad"],
 )
-def test_a_program_that_was_made_before_is_looked_at(transform: Callable[[Any], Any]) -> None:
+def test_a_program_that_was_made_before_is_checked(transform: Callable[[Any], Any]) -> None:
     """Op by op if it is run so; if it is compiled, as a whole."""
 
     def logs(x: Any) -> Any:
@@ -295,7 +295,7 @@ def test_a_program_that_was_made_before_is_looked_at(transform: Callable[[Any], 
 
 
 @pytest.mark.parametrize("backend", ["numpy", "reference"])
-def test_a_call_that_was_given_its_operands_is_looked_at_as_well(backend: str) -> None:
+def test_a_call_with_donated_operands_is_checked(backend: str) -> None:
     f = tk.jit(lambda x: tk.log(x - 0.5), donate_argnums=0)
     with tk.debug_nans():
         assert f(tk.full((200, 200), 1.5, backend=backend))[0, 0].item() == 0.0
@@ -329,7 +329,7 @@ def test_it_holds_in_this_context_alone() -> None:
     assert math.isnan(seen[0])
 
 
-def test_a_product_is_not_multiplied_out_only_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deferred_product_is_not_computed_only_for_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debugging, "MAX_CHECKED_SIZE", 100)
     backend = Counting()
     fused = Fuse(backend)
@@ -381,7 +381,7 @@ def test_a_shape_error_has_a_note_with_the_users_line(call: Callable[[Any], Any]
     assert "\n" not in str(caught.value)
 
 
-def test_so_has_one_of_a_pullback() -> None:
+def test_a_shape_error_in_a_pullback_has_a_note_too() -> None:
     _, pull_back = tk.vjp(lambda x: x * 2.0, tk.ones((2,)))
     with pytest.raises(ShapeError) as caught:
         pull_back(tk.ones((7,)))  # the pullback
@@ -398,7 +398,7 @@ def test_so_has_one_of_a_pullback() -> None:
         (IndexingError, lambda: tk.ones((2,))[5]),
     ],
 )
-def test_other_errors_about_operands_have_one_too(error: type[Exception], call: Callable[[], Any]) -> None:
+def test_other_errors_about_operands_have_a_note_too(error: type[Exception], call: Callable[[], Any]) -> None:
     with pytest.raises(error) as caught:
         call()
     (note,) = caught.value.__notes__

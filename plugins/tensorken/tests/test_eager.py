@@ -62,7 +62,7 @@ CALLS = {
 
 
 @each_of("name", CALLS)
-def test_what_comes_out_is_the_same(name):
+def test_results_are_the_same(name):
     wanted = CALLS[name]()
     with tk.disable_jit():
         found = CALLS[name]()
@@ -97,7 +97,7 @@ def test_functions_see_values():
         f(3.0)
 
 
-def test_it_is_on_for_its_block_and_thread_alone():
+def test_it_affects_only_its_block_and_thread():
     runs = []
     f = tk.jit(lambda x: runs.append(1) or x + 1)
     x = tk.ones(2)
@@ -152,7 +152,7 @@ def test_it_is_on_for_its_block_and_thread_alone():
         (lambda: tk.jit(lambda x: x)("text"), TypeError, "need a tensor, number or array"),
     ],
 )
-def test_mistakes_are_refused_as_otherwise(call, error, message):
+def test_mistakes_raise_the_same_errors(call, error, message):
     for disabled in (False, True):
         with tk.disable_jit(disabled), pytest.raises(error, match=message):
             call()

@@ -102,7 +102,7 @@ def test_nests_of_derivatives_and_batches(name):
     close(tk.jit(tk.vmap(tk.grad(fast), axes))(several, *rest), tk.vmap(tk.grad(f), axes)(several, *rest))
 
 
-def test_a_function_is_traced_once_for_each_kind_of_arguments():
+def test_a_function_is_traced_once_for_each_cache_key():
     traced = []
 
     @tk.jit
@@ -123,7 +123,7 @@ def test_a_function_is_traced_once_for_each_kind_of_arguments():
     assert len(traced) == before + 1
 
 
-def test_python_runs_while_tracing_alone():
+def test_python_code_runs_only_while_tracing():
     calls = []
     f = tk.jit(lambda: calls.append(1) or tk.ones(2) * 3)
     assert f().tolist() == f().tolist() == [3.0, 3.0]
@@ -144,7 +144,7 @@ def test_results_keep_their_structure_and_may_be_arguments_or_constants():
     }
 
 
-def test_static_arguments_arrive_as_they_are():
+def test_static_arguments_are_passed_unchanged():
     traced = []
 
     def f(x, times, how):
@@ -182,7 +182,7 @@ def test_static_arguments_arrive_as_they_are():
         {"static_argnums": 1, "static_argnames": ("times", "how")},
     ],
 )
-def test_static_arguments_may_be_given_by_place_or_by_name(which):
+def test_static_arguments_may_be_passed_by_position_or_by_name(which):
     traced = []
 
     def f(x, times=2, how="sin", *, scale=1.0):
@@ -213,7 +213,7 @@ def test_static_arguments_may_be_given_by_place_or_by_name(which):
             fast(x, 3, "cos")
 
 
-def test_static_names_of_a_function_that_takes_any():
+def test_static_names_of_a_function_with_any_keywords():
     fast = tk.jit(lambda x, *rest, **options: x * options["n"], static_argnames="n")
     assert [fast(2.0, n=n).item() for n in (2, 3, 3)] == [4.0, 6.0, 6.0]
     assert tk.jit(max, static_argnums=(0, -1))(2.0, 1.0).item() == 2.0  # written in C
@@ -231,7 +231,7 @@ def test_static_names_of_a_function_that_takes_any():
         tk.jit(named_f, static_argnames=1)
 
 
-def test_a_static_argument_by_name_that_varies_is_told():
+def test_a_warning_names_a_static_keyword_that_varies():
     f = tk.jit(lambda x, n=0: x, static_argnames="n")
     for n in range(15):
         f(1.0, n=n)
@@ -253,7 +253,7 @@ def named_f(x, n):
 @pytest.mark.parametrize(
     "values", [(1, 1.0, True), (0.0, -0.0), ((1, 2), (1.0, 2), (True, 2)), (float("nan"), -float("nan"))]
 )
-def test_static_arguments_that_are_equal_and_not_the_same_are_told_apart(values):
+def test_equal_static_arguments_of_different_types_are_distinct(values):
     seen = []
 
     def f(x, value):
@@ -312,7 +312,7 @@ def test_tensors_without_values_say_why():
     assert f"{[x]}" == f"[{x!r}]"
 
 
-def test_donated_tensors_are_gone():
+def test_donated_tensors_are_invalid_after_the_call():
     f = tk.jit(lambda state, x: {"w": state["w"] + x}, donate_argnums=0)
     state, x = {"w": tk.zeros(3)}, tk.ones(3)
     old = state["w"]
@@ -331,7 +331,7 @@ def test_donated_tensors_are_gone():
     assert state["w"].tolist() == [3.0] * 3, "under a transform nothing is given away"
 
 
-def test_a_call_is_served_by_the_last_one_only_if_it_is_like_it():
+def test_the_fast_path_takes_only_calls_like_the_last_one():
     """Each kind of call twice in a row, after each other kind: the second time it is recognised by its leaves."""
 
     def f(scale, tree, *, more=None):
@@ -367,7 +367,7 @@ def test_a_call_is_served_by_the_last_one_only_if_it_is_like_it():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_recognised_by_its_leaves_gives_away_what_it_should(backend):
+def test_the_fast_path_donates_what_it_should(backend):
     with tk.use_backend(backend):
         step = tk.jit(lambda state, x: ({"w": state["w"] + x}, state["w"] * x), donate_argnums=0)
         state, x = {"w": tk.zeros(2)}, tk.ones(2)
@@ -385,7 +385,7 @@ def test_what_is_recognised_by_its_leaves_gives_away_what_it_should(backend):
     assert (moved.backend, moved.tolist()) == (other, [1.0, 1.0])
 
 
-def test_who_watches_sees_calls_that_are_like_the_last_one():
+def test_observers_see_calls_on_the_fast_path():
     step = tk.jit(lambda tree: {"y": tree["x"] * 2.0})
     for _ in range(3):
         step({"x": tk.ones(2)})
@@ -403,7 +403,7 @@ def test_who_watches_sees_calls_that_are_like_the_last_one():
     assert "program" in seen
 
 
-def test_tensors_of_enclosing_transforms_are_hidden_inputs():
+def test_captured_tensors_of_enclosing_transforms_are_extra_inputs():
     def f(a, x):
         return tk.jit(lambda x: (x * a).sum())(x)
 
@@ -421,7 +421,7 @@ def test_tensors_of_enclosing_transforms_are_hidden_inputs():
     assert [tk.grad(through)(v).item() for v in (1.0, 5.0)] == [1.0, 1.0]
 
 
-def test_backends_are_told_apart():
+def test_each_backend_has_its_own_program():
     f = tk.jit(lambda x: x + 1)
     assert [f(tk.ones(1, backend=name)).backend for name in BACKENDS] == list(BACKENDS)
     with pytest.raises(MixedBackendError, match="move one with"):
@@ -442,7 +442,7 @@ def test_control_flow_on_values_is_one_clear_error_and_the_next_call_works():
         tk.jit(tk.ones(2))
 
 
-def test_many_tracings_are_told_with_their_cause():
+def test_a_warning_about_many_traces_names_the_cause():
     f = tk.jit(lambda x: x * 2)
     for n in range(15):
         f(tk.ones(n))
@@ -501,7 +501,7 @@ def test_a_method_and_a_decorated_function_keep_their_names():
     assert Model.loss(3.0).item() == 6.0
 
 
-def test_its_program_calls_arguments_as_the_function_does():
+def test_the_program_has_the_functions_parameter_names():
     @tk.jit
     def loss(params, x, *rest, scale):
         return (x @ params["w"] + rest[0]).sum() * scale
@@ -516,7 +516,7 @@ def test_its_program_calls_arguments_as_the_function_does():
     assert "\npower(x: float32[3]):\n" in str(tk.trace(lambda w: power(3, w))(w))
 
 
-def test_what_it_takes_from_an_enclosing_function_has_no_name_of_an_argument():
+def test_captured_values_do_not_get_parameter_names():
     def outer(x):
         return tk.jit(lambda y: x * y)(2.0)
 

@@ -50,7 +50,7 @@ def test_programs_mean_what_they_do_at_once(name):
 
 
 @pytest.mark.parametrize("name", LAZIES)
-def test_derivatives_loops_and_factors_mean_what_they_do_elsewhere(name):
+def test_derivatives_loops_and_factorizations_give_eager_results(name):
     def loss(w: Any, x: Any) -> Any:
         def step(h: Any, row: Any) -> Any:
             return tk.tanh(h @ w + row), h.sum()
@@ -74,7 +74,7 @@ def test_derivatives_loops_and_factors_mean_what_they_do_elsewhere(name):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_zeros_of_two_signs_and_numbers_of_two_kinds_stay_apart(raw):
+def test_signed_zeros_and_numbers_of_different_types_are_distinct(raw):
     lazy = Lazy(raw)
     x = tk.full((2,), 0.0, backend=lazy)
     assert np.signbit(array(-x + tk.full((2,), -0.0, backend=lazy))).all()
@@ -92,7 +92,7 @@ def test_zeros_of_two_signs_and_numbers_of_two_kinds_stay_apart(raw):
 
 
 @pytest.mark.feature(59, 61, 114)
-def test_nothing_runs_before_it_is_read_and_what_is_shared_runs_once(raw):
+def test_ops_run_only_when_read_and_shared_ops_run_once(raw):
     lazy = Lazy(raw)
     x = tk.tensor([1.0, 2.0, 3.0], backend=lazy)
     y = tk.exp(x)
@@ -125,7 +125,7 @@ def test_the_same_op_on_the_same_nodes_is_the_same_node(raw):
     assert all(part.interpreter is lazy for part in pair)
 
 
-def test_an_op_that_waits_is_found_again_until_the_next_run(raw):
+def test_a_pending_op_is_reused_until_the_next_run(raw):
     """So that steps of a loop do not share what only depends on its constants: all have the same structure."""
     lazy = Lazy(raw)
     x = lazy.new((3,), [1.0, 2.0, 3.0], tk.float32)
@@ -140,13 +140,13 @@ def test_an_op_that_waits_is_found_again_until_the_next_run(raw):
     assert lazy.exp(x) is again and lazy.sin(x) is z
 
 
-def test_leaves_are_known_by_identity(raw):
+def test_leaves_are_compared_by_identity(raw):
     lazy = Lazy(raw)
     a, b = (lazy.new((2,), [1.0, 2.0], tk.float32) for _ in range(2))
     assert lazy.exp(a) is not lazy.exp(b)
 
 
-def test_what_nobody_holds_never_runs_and_lets_go_of_its_operands(raw):
+def test_unreferenced_ops_never_run_and_free_their_operands(raw):
     lazy = Lazy(raw)
     x = lazy.new((3,), [1.0, 2.0, 3.0], tk.float32)
     y = lazy.exp(x)
@@ -177,7 +177,7 @@ def test_reading_a_shape_or_settling_runs_nothing(raw):
     assert raw.calls["tanh"] == 1
 
 
-def test_all_that_waits_runs_at_a_flush_in_one_program(raw):
+def test_flush_runs_all_pending_ops_in_one_program(raw):
     lazy = Lazy(raw)
     x = tk.tensor([1.0, 2.0], backend=lazy)
     ys = [tk.exp(x), tk.sin(x), tk.exp(x) + 1.0]
@@ -226,7 +226,7 @@ def test_a_training_loop_is_compiled_once():
     assert len(raw.programs) <= 4  # the first step has a number where the others have a tensor
 
 
-def test_other_shapes_or_params_are_other_programs_and_zeros_keep_their_signs():
+def test_shapes_and_params_decide_the_program_and_zeros_keep_their_signs():
     raw = Compiling()
     lazy = Lazy(raw)
     for shape in ((2, 3), (3, 2), (2, 3)):
@@ -241,7 +241,7 @@ def test_other_shapes_or_params_are_other_programs_and_zeros_keep_their_signs():
     assert len(raw.programs) == 2 * 2 * 2  # for shapes and axes, with the first factor and with others
 
 
-def test_only_so_many_programs_are_kept(monkeypatch):
+def test_the_number_of_cached_programs_is_limited(monkeypatch):
     monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PROGRAMS", 8)
     lazy = Lazy(Numpy())
     for n in range(1, 30):
@@ -249,7 +249,7 @@ def test_only_so_many_programs_are_kept(monkeypatch):
     assert len(lazy._programs) == 8
 
 
-def test_programs_that_were_used_last_are_those_that_are_kept(monkeypatch):
+def test_the_least_recently_used_programs_are_evicted(monkeypatch):
     monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PROGRAMS", 3)
     raw = Compiling()
     lazy = Lazy(raw)
@@ -323,7 +323,7 @@ def test_the_columns_of_a_factorization_are_one_program(name):
         assert made < 100, "those of 9 columns, one by one, are more"
 
 
-def test_a_factorization_of_few_turns_waits_as_other_ops_do():
+def test_a_factorization_of_few_steps_is_deferred_like_other_ops():
     raw = WithoutFactors()
     x = tk.tensor(np.eye(3) + 1.0, backend=Lazy(raw))
     total = (x.apply(OPS["inv"]) @ x).sum()
@@ -365,7 +365,7 @@ def test_memory_stays_the_same_over_1000_steps_that_never_read(wrapped):
     np.testing.assert_allclose(array(w), array(walk(Fuse(Numpy()), 1000)), rtol=1e-9)
 
 
-def test_waiting_ops_keep_so_many_bytes_alive_and_no_more(monkeypatch):
+def test_the_bytes_that_pending_ops_keep_alive_are_limited(monkeypatch):
     monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PENDING_BYTES", 1_000_000)
     lazy = Lazy(Numpy())
     total = tk.zeros((1000,), "float64", backend=lazy)
@@ -381,7 +381,7 @@ def test_waiting_ops_keep_so_many_bytes_alive_and_no_more(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_chain_of_100_000_ops_needs_no_deep_stack():
+def test_a_chain_of_100_000_ops_needs_no_recursion():
     found: list[float] = []
 
     def chain(lazy: Any, length: int) -> None:
@@ -456,7 +456,7 @@ def test_threads_may_read_and_write_one_graph():
     assert not wrong
 
 
-def test_every_op_of_the_language_runs_lazily_as_it_does_at_once():
+def test_every_op_gives_the_same_lazily_and_eagerly():
     rng = np.random.default_rng(1)
     lazy, eager = Lazy(Numpy()), Numpy()
     for op in OPS.values():
@@ -477,7 +477,7 @@ def test_every_op_of_the_language_runs_lazily_as_it_does_at_once():
                 np.testing.assert_allclose(lazy.value(node), wanted, rtol=1e-5, atol=1e-6, err_msg=op.name)
 
 
-def test_dtypes_that_are_not_there_are_refused_when_they_are_asked_for() -> None:
+def test_missing_dtypes_raise_when_the_op_is_recorded() -> None:
     class Narrow(Reference):
         capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
 

@@ -135,7 +135,7 @@ MATRIX = np.array(
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("raw", [Counting(), Reference()], ids=repr)
-def test_numbers_that_change_give_the_bits_that_they_give_at_once(raw: RawTensor[Any], dtype: str) -> None:
+def test_changing_numbers_give_the_bits_of_eager_execution(raw: RawTensor[Any], dtype: str) -> None:
     """On backends that compile nothing, so that no pass may take sums in another order."""
 
     @settings(max_examples=examples(60), deadline=None)
@@ -153,7 +153,7 @@ def test_numbers_that_change_give_the_bits_that_they_give_at_once(raw: RawTensor
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_compiled_programs_with_numbers_that_change_mean_what_numpy_says(dtype: str, wrapped: bool) -> None:
+def test_compiled_programs_with_changing_numbers_give_numpys_results(dtype: str, wrapped: bool) -> None:
     """Whole numbers, of which every order of adding up gives the same bits."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", *({"gradient"} if dtype.startswith("int") else ())})
     numbers: st.SearchStrategy[Any] = WHOLE.map(int) if dtype.startswith("int") else WHOLE
@@ -173,7 +173,7 @@ def test_compiled_programs_with_numbers_that_change_mean_what_numpy_says(dtype: 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_an_input_gives_the_bits_of_a_number_that_stands_in_the_program(dtype: str) -> None:
+def test_an_input_gives_the_same_bits_as_a_literal(dtype: str) -> None:
     """In compiled programs too, without what passes do with numbers alone: products of them, and powers."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", "mul", "square", "twice", "row", "sum"})
 
@@ -209,7 +209,7 @@ def test_one_structure_has_few_programs() -> None:
 # ---- what is an input, and what is not -----------------------------------------------------------------------
 
 
-def test_numbers_stand_in_the_first_program_and_those_that_change_are_inputs_of_the_next(
+def test_numbers_are_literals_at_first_and_inputs_once_they_change(
     raw: Compiling,
 ) -> None:
     x = tk.tensor([1.0, 2.0], backend=Lazy(raw))
@@ -244,7 +244,7 @@ def test_one_number_of_two_dtypes_is_two_inputs(raw: Compiling) -> None:
     ]
 
 
-def test_all_that_changes_is_written_at_once_for_each_dtype(raw: Compiling) -> None:
+def test_changing_numbers_of_one_dtype_are_one_array(raw: Compiling) -> None:
     x = tk.tensor(np.arange(10.0, dtype="float32"), backend=Lazy(raw))
     y = tk.tensor(np.arange(4, dtype="int32"), backend=x.interpreter)
     for i in range(6):
@@ -256,7 +256,7 @@ def test_all_that_changes_is_written_at_once_for_each_dtype(raw: Compiling) -> N
     assert len(raw.programs) == 2
 
 
-def test_what_was_equal_is_one_input_until_it_differs(raw: Compiling) -> None:
+def test_equal_numbers_are_one_input_until_they_differ(raw: Compiling) -> None:
     x = tk.tensor([1.0, 2.0], backend=Lazy(raw))
 
     def moved(a: float, b: float) -> list[float]:
@@ -274,7 +274,7 @@ def test_what_was_equal_is_one_input_until_it_differs(raw: Compiling) -> None:
     assert [v.shape for v in raw.programs[-1].inputs[1:]] == [(2,)] and len(raw.programs) == 3
 
 
-def test_numbers_that_change_one_after_the_other_are_all_inputs_soon(raw: Compiling) -> None:
+def test_after_few_programs_all_numbers_are_inputs(raw: Compiling) -> None:
     """As in finite differences."""
     x = tk.tensor([1.0, 2.0], backend=Lazy(raw))
     numbers = [float(i) for i in range(1, 21)]
@@ -287,7 +287,7 @@ def test_numbers_that_change_one_after_the_other_are_all_inputs_soon(raw: Compil
     assert len(raw.programs) == MAX_SPECIALIZATIONS + 1
 
 
-def test_numbers_that_meet_by_chance_change_nothing(raw: Compiling) -> None:
+def test_numbers_that_are_equal_by_chance_stay_correct(raw: Compiling) -> None:
     x = tk.tensor([1.0, 2.0], backend=Lazy(raw))
     for i in range(10):
         assert ((x + 3.0) * float(i) + tk.full((2,), 5.0, backend=x.interpreter)).tolist() == [
@@ -297,7 +297,7 @@ def test_numbers_that_meet_by_chance_change_nothing(raw: Compiling) -> None:
     assert len(raw.programs) == 2
 
 
-def test_signs_of_zeros_nans_and_kinds_of_numbers_are_changes(raw: Compiling) -> None:
+def test_signs_of_zeros_nans_and_types_of_numbers_count_as_changes(raw: Compiling) -> None:
     lazy = Lazy(raw)
     x = tk.tensor([1.0, -1.0], backend=lazy)
     nan = struct.unpack("d", struct.pack("Q", 0x7FF8000000000000))[0]
@@ -315,7 +315,7 @@ def test_signs_of_zeros_nans_and_kinds_of_numbers_are_changes(raw: Compiling) ->
         ).tolist() == [big]
 
 
-def test_where_a_crop_begins_may_change(raw: Compiling) -> None:
+def test_the_start_of_a_crop_may_change(raw: Compiling) -> None:
     data = np.array([[0.0, -0.0, math.nan, 1.0], [2.0, -math.inf, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
     for dtype in ("float64", "int32", "bool"):
         with np.errstate(invalid="ignore"):
@@ -372,7 +372,7 @@ def test_a_training_with_a_falling_rate_makes_few_programs(raw: Compiling, wrapp
     assert losses[-1] < losses[0]
 
 
-def test_a_training_that_is_run_op_by_op_has_the_bits_of_one_that_is_not_lazy() -> None:
+def test_training_op_by_op_gives_the_bits_of_eager_training() -> None:
     found, expected = trained(Lazy(Reference()), 12), trained(Reference(), 12)
     assert found[0] == expected[0]
     assert [bits(p) for p in found[1]] == [bits(p) for p in expected[1]]

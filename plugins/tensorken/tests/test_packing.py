@@ -37,7 +37,7 @@ TREES = st.recursive(
 
 
 @given(TREES)
-def test_it_gives_what_unflatten_gives(nested: Any) -> None:
+def test_packing_agrees_with_unflatten(nested: Any) -> None:
     leaves, structure = tree.flatten(nested)
     packed = packing(structure)(leaves)
     assert repr(packed) == repr(tree.unflatten(structure, leaves))
@@ -63,7 +63,7 @@ def test_deep_trees(depth: int) -> None:
     assert packed == 2
 
 
-def test_long_ones_are_no_expression() -> None:
+def test_long_structures_are_not_one_expression() -> None:
     structure = tree.structure([0] * MAX_NODES)
     pack = packing(structure)
     assert isinstance(pack, functools.partial)
@@ -71,7 +71,7 @@ def test_long_ones_are_no_expression() -> None:
 
 
 @given(TREES, TREES)
-def test_unpacking_gives_the_leaves_of_its_structure_alone(nested: Any, other: Any) -> None:
+def test_unpacking_gives_only_the_leaves_of_its_structure(nested: Any, other: Any) -> None:
     leaves, structure = tree.flatten(nested)
     unpack = unpacking(structure)
     assert repr(unpack(nested)) == repr(leaves)
@@ -96,13 +96,13 @@ def test_unpacking_gives_the_leaves_of_its_structure_alone(nested: Any, other: A
         (Static(1.0, 2), Static(1.0, 3)),
     ],
 )
-def test_unpacking_gives_nothing_of_another_structure(nested: Any, other: Any) -> None:
+def test_unpacking_another_structure_gives_none(nested: Any, other: Any) -> None:
     assert unpacking(tree.structure(nested))(nested) == tree.leaves(nested)
     assert unpacking(tree.structure(nested))(other) is None
 
 
 @pytest.mark.parametrize("count", [MAX_NODES - 1, MAX_NODES])
-def test_unpacking_much(count: int) -> None:
+def test_unpacking_large_trees(count: int) -> None:
     nested = {"all": [0] * count}
     unpack = unpacking(tree.structure(nested))
     assert unpack(nested) == [0] * count

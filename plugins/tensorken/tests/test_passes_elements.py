@@ -76,7 +76,7 @@ def test_movement(name: str, params: tuple[Any, ...]) -> None:
     check(OPS[name], [(Variable((2, 1, 3), float32), [3.0, 1.0, -4.0, 1.0, 5.0, 9.0])], params)
 
 
-def test_casts_that_each_backend_does_alike() -> None:
+def test_casts_on_which_all_backends_agree() -> None:
     small = [0, 1, -1, 2048, -2048, 7]
     for dtype in (bool_, int32, int64, float16, float32, float64):
         check(OPS["cast"], [(Variable((2,), bool_), [True, False])], (dtype,))
@@ -94,7 +94,7 @@ def test_casts_that_each_backend_does_alike() -> None:
         ("sum", int32, [2, 3], ((0,),)),
     ],
 )
-def test_the_rest_is_for_the_backend(
+def test_other_ops_are_left_to_the_backend(
     name: str, dtype: DType, elements: list[Any], params: tuple[Any, ...]
 ) -> None:
     op, v = OPS[name], Variable((2,), dtype)
@@ -103,7 +103,7 @@ def test_the_rest_is_for_the_backend(
     assert computed_elements(Equation(op, operands, params, (result,)), [elements] * len(operands)) is None
 
 
-def test_a_mask_of_places_is_made_without_asking_the_backend() -> None:
+def test_a_mask_of_indices_is_computed_without_the_backend() -> None:
     asked: list[str] = []
 
     class Watched(Required):

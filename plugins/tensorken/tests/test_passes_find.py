@@ -94,7 +94,7 @@ def test_algebra_finds_identities(case: int) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(NO_IDENTITIES)))
-def test_algebra_leaves_what_is_no_identity_of_floats(case: int) -> None:
+def test_algebra_leaves_what_is_not_an_identity_of_floats(case: int) -> None:
     f, expected = NO_IDENTITIES[case]
     assert ops(simplified(traced(f), NUMPY)) == expected
 
@@ -115,7 +115,7 @@ def test_algebra_leaves_what_is_no_identity_of_floats(case: int) -> None:
         lambda i: i & 0,
     ],
 )
-def test_algebra_knows_more_of_integers(f: Callable[..., Any]) -> None:
+def test_algebra_has_more_identities_for_integers(f: Callable[..., Any]) -> None:
     assert ops(simplified(traced(f, tk.ones((2,), dtype=tk.int32)), NUMPY)) == []
 
 
@@ -165,7 +165,7 @@ def test_common_subexpressions_are_found_whichever_operand_comes_first() -> None
     assert ops(without_common_subexpressions(program)) == ["mul", "add", "sub", "add", "sub", "add"]
 
 
-def test_zeros_of_unlike_signs_are_different_literals_and_their_larger_one_depends_on_the_order() -> None:
+def test_signed_zeros_are_distinct_literals_and_maximum_of_them_depends_on_the_order() -> None:
     x = Variable((), float32)
     zeros = [Literal((), float32, z) for z in (0.0, -0.0)]
     results = [Variable((), float32) for _ in range(4)]
@@ -176,7 +176,7 @@ def test_zeros_of_unlike_signs_are_different_literals_and_their_larger_one_depen
         assert len(without_common_subexpressions(program).equations) == kept
 
 
-def test_numbers_among_params_and_nans_are_told_apart_by_their_bits() -> None:
+def test_numbers_in_params_are_compared_by_their_bits() -> None:
     x, nan = Variable((2,), float32), float("nan")
     op = replace(OPS["copysign"], name="like", params=("data",))
     found = [Variable((2,), float32) for _ in range(7)]
@@ -187,7 +187,7 @@ def test_numbers_among_params_and_nans_are_told_apart_by_their_bits() -> None:
     assert len(without_common_subexpressions(program).equations) == 7
 
 
-def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_computed_first() -> None:
+def test_recomputed_values_are_not_merged_with_the_first_ones() -> None:
     block = tk.checkpoint(lambda x: tk.exp(tk.sin(x)))
     program = optimised(traced(tk.grad(lambda x: block(x).sum()), tk.ones(3)), NUMPY)
     plain = optimised(traced(tk.grad(lambda x: tk.exp(tk.sin(x)).sum()), tk.ones(3)), NUMPY)
@@ -228,7 +228,7 @@ def test_lowering_leaves_only_ops_that_the_backend_has() -> None:
     assert all([e.origin is not None for e in after.equations])
 
 
-def test_a_program_in_which_there_is_nothing_to_do_stays_itself_and_no_pass_sees_it_twice() -> None:
+def test_an_optimal_program_stays_the_same_object_and_no_pass_sees_it_twice() -> None:
     for f in (tk.sin, lambda x: tk.exp(tk.sin(x)) / x, lambda x: (x * x).reshape((3, 2)), lambda x: x):
         program = tk.trace(f)(tk.ones((2, 3), backend=NUMPY))
         assert all([after is program for _, after in steps(program, NUMPY)])
@@ -285,7 +285,7 @@ def test_sums_of_products_are_contractions_that_are_added() -> None:
     assert max([len(v.shape) for e in program.equations for v in e.results if 1 not in v.shape]) == 2
 
 
-def test_a_product_that_is_there_anyway_is_summed_as_it_is() -> None:
+def test_a_product_that_is_needed_anyway_is_summed_directly() -> None:
     def f(x: Any, y: Any) -> Any:
         z = x * y
         return tk.exp(z), z.sum(axis=0)
@@ -294,7 +294,7 @@ def test_a_product_that_is_there_anyway_is_summed_as_it_is() -> None:
     assert "fused_multiply_add" not in ops(optimised(traced(f), NUMPY))
 
 
-def test_a_sum_that_is_there_anyway_is_summed_on() -> None:
+def test_a_sum_that_is_needed_anyway_is_summed_further() -> None:
     def f(x: Any, y: Any) -> Any:
         z = (x * y).sum(axis=1)
         return tk.exp(z), z.sum()
@@ -316,7 +316,7 @@ def test_no_array_of_three_axes_is_built_for_a_network_nor_its_gradient() -> Non
         assert all([1 in v.shape or len(v.shape) < 3 for v in e.results])
 
 
-def test_a_contraction_is_written_where_its_sum_stood_not_where_it_is_used() -> None:
+def test_a_contraction_stays_at_the_position_of_its_sum() -> None:
     """Else all gradients of weights were computed at the end, and all that they need lived until then."""
 
     def loss(ws: Any, x: Any) -> Any:
@@ -358,7 +358,7 @@ FACTORS: list[tuple[Callable[..., Any], list[str]]] = [
 
 
 @pytest.mark.parametrize("case", range(len(FACTORS)))
-def test_factors_are_taken_out_of_sums_and_numbers_meet(case: int) -> None:
+def test_factors_move_out_of_sums_and_numbers_are_multiplied(case: int) -> None:
     f, expected = FACTORS[case]
     program = inline(traced(f))
     after = with_factors_out(program, NUMPY)
@@ -368,7 +368,7 @@ def test_factors_are_taken_out_of_sums_and_numbers_meet(case: int) -> None:
         np.testing.assert_allclose(y, z, rtol=1e-6)
 
 
-def test_a_factor_that_serves_elsewhere_too_stays() -> None:
+def test_a_factor_with_other_uses_stays() -> None:
     program = traced(lambda x: ((-x).sum(axis=1), tk.exp(-x)))
     assert ops(with_factors_out(without_common_subexpressions(program), NUMPY)) == [
         "neg",
@@ -378,7 +378,7 @@ def test_a_factor_that_serves_elsewhere_too_stays() -> None:
     ]
 
 
-def test_the_rows_of_a_scatter_are_summed_without_being_there() -> None:
+def test_the_rows_of_a_scatter_are_summed_without_building_them() -> None:
     def loss(z: Any, labels: Any) -> Any:
         return -tk.take_along_axis(tk.log_softmax(z, axis=1), labels[:, None], axis=1).sum()
 
@@ -443,7 +443,7 @@ def test_gradients_of_real_functions_keep_their_values_and_compute_nothing_twice
         np.testing.assert_allclose(array(y), array(z), rtol=1e-10, atol=1e-12)
 
 
-def test_each_pass_says_what_it_did() -> None:
+def test_explain_shows_what_each_pass_did() -> None:
     text = tk.trace(tk.value_and_grad(lambda a, b: (a @ b).sum()))(product((4, 5)), product((5, 6))).explain()
     first, heads, *rows = text.splitlines()
     assert first.startswith("<lambda>: ")
@@ -493,7 +493,7 @@ def test_explain_takes_the_name_of_a_backend() -> None:
         program.explain("nonesuch")
 
 
-def test_passes_take_work_in_proportion_to_the_program(calls: Callable[[Callable[[], object]], int]) -> None:
+def test_passes_take_linear_time(calls: Callable[[Callable[[], object]], int]) -> None:
     def f(x: Any, n: int) -> Any:
         for i in range(n):
             x = tk.sin(x @ x) * (i + 0.5) + x.permute((1, 0))

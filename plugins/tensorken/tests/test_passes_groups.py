@@ -75,14 +75,14 @@ def test_a_chain_and_its_gradient_are_one_group() -> None:
     assert len(names(f, tk.ones(7))) == 1
 
 
-def test_what_serves_one_later_group_alone_is_computed_there() -> None:
+def test_a_value_that_one_later_group_uses_is_computed_there() -> None:
     def f(x: Any, w: Any) -> Any:
         return tk.exp(x) * (w @ x)  # exp(x) could come first, and would have to be kept
 
     assert [sorted(run) for run in names(f, tk.ones((3, 3)), tk.ones((3, 3)))] == [["exp", "mul"]]
 
 
-def test_what_needs_a_sum_of_a_group_is_another_group() -> None:
+def test_a_user_of_a_groups_sum_is_in_another_group() -> None:
     def f(x: Any) -> Any:
         y = tk.exp(x)
         return y / y.sum(axis=1, keepdims=True)
@@ -93,7 +93,7 @@ def test_what_needs_a_sum_of_a_group_is_another_group() -> None:
     assert runs == [["exp", "sum"], ["expand"], ["div"]]
 
 
-def test_groups_do_not_cross_the_border_of_a_checkpoint() -> None:
+def test_groups_do_not_cross_scopes() -> None:
     block = tk.checkpoint(lambda x: tk.exp(tk.sin(x)))
     program = optimised(
         tk.trace(tk.value_and_grad(lambda x: tk.sin(block(x * 2.0)).sum()))(tk.ones(3)), NUMPY

@@ -56,14 +56,14 @@ def recurrent(w: Any, xs: Any) -> Any:
 # ---- inside ------------------------------------------------------------------------------------------------
 
 
-def test_the_body_of_a_scan_has_its_contraction_found_and_its_dead_code_gone() -> None:
+def test_the_body_of_a_scan_is_contracted_and_has_no_dead_code() -> None:
     program = after_passes(recurrent, matrix(5, 5), matrix(7, 5))
     (body,) = inner_programs(program)
     assert ops(body) == ["reshape", "fused_multiply_add", "reshape", "add", "tanh"]
     assert [len(e.results) for e in program.equations if e.op.name == "scan"] == [2]
 
 
-def test_explain_shows_what_passes_do_within() -> None:
+def test_explain_shows_inner_programs() -> None:
     program = tk.trace(recurrent)(matrix(5, 5), matrix(7, 5))
     whole, step = program.explain().split("\n\n")
     assert whole.splitlines()[0] == "recurrent: 10 equations, 7 after all passes"
@@ -76,7 +76,7 @@ def test_explain_shows_what_passes_do_within() -> None:
 
 
 @pytest.mark.parametrize("mode", [tk.grad, tk.jacfwd, lambda f: tk.vmap(tk.grad(f), in_axes=(None, 0))])
-def test_contractions_are_found_in_what_derivatives_and_batches_of_a_scan_run(mode: Any) -> None:
+def test_contractions_are_found_in_derivatives_and_batches_of_a_scan(mode: Any) -> None:
     xs = matrix(7, 5) if mode in (tk.grad, tk.jacfwd) else matrix(3, 7, 5)
     program = after_passes(mode(lambda w, xs: recurrent(w, xs).sum()), matrix(5, 5), xs)
     inner = inner_programs(program)
@@ -99,7 +99,7 @@ def test_both_programs_of_a_while_loop_and_loops_in_loops_are_optimised() -> Non
     assert ops(inner_programs(body)[0])[-1] == "tanh"  # the product with 1 is gone
 
 
-def test_what_a_backend_then_prepares_has_been_optimised() -> None:
+def test_backends_get_optimised_inner_programs() -> None:
     for f in (recurrent, tk.grad(lambda w, xs: recurrent(tk.sin(w), xs).sum())):
         for inner in inner_programs(optimised(tk.trace(f)(matrix(5, 5), matrix(7, 5)), NUMPY)):
             assert optimised(inner, NUMPY) is inner
@@ -108,7 +108,7 @@ def test_what_a_backend_then_prepares_has_been_optimised() -> None:
 # ---- control flow arguments --------------------------------------------------------------------------------
 
 
-def test_numbers_stand_in_the_branches() -> None:
+def test_literals_are_sunk_into_the_branches() -> None:
     def f(p: Any, x: Any) -> Any:
         return tk.cond(p, lambda x, n: x * n, lambda x, n: x / (n + 0.0), x, 1.0)
 
@@ -117,7 +117,7 @@ def test_numbers_stand_in_the_branches() -> None:
     assert [ops(branch) for branch in choice.params] == [[], []]
 
 
-def test_a_choice_by_a_known_value_is_the_branch_that_is_taken() -> None:
+def test_a_cond_with_a_known_predicate_becomes_its_branch() -> None:
     limit = tk.tensor(2.0)
 
     def f(x: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_choice_by_a_known_value_is_the_branch_that_is_taken() -> None:
     assert ops(after_passes(f, matrix(3))) == ["sin"]
 
 
-def test_an_operand_that_both_branches_use_goes_in_once() -> None:
+def test_an_operand_that_both_branches_use_is_passed_once() -> None:
     def f(p: Any, w: Any, x: Any) -> Any:
         return tk.cond(p, lambda x: x + w, lambda x: x - w, x)
 
@@ -134,7 +134,7 @@ def test_an_operand_that_both_branches_use_goes_in_once() -> None:
     assert len(choice.operands) == 3
 
 
-def test_a_counter_that_nobody_asks_for_is_not_carried() -> None:
+def test_an_unused_counter_is_not_carried() -> None:
     program = after_passes(lambda x: tk.fori_loop(0, 3, lambda i, x: tk.sin(x), x), matrix(3))
     (loop,) = program.equations
     assert len(loop.results) == 1
@@ -143,7 +143,7 @@ def test_a_counter_that_nobody_asks_for_is_not_carried() -> None:
     assert len(loop.results) == 2
 
 
-def test_what_a_loop_carries_without_change_is_what_it_was() -> None:
+def test_an_unchanged_carry_is_replaced_by_its_first_value() -> None:
     def f(n: Any, x: Any) -> Any:
         _, x, end, _ = tk.while_loop(
             lambda c: c[0] < c[2], lambda c: (c[0] + 1, c[1] * 2.0, c[2], c[3] + c[0]), (0, x, n, 5)
@@ -157,11 +157,11 @@ def test_what_a_loop_carries_without_change_is_what_it_was() -> None:
     assert len(loop.operands) == 3
 
 
-def test_a_loop_whose_results_are_what_went_in_is_gone() -> None:
+def test_a_loop_that_changes_nothing_is_dropped() -> None:
     assert not after_passes(lambda x: tk.fori_loop(0, 3, lambda i, x: x, x), matrix(2)).equations
 
 
-def test_an_op_keeps_an_operand_to_know_where_to_run() -> None:
+def test_an_op_keeps_one_operand_for_its_backend() -> None:
     def f() -> Any:
         return tk.scan(lambda c, x: (c, x * 2.0), 0.0, tk.ones(3))[1]
 
@@ -170,7 +170,7 @@ def test_an_op_keeps_an_operand_to_know_where_to_run() -> None:
     assert tk.jit(f)().tolist() == program().tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_loop_whose_results_need_nothing_of_what_it_carries_runs() -> None:
+def test_a_loop_whose_results_do_not_depend_on_carries_runs() -> None:
     def f(x: Any) -> Any:
         return tk.scan(lambda c, _: (tk.sin(c), x * 0.0 + 2.0), x, length=3)[1]
 
@@ -192,14 +192,14 @@ def counted(w: Any, x: Any) -> Any:
     return tk.fori_loop(0, 3, lambda i, c: (c[0], c[1] * tk.exp(c[0]).sum()), (w, x))[1]
 
 
-def test_what_is_the_same_at_each_step_is_computed_before_the_loop() -> None:
+def test_invariants_of_a_body_are_hoisted() -> None:
     program = after_passes(counted, matrix(2, 3), matrix(4))
     assert ops(program)[:2] == ["exp", "sum"]
     (body,) = inner_programs(program)
     assert ops(body) == ["expand", "mul"]  # what repeats a value stays, as what it gives is larger
 
 
-def test_what_is_the_same_in_a_condition_is_computed_before_the_loop() -> None:
+def test_invariants_of_a_condition_are_hoisted() -> None:
     def f(w: Any, x: Any) -> Any:
         return tk.while_loop(lambda c: c[1] < tk.exp(c[0]).sum(), lambda c: (c[0], c[1] * 2.0), (w, x))[1]
 
@@ -211,7 +211,7 @@ def test_what_is_the_same_in_a_condition_is_computed_before_the_loop() -> None:
     assert len(condition.inputs) == len(body.inputs)
 
 
-def test_what_has_a_scope_of_its_own_stays() -> None:
+def test_equations_with_their_own_scope_are_not_hoisted() -> None:
     program = with_necessary_arguments(tk.trace(counted)(matrix(2, 3), matrix(4)))
     (body,) = inner_programs(program)
     scoped = body.changed(equations=tuple([replace(e, scope=1) for e in body.equations]))

@@ -145,7 +145,7 @@ def test_structures_are_kept(argument, tmp_path):
     assert type(again(argument)["again"]) is type(argument)
 
 
-def test_what_has_no_form_is_one_clear_error_and_leaves_no_file(tmp_path):
+def test_unsupported_values_are_one_clear_error_and_leave_no_file(tmp_path):
     path = tmp_path / "program.tk"
 
     def refused(f, *arguments):
@@ -177,7 +177,7 @@ def test_what_has_no_form_is_one_clear_error_and_leaves_no_file(tmp_path):
         tk.grad(inside)(2.0)
 
 
-def test_rules_are_dropped_where_that_is_asked_for(tmp_path):
+def test_rules_are_dropped_on_request(tmp_path):
     program = tk.trace(lambda x: softplus(block(x)) + block(x))(tk.scalar(0.5))
     again = through_file(program, tmp_path, drop_rules=True)
     assert bits(again(tk.scalar(0.5))) == bits(program(tk.scalar(0.5)))
@@ -200,7 +200,7 @@ def test_scopes_names_and_lines_are_kept(tmp_path):
     assert again.name == program.name
 
 
-def test_an_op_that_is_not_there_is_named(tmp_path):
+def test_an_unknown_op_is_named(tmp_path):
     content = json.loads(serialize(REAL["softmax"][0]))
     content["programs"][-1]["equations"][0]["op"] = "sinc"
     assert "needs the op 'sinc', which is not in the op table" in refusal(with_checksum(content))
@@ -241,7 +241,7 @@ SAVED = {
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_damage_is_always_noticed(name):
+def test_damage_is_always_detected(name):
     """Bytes that change, go or come are an error of one line, or do not matter to what the file says."""
     data = SAVED[name].encode()
     chance = random.Random(0)
@@ -291,7 +291,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_what_contradicts_itself_is_an_error_even_with_a_right_checksum(name):
+def test_contradictions_are_errors_even_with_a_right_checksum(name):
     """Entries that are replaced or removed on purpose: a program that runs or says what is wrong, nothing else."""
     text = SAVED[name]
     chance = random.Random(1)
@@ -369,7 +369,7 @@ CODE = "True) or __import__('sys').exit(3) or (0"
         ("reshape", ("params", 0), [{"float": "0x1p+0"}], "valid shape"),
     ],
 )
-def test_params_of_another_kind_are_refused(op: str, place: Any, value: Any, message: str) -> None:
+def test_invalid_params_are_refused(op: str, place: Any, value: Any, message: str) -> None:
     told = refusal(with_checksum(loops_of((*_equation_of(op), *place), value)))
     assert re.search(message, told), told
 
@@ -388,11 +388,11 @@ def test_params_of_another_kind_are_refused(op: str, place: Any, value: Any, mes
         (("programs", -1, "values", 0), ["int32", [], 2**40]),
     ],
 )
-def test_entries_of_another_kind_are_refused(path: Any, value: Any) -> None:
+def test_invalid_entries_are_refused(path: Any, value: Any) -> None:
     refusal(with_checksum(loops_of(path, value)))
 
 
-def test_inputs_are_given_away_by_the_last_program_alone() -> None:
+def test_only_the_last_program_donates_inputs() -> None:
     """The passes change the inputs of the others."""
     content = loops_of(("programs", 5, "donated"), [1, 2])
     content["programs"][-1]["donated"] = [0]
@@ -428,7 +428,7 @@ def test_no_text_of_a_file_becomes_code() -> None:
     assert callable(function) and arguments
 
 
-def test_a_class_is_looked_up_without_asking_its_module() -> None:
+def test_a_class_is_looked_up_without_running_its_modules_code() -> None:
     """A module may import what it is asked for and lacks."""
     module = ModuleType("asks")
     module.__getattr__ = lambda name: pytest.fail(f"asked for {name}")  # type: ignore[method-assign]
@@ -452,7 +452,7 @@ def test_a_file_without_a_checksum_may_be_changed_by_hand():
     assert program(3.0).item() == 15.0
 
 
-def test_large_constants_take_a_third_more_than_their_bytes_and_are_kept_once():
+def test_large_constants_take_a_third_more_than_their_bytes_and_are_stored_once():
     held = tk.tensor(np.arange(5000, dtype="float32"))
     program = tk.trace(lambda x: tk.jit(lambda a: a * held)(x) + held)(tk.ones(5000))
     text = serialize(program)
@@ -463,7 +463,7 @@ def test_large_constants_take_a_third_more_than_their_bytes_and_are_kept_once():
     )
 
 
-def test_no_file_and_no_text(tmp_path):
+def test_missing_files_and_files_that_are_not_json(tmp_path):
     with pytest.raises(FileNotFoundError):
         Program.load(tmp_path / "nowhere.tk")
     assert "it is not JSON" in refusal(b"\xff\xfe\x00")
@@ -471,7 +471,7 @@ def test_no_file_and_no_text(tmp_path):
     assert "this is not a program" in refusal(b"[1, 2]")
 
 
-def test_an_op_of_a_plugin_is_kept_by_its_name(tmp_path):
+def test_an_op_of_a_plugin_is_saved_by_name(tmp_path):
     op = Op(
         "thrice_for_a_test",
         1,

@@ -124,7 +124,7 @@ def test_names_are_those_of_the_function_and_clash_with_nothing():
     assert given[:3] == ["a", "b", "c"]
 
 
-def test_a_program_that_is_run_twice_is_shown_once():
+def test_an_inner_program_that_runs_twice_is_shown_once():
     inner = tk.jit(lambda a: a * a)
     text = str(tk.trace(lambda x: inner(x) + inner(x))(2.0))
     assert text.count("mul(a, a)") == 1
@@ -155,14 +155,14 @@ def test_params_are_shown_by_their_names(function, shown):
         assert len(set(op.names or op.params)) == len(op.params)
 
 
-def test_each_op_calls_its_params_by_different_names():
+def test_the_params_of_each_op_have_different_names():
     for op in OPS.values():
         names = op.names or op.params
         assert len(set(names)) == len(names) == len(op.params), op
         assert "data" not in names, op
 
 
-def test_long_lines_go_on_below():
+def test_long_lines_are_wrapped():
     text = str(tk.trace(lambda *xs: tk.concatenate(xs))(*[tk.ones(2)] * 40))
     assert max(map(len, text.splitlines())) <= 120
     assert text.count("xs_39") == 2
@@ -252,14 +252,14 @@ def test_source_is_a_module_of_its_own(tmp_path):
     assert float(done.stdout) == pytest.approx(2 * np.asarray(BIG, "float64").sum(), rel=1e-5)
 
 
-def test_source_of_functions_with_rules_is_written_without_these():
+def test_source_of_functions_with_rules_omits_the_rules():
     program = tk.trace(lambda x: softplus(block(x)))(tk.scalar(0.5))
     source = program.to_python()
     assert source.count("# Derivative rules of its own are not written here.") == 2
     assert bits(run_source(program)(tk.scalar(0.5))) == bits(program(tk.scalar(0.5)))
 
 
-def test_source_of_what_has_no_words_is_one_clear_error():
+def test_values_without_a_python_form_are_one_clear_error():
     def f(a):
         tk.trace(lambda x: x * a)(3.0).to_python()
         return a
@@ -306,7 +306,7 @@ def odd_program() -> Program:
 
 
 @each_program
-def test_mermaid_names_every_node_before_an_arrow_leads_to_it(name):
+def test_mermaid_declares_every_node_before_its_arrows(name):
     program = REAL[name][0]
     lines = [line.strip() for line in program.to_mermaid().splitlines()]
     assert lines[0] == "flowchart TD"
@@ -324,7 +324,7 @@ def test_mermaid_names_every_node_before_an_arrow_leads_to_it(name):
     assert len(nodes) == count
 
 
-def test_mermaid_escapes_what_would_end_a_label():
+def test_mermaid_escapes_labels():
     (label,) = set(re.findall(r'n0\(\["(.*)"\]\)', odd_program().to_mermaid()))
     shown = re.sub(r"#(\d+);", lambda m: chr(int(m[1])), label.split("<br/>")[0])
     assert shown == f"d[{json.dumps(ODD)}]"
@@ -383,7 +383,7 @@ class _Page(html.parser.HTMLParser):
 
 
 @each_program
-def test_the_page_of_a_notebook_is_well_formed_and_stands_alone(name):
+def test_the_html_is_well_formed_and_self_contained(name):
     program = REAL[name][0]
     page = _Page(program._repr_html_())
     assert len(page.places) == len(set(page.places))
@@ -393,7 +393,7 @@ def test_the_page_of_a_notebook_is_well_formed_and_stands_alone(name):
         assert f"{equation.op.name}" in page.text
 
 
-def test_the_page_escapes_names_and_shortens_long_programs():
+def test_the_html_escapes_names_and_shortens_long_programs():
     page = _Page(odd_program()._repr_html_())
     assert f"d[{json.dumps(ODD)}]" in page.text
 

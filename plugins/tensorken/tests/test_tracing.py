@@ -37,7 +37,7 @@ def test_nothing_is_computed_while_a_function_is_traced():
     assert str(program(tk.symbol("w", (2,)))) == str(tk.symbol("w", (2,)) * tk.symbol("w", (2,)) + x)
 
 
-def test_each_equation_knows_the_line_that_led_to_it():
+def test_each_equation_has_its_line_of_user_code():
     def f(x):
         y = tk.exp(x)
         return y + 1.0
@@ -51,14 +51,14 @@ def test_each_equation_knows_the_line_that_led_to_it():
     assert "y = tk.exp(x)" in str(exp.origin)
 
 
-def test_captured_tensors_are_constants_each_once():
+def test_each_captured_tensor_is_one_constant():
     weights, offset = tk.tensor([1.0, 2.0]), tk.tensor(3.0)
     program = tk.trace(lambda x: (x * weights + offset) * weights)(tk.ones(2))
     assert len(program.constants) <= 3
     assert program(tk.ones(2)).tolist() == [4.0, 10.0]
 
 
-def test_numbers_stand_in_the_program_itself():
+def test_numbers_are_literals():
     program = tk.trace(lambda x: (x * 2 + tk.zeros((3,))).sum() - 1.5)(tk.ones(3))
     literals = {v.value for e in program.equations for v in e.operands if isinstance(v, Literal)}
     assert literals == {2.0, 0.0, 1.5}
@@ -66,7 +66,7 @@ def test_numbers_stand_in_the_program_itself():
     assert all(type(value) is float for value in literals)
 
 
-def test_what_depends_on_no_argument_is_computed_once():
+def test_values_that_depend_on_no_argument_are_computed_once():
     program = tk.trace(lambda x: x + tk.arange(3).astype("float32") ** 2)(tk.ones(3))
     assert names(program) == ["add"]
 
@@ -321,7 +321,7 @@ SIZES = {
 
 
 @each_of("name", SIZES)
-def test_a_size_that_is_not_known_names_the_argument(name):
+def test_an_unknown_size_names_the_argument(name):
     with pytest.raises(
         ConcretizationError, match=rf"^{name}: jit: .*on the argument n .*static_argnames=\'n\'\)$"
     ):
@@ -333,7 +333,7 @@ def test_a_size_that_is_not_known_names_the_argument(name):
         tk.vmap(SIZES[name])(tk.tensor([1, 1]))
 
 
-def test_an_argument_that_is_no_tensor_is_one_clear_error():
+def test_an_argument_that_is_not_a_tensor_is_one_clear_error():
     with pytest.raises(
         ArgumentError, match=r"^trace: argument leaf 1 is a str, need .*; bind .*functools.partial"
     ):

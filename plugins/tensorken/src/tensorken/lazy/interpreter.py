@@ -174,7 +174,7 @@ class Lazy(Wrapper[Node[R]]):
         def run_step(*arguments: Tensor | int) -> list[Tensor]:
             values = run([self._loop_argument(x) for x in arguments])
             pairs = zip(values, outputs, strict=True)
-            return [Tensor(self, self.hold(value), v.shape, v.dtype) for value, v in pairs]
+            return [Tensor(self, self.wrap(value), v.shape, v.dtype) for value, v in pairs]
 
         return super().loop(run_step, xs, steps)
 
