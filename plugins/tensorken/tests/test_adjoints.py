@@ -35,7 +35,7 @@ def values(tensors):
 
 
 def obeys_the_protocol(found):
-    """One initialisation a value, before all increments; one finalisation, after all of them and those of its users."""
+    """Each value is initialised once, before its increments, and finalised once, after these and after its users."""
     open_values, done = set(), set()
     for step in found.steps:
         assert step.kind in ("initialise", "increment", "pass on", "finalise")
@@ -187,7 +187,7 @@ def test_each_value_is_finalised_once_after_all_its_increments(strategy):
     obeys_the_protocol(found)
     finalised = Counter(step.value for step in found.steps if step.kind == "finalise")
     assert set(finalised.values()) == {1}
-    # A value is finalised after every equation that uses it has been, so after those who were made of it.
+    # A value is finalised after every equation that uses it, so after the values made from it.
     order = {step.value: i for i, step in enumerate(found.steps) if step.kind == "finalise"}
     for equation in program.equations:
         for v in equation.operands:
@@ -235,7 +235,7 @@ def test_a_sum_passes_two_increments_on_and_a_value_used_once_accumulates_nothin
     accumulated = program.adjoints(strategy="accumulate")
     assert [accumulated.record[v].increments for v in (total, *program.inputs)] == [2, 1, 1]
     assert accumulated.max_live > 0
-    # The count of the source: two increments through a sum are four below and no storage; or two below, and storage.
+    # As in the source: two increments through a sum are four below without storage; or two below, with storage.
     assert [sum(a.record[v].increments for v in program.inputs) for a in (found, accumulated)] == [4, 2]
 
 
@@ -260,7 +260,7 @@ def test_the_adjoints_of_a_chain_are_freed_on_the_way():
     found = tk.trace(chain)(tk.ones(3)).adjoints(inputs="x", strategy="accumulate")
     assert len(found.record) > 200
     assert found.max_live <= 3
-    # Replaying drops each value after its last use: of what was added, a few live at one time.
+    # Replaying drops each value after its last use: of the added values, few live at one time.
     added = {v for equation in found.added for v in equation.results}
     alive = most = 0
     for equation, dying in zip(found.program.equations, found.program._deaths(), strict=True):

@@ -1,4 +1,4 @@
-"""Control flow: what loops and choices give is what Python's own give, at every level; numbers of JAX 0.10.2 beside."""
+"""Control flow: loops and conds give the results of Python's own at every level; JAX 0.10.2's numbers where noted."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ def test_only_the_branch_taken_runs():
 
 def test_a_loop_without_operands_in_a_branch_runs_only_if_it_is_taken():
     def grown(x: Any) -> Any:
-        """Which for 0 has no end."""
+        """Does not terminate for 0."""
         return tk.while_loop(lambda c: c < 100.0, lambda c: c * x, x)
 
     def power(x: Any) -> Any:
@@ -542,13 +542,13 @@ SHARED = f64([1.0, 2.0, 3.0, 4.0])
 
 
 def grow(x: Any, *kept: Any) -> Any:
-    """A loop whose number of steps differs between examples, and that hands its other carries through."""
+    """A loop whose number of steps differs between examples, and that forwards its other carries."""
     return tk.while_loop(lambda c: c[0] < 9, lambda c: (c[0] * 2, *c[1:]), (x, *kept))
 
 
 PASSED: dict[
     str, Callable[[Any], tuple[Any, Any]]
-] = {  # from an example to what it changes, and what it hands through
+] = {  # from an example to the values that change, and the forwarded ones
     "while_loop": lambda x: grow(x, SHARED),
     "while_loop with as many steps for each": lambda x: tk.while_loop(
         lambda c: c[2] < 3, lambda c: (c[0] * 2, c[1], c[2] + 1), (x, SHARED, 0)
@@ -636,7 +636,7 @@ def test_the_error_of_reverse_mode_through_a_while_loop_names_alternatives():
         tk.jit(tk.grad(lambda a: newton(a)[0]))(f64(2.0))
     gradient, count = tk.grad(lambda a: (a * a, newton(a)[1]), has_aux=True)(
         f64(2.0)
-    )  # the loop's value is not asked
+    )  # the loop's value is not used
     assert gradient.item() == 4.0 and count.item() == 4
     assert tk.grad(lambda a: a * newton(tk.stop_gradient(a))[0])(f64(4.0)).item() == pytest.approx(2.0)
 
@@ -815,11 +815,11 @@ def test_recomputed_values_are_neither_merged_nor_stored():
     assert len({e.scope for e in merged.equations if e.op.name == "cos"}) == 4
 
     halves = forward_backward_of(tk.trace(chain(4))(x), (True,))
-    assert len(halves.forward.outputs) == 1 + 3  # the loss, and what stands between the blocks
+    assert len(halves.forward.outputs) == 1 + 3  # the loss, and the values between the blocks
     assert Counter(e.op.name for e in halves.backward.equations)["exp"] == 4
     order = [e.op.name for e in halves.backward.equations if e.op.name in ("exp", "cos", "mul")]
     first, last = order.index("mul"), len(order) - order[::-1].index("exp") - 1
-    assert first < last  # each block is computed again when its turn comes, not all at the beginning
+    assert first < last  # each block is recomputed when it is needed, not all at the beginning
     close(tk.jit(tk.grad(chain(4)))(x), tk.grad(chain(4))(x))
     close(tk.grad(tk.jit(chain(4)))(x), tk.grad(chain(4))(x))
 

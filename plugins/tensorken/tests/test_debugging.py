@@ -1,4 +1,4 @@
-"""debug_nans names the op that made the first NaN, and the user's line; errors about operands name the line too."""
+"""debug_nans names the op that made the first NaN, and the line of user code; errors about operands name it too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def norm(x: Any) -> Any:
 
 
 def line(comment: str) -> str:
-    """`FILE:LINE: SOURCE` of the line of this file that ends in a comment."""
+    """`FILE:LINE: SOURCE` of the line of this file that ends with a comment."""
     (found,) = [
         (number, text.strip())
         for number, text in enumerate(inspect.getsource(sys.modules[__name__]).splitlines(), 1)
@@ -67,7 +67,7 @@ def test_a_nan_is_an_error_at_its_op(backend: Any) -> None:
 
 
 def test_a_product_too_is_found_at_its_own_op() -> None:
-    """Also where the backend holds it back."""
+    """Also where the backend defers it."""
     a, b = tk.tensor([inf, 1.0]), tk.tensor([0.0, 1.0])
 
     def f() -> Any:
@@ -231,7 +231,7 @@ def test_the_check_does_not_change_what_the_tape_keeps(name: str) -> None:
 
 
 def test_it_costs_nothing_while_off() -> None:
-    """Nothing observes the ops afterwards, however the block ends."""
+    """Nothing observes the ops afterwards, whichever way the block ends."""
     with tk.debug_nans(), tk.debug_nans(False):
         assert len(observe.OBSERVERS) == 1
     assert observe.OBSERVERS == []
@@ -276,7 +276,7 @@ def test_other_observers_keep_observing() -> None:
     ids=["plain", "vmap", "jvp", "grad"],
 )
 def test_a_program_that_was_made_before_is_checked(transform: Callable[[Any], Any]) -> None:
-    """Op by op if it is run so; if it is compiled, as a whole."""
+    """Op by op if it runs op by op; as a whole if it is compiled."""
 
     def logs(x: Any) -> Any:
         return tk.log(x - 1.0) * 2.0

@@ -1,4 +1,4 @@
-"""disable_jit: jitted functions, loops and choices run in Python on values, and give what they give otherwise."""
+"""disable_jit: jitted functions, loops and conds run in Python on values, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Program files that are damaged, or made by a stranger: refused in one line, or programs that run as others do."""
+"""Damaged and malicious program files: refused in one line, or programs that run like others."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 
 DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
-"""How many files the deep test damages."""
+"""How many files the nightly test damages."""
 
 SAVED = {name: serialize(program) for name, (program, _, _) in REAL.items()}
-LARGE = 200_000  # elements of all values, times the steps of loops: what is larger is not run
+LARGE = 200_000  # the most elements of all values, times the steps of loops, for which a program runs
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def with_checksum(content: Any) -> bytes:
 
 
 def arguments_for(program: Program) -> list[Tensor]:
-    """Tensors that the program takes, the same at each call."""
+    """Arguments of the program, the same at each call."""
     found = []
     for v in program.inputs:
         values = [
@@ -62,7 +62,7 @@ def arguments_for(program: Program) -> list[Tensor]:
 
 
 def size_of(program: Program) -> int:
-    """How many elements are computed, if each while loop takes one step."""
+    """The number of elements that are computed, if each while loop takes one step."""
     found = sum([math.prod(v.shape) for v in (*program.variables(), *program.outputs)])
     found += sum([math.prod(v.shape) for e in program.equations for v in e.operands])
     for equation in program.equations:
@@ -74,10 +74,10 @@ def size_of(program: Program) -> int:
 
 
 def results_of(program: Program) -> Any:
-    """The bits of what the program gives, or the name of an error of ours."""
+    """The bits of the program's results, or the name of an error of ours."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, of values beyond a dtype
+            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, for values outside of a dtype
             return bits(program.on(arguments_for(program)))
     except TensorkenError as error:
         return type(error).__name__
@@ -90,7 +90,7 @@ _CALLED = {"OPS", "base64", "struct", "functools", "elements_of", "ys", "both"}
 
 
 def check_source(source: str) -> None:
-    """Fail unless a module holds functions of tensors, the header of ours, and nothing else."""
+    """Fail unless a module has our header, functions of tensors, and nothing else."""
     module = ast.parse(source)
     functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
     for node in module.body:
@@ -132,7 +132,7 @@ TEXTS = (
 
 
 def altered(text: str, rng: random.Random) -> Any:
-    """A file with one to three changes that keep its form, and often the shapes: what a stranger would write."""
+    """A file with one to three changes that keep it well-formed, often with the same shapes: a malicious file."""
     content = json.loads(text)
     for _ in range(rng.choice((1, 1, 2, 3))):
         program = rng.choice(content["programs"])
@@ -143,7 +143,7 @@ def altered(text: str, rng: random.Random) -> Any:
         match rng.randrange(12):
             case 0:
                 equation["op"] = rng.choice([*OPS])
-            case 1:  # another op of as many operands and params
+            case 1:  # another op with as many operands and params
                 kinds = OPS[equation["op"]].params if equation["op"] in OPS else None
                 alike = [
                     op.name
@@ -168,7 +168,7 @@ def altered(text: str, rng: random.Random) -> Any:
                 if content["constants"]:
                     row = rng.choice(content["constants"])
                     row["data"] = base64.b64encode(rng.randbytes(len(base64.b64decode(row["data"])))).decode()
-            case 6:  # roles, lengths, axes
+            case 6:  # specs, lengths, axes
                 params = rng.choice(loops or equations).get("params") or [[]]
                 i = rng.randrange(len(params))
                 if isinstance(params[i], list) and params[i]:
@@ -185,7 +185,7 @@ def altered(text: str, rng: random.Random) -> Any:
                 program["parameters"] = [rng.choice(TEXTS) for _ in program["parameters"]]
             case 9:
                 content["files"] = [rng.choice(TEXTS) for _ in content["files"]]
-            case 10:  # keys of dicts among the arguments and results
+            case 10:  # keys of dicts in arguments and results
                 structure = rng.choice((program.get("arguments"), program.get("result")))
                 nodes = [
                     node
@@ -201,7 +201,7 @@ def altered(text: str, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random) -> str:
-    """Damage a file, load it, and do with the program what can be done with programs."""
+    """Damage a file, load it, and use the program in all ways."""
     name = rng.choice(list(SAVED))
     text = SAVED[name]
     if rng.random() < 0.1:
@@ -224,7 +224,7 @@ def attempt(rng: random.Random) -> str:
 
 
 def outcome_of(program: Program, expected: Any, rng: random.Random) -> str:
-    """What happens when everything is done with a program that can be done with one."""
+    """The outcomes of all uses of a program."""
     for shown in (str(program), repr(program), program._repr_html_(), program.to_mermaid(), program.to_dot()):
         assert isinstance(shown, str)
     again = serialize(program)

@@ -1,4 +1,4 @@
-"""jit: the same function at every level, traced once for each kind of arguments; static and donated arguments."""
+"""jit: the same function at every level, traced once for each cache key; static and donated arguments."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_nests_of_derivatives_and_batches(name):
     fast, (x, *rest) = tk.jit(f), arguments
 
     def along(f):
-        """The second derivative along x itself, each way."""
+        """The second derivative with respect to x, in both modes."""
         return lambda x: tk.jvp(lambda x: tk.grad(f)(x, *rest), (x,), (x,))[1]
 
     close(along(fast)(x), along(f)(x))
@@ -190,7 +190,7 @@ def test_static_arguments_may_be_passed_by_position_or_by_name(which):
         return getattr(tk, how)(x) * times * scale
 
     fast, x = tk.jit(f, **which), tk.tensor(0.5)
-    both = len(which) == 2  # then nothing is inferred: "how" is static by name alone
+    both = len(which) == 2  # then nothing is inferred: "how" is static only by name
     calls = [
         lambda g: g(x, 3, how="cos"),
         lambda g: g(x, times=3, how="sin"),
@@ -332,7 +332,7 @@ def test_donated_tensors_are_invalid_after_the_call():
 
 
 def test_the_fast_path_takes_only_calls_like_the_last_one():
-    """Each kind of call twice in a row, after each other kind: the second time it is recognised by its leaves."""
+    """Each kind of call twice in a row, after each other kind: the second one takes the fast path."""
 
     def f(scale, tree, *, more=None):
         total = sum([tk.sum(x) for x in tk.tree.leaves(tree)], tk.tensor(0.0))
@@ -526,7 +526,7 @@ def test_captured_values_do_not_get_parameter_names():
 
 
 def test_the_gradient_of_a_jitted_function_is_compiled_with_it():
-    """`grad(jit(f))` is `jit(grad(f))`, made once; what decorates the jitted function is not taken for it."""
+    """`grad(jit(f))` is `jit(grad(f))`, made once; a decorated jitted function is not mistaken for it."""
     calls = []
 
     def f(x, n):

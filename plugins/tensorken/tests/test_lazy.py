@@ -1,4 +1,4 @@
-"""Lazy: nothing runs before it is read, nothing runs twice, and what runs means what it says."""
+"""Lazy: ops run when their values are read, run once, and give the results of eager execution."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_ops_run_only_when_read_and_shared_ops_run_once(raw):
     assert total.item() == pytest.approx(sum(np.exp(2 * np.arange(1.0, 4.0))), rel=1e-5)
     assert raw.calls["exp"] == 1 and raw.calls["sin"] == 0
     array(other)
-    assert raw.calls["exp"] == raw.calls["sin"] == 1  # what was computed for the one serves the other
+    assert raw.calls["exp"] == raw.calls["sin"] == 1  # both results use the same computed values
     assert lazy.pending == 0
     array(other)
     assert raw.calls["sin"] == 1
@@ -116,7 +116,7 @@ def test_the_same_op_on_the_same_nodes_is_the_same_node(raw):
     assert lazy.sum(y, (0,)) is lazy.sum(y, (0,))
     assert lazy.permute(y, (0,)) is not lazy.flip(y, (0,))
     lazy.value(y)
-    assert lazy.exp(x) is y  # as long as somebody holds it
+    assert lazy.exp(x) is y  # as long as y is referenced
     key = weakref.ref(y)
     del y
     gc.collect()
@@ -126,7 +126,7 @@ def test_the_same_op_on_the_same_nodes_is_the_same_node(raw):
 
 
 def test_a_pending_op_is_reused_until_the_next_run(raw):
-    """So that steps of a loop do not share what only depends on its constants: all have the same structure."""
+    """So that steps of a loop do not share values that depend on constants alone: all steps have the same structure."""
     lazy = Lazy(raw)
     x = lazy.new((3,), [1.0, 2.0, 3.0], tk.float32)
     y, z = lazy.exp(x), lazy.sin(x)
@@ -135,7 +135,7 @@ def test_a_pending_op_is_reused_until_the_next_run(raw):
     again = lazy.exp(x)
     assert again is not y and lazy.exp(x) is again
     assert lazy.pending == 2
-    lazy.flush()  # forgets neither
+    lazy.flush()  # computes both nodes
     assert lazy.pending == 0 and y.value is not None and again.value is not None
     assert lazy.exp(x) is again and lazy.sin(x) is z
 
@@ -157,7 +157,7 @@ def test_unreferenced_ops_never_run_and_free_their_operands(raw):
     assert kept() is not None
     lazy.value(z)
     gc.collect()
-    assert kept() is None  # a node that has been computed drops its operands
+    assert kept() is None  # a computed node drops its operands
     w = lazy.cos(z)
     del w
     gc.collect()
@@ -194,7 +194,7 @@ def test_flush_runs_all_pending_ops_in_one_program(raw):
 
 
 class Compiling(Numpy):
-    """Numpy that counts what it is asked to compile."""
+    """Numpy that counts the programs that it is asked to compile."""
 
     def __init__(self) -> None:
         self.programs: list[Any] = []
@@ -238,7 +238,8 @@ def test_shapes_and_params_decide_the_program_and_zeros_keep_their_signs():
                 found = array((tk.exp(x * 0.0) * x * factor).max(axis))
                 assert found.tolist() == expected.tolist()
                 assert np.signbit(found).tolist() == np.signbit(expected).tolist()
-    assert len(raw.programs) == 2 * 2 * 2  # for shapes and axes, with the first factor and with others
+    # For two shapes and two axes, with the first factor and with others.
+    assert len(raw.programs) == 2 * 2 * 2
 
 
 def test_the_number_of_cached_programs_is_limited(monkeypatch):
@@ -260,11 +261,12 @@ def test_the_least_recently_used_programs_are_evicted(monkeypatch):
         return len(raw.programs) - before
 
     assert [compiled(n) for n in (1, 2, 3, 4, 4, 5, 5, 4)] == [1, 1, 1, 1, 0, 1, 0, 0]
-    assert [compiled(n) for n in (3, 6, 3, 4, 5)] == [0, 1, 0, 0, 1]  # 5 was used longest ago as 6 came
+    # 5 was the least recently used when 6 came.
+    assert [compiled(n) for n in (3, 6, 3, 4, 5)] == [0, 1, 0, 0, 1]
 
 
 class WithoutFactors(Reference):
-    """The reference without factorizations of its own; it keeps what it is asked to compile."""
+    """The reference without its own factorizations; it records the programs that it is asked to compile."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,7 +292,8 @@ def test_the_rounds_of_a_factorization_are_one_program():
         left, sizes, right = tk.linalg.svd(tk.tensor(a, backend=lazy))
         np.testing.assert_allclose(array((left * sizes[..., None, :]) @ right), a, atol=1e-12)
     assert len(raw.programs) == made, "the second matrices need no program of their own"
-    assert max([len(program.equations) for program in raw.programs]) < 400  # all rounds in one have 2 000
+    # All rounds as one program would have 2 000.
+    assert max([len(program.equations) for program in raw.programs]) < 400
 
 
 COLUMN_BY_COLUMN: dict[str, tuple[Any, ...]] = {
@@ -336,7 +339,7 @@ def test_a_factorization_of_few_steps_is_deferred_like_other_ops():
 
 
 def walk(lazy: Any, steps: int) -> Any:
-    """Steps of a training loop of which nothing is read."""
+    """Steps of a training loop whose values are never read."""
     w = tk.tensor(np.linspace(0.0, 1.0, 1000), backend=lazy)
     x = tk.tensor(np.linspace(1.0, 2.0, 1000), backend=lazy)
     for _ in range(steps):
@@ -348,7 +351,7 @@ def walk(lazy: Any, steps: int) -> Any:
 def test_memory_stays_the_same_over_1000_steps_that_never_read(wrapped):
     lazy = Lazy(Numpy())
     backend = Fuse(lazy) if wrapped else lazy
-    walk(backend, 500)  # until its programs are made
+    walk(backend, 500)  # until its programs are cached
     tracemalloc.start()
     try:
         short = walk(backend, 300)
@@ -376,7 +379,7 @@ def test_the_bytes_that_pending_ops_keep_alive_are_limited(monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 8_000_000  # not the 16 MB of all that was added
+    assert peak < 8_000_000  # not the 16 MB of all values that were added
     assert array(total)[0] == 1999 * 2000 / 2
 
 
@@ -410,7 +413,7 @@ def test_a_chain_of_100_000_ops_needs_no_recursion():
 
 
 class Failing(Counting):
-    """A backend whose sine fails for a while."""
+    """A backend whose sine fails until `broken` is cleared."""
 
     broken = True
 

@@ -1,4 +1,4 @@
-"""Programs of Lazy: numbers that change become inputs, so that a loop comes to an end of making programs."""
+"""Programs of Lazy: numbers that change become inputs, so that a loop stops making new programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tensorken_reference.backend import Reference
 
 
 class Compiling(Numpy):
-    """Numpy that keeps what it is asked to compile, and counts what is written to it; it runs programs op by op."""
+    """Numpy that records the programs and the arrays that it gets; it runs programs op by op."""
 
     def __init__(self) -> None:
         self.programs: list[Program] = []
@@ -53,7 +53,7 @@ def raw() -> Compiling:
 
 
 def bits(x: Any) -> bytes:
-    """The elements of a tensor or an array, bit for bit; which NaN an operation gives of two is nobody's business."""
+    """The elements of a tensor or an array, bit for bit, except that all NaNs are equal."""
     elements = array(x)
     if elements.dtype.kind == "f":
         elements = np.where(np.isnan(elements), np.nan, elements)
@@ -61,7 +61,7 @@ def bits(x: Any) -> bytes:
 
 
 def literals(program: Program) -> set[Any]:
-    """The numbers that stand in a program."""
+    """The literals in the program."""
     return {v.value for e in program.equations for v in e.operands if isinstance(v, Literal)}
 
 
@@ -90,12 +90,12 @@ CROPPED: dict[str, Callable[[Any, int], Any]] = {
     "nothing": lambda x, i: x[i:i].sum(0) + x,
     "gradient": lambda x, i: tk.grad(lambda x: (x[:, i : i + 1] * x[:, :1]).sum())(x),
 }
-"""Functions of a 4×3 matrix and a place from 0 to 2, that have the matrix's shape, or two rows of it."""
+"""Functions of a 4×3 matrix and an index from 0 to 2 that return the matrix's shape, or two rows of it."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Functions, one after the other, and for each of several runs their numbers."""
+    """Functions that are applied in turn, and for each of several runs their numbers."""
 
     names: tuple[str, ...]
     runs: tuple[tuple[Any, ...], ...]
@@ -136,7 +136,7 @@ MATRIX = np.array(
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("raw", [Counting(), Reference()], ids=repr)
 def test_changing_numbers_give_the_bits_of_eager_execution(raw: RawTensor[Any], dtype: str) -> None:
-    """On backends that compile nothing, so that no pass may take sums in another order."""
+    """On backends that do not compile, so that no pass changes the order of sums."""
 
     @settings(max_examples=examples(60), deadline=None)
     @given(recipes(ANY))
@@ -154,7 +154,7 @@ def test_changing_numbers_give_the_bits_of_eager_execution(raw: RawTensor[Any], 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_compiled_programs_with_changing_numbers_give_numpys_results(dtype: str, wrapped: bool) -> None:
-    """Whole numbers, of which every order of adding up gives the same bits."""
+    """Integers, whose sum does not depend on the order."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", *({"gradient"} if dtype.startswith("int") else ())})
     numbers: st.SearchStrategy[Any] = WHOLE.map(int) if dtype.startswith("int") else WHOLE
 
@@ -174,7 +174,7 @@ def test_compiled_programs_with_changing_numbers_give_numpys_results(dtype: str,
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_an_input_gives_the_same_bits_as_a_literal(dtype: str) -> None:
-    """In compiled programs too, without what passes do with numbers alone: products of them, and powers."""
+    """In compiled programs too, without the passes on numbers alone: products of numbers, and powers."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", "mul", "square", "twice", "row", "sum"})
 
     @settings(max_examples=examples(60), deadline=None)
@@ -333,7 +333,7 @@ def test_the_start_of_a_crop_may_change(raw: Compiling) -> None:
 
 
 def trained(backend: Any, steps: int) -> tuple[list[float], list[Any]]:
-    """A perceptron, batch by batch, by Adam at a rate that falls; its losses, and its parameters at the end."""
+    """A perceptron trained by Adam with a falling rate: its losses and its final parameters."""
     rng = np.random.default_rng(0)
     x, w, v = (tk.tensor(rng.standard_normal(s), backend=backend) for s in ((40, 5), (5, 6), (6,)))
     y = tk.tensor(rng.standard_normal(40), backend=backend)

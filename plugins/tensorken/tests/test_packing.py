@@ -1,4 +1,4 @@
-"""Packing: what tree.unflatten and tree.flatten do, for trees of every kind, by code of their own."""
+"""Packing: generated code does what tree.unflatten and tree.flatten do, for all kinds of trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = namedtuple("Pair", "x y")
 
 @dataclasses.dataclass
 class Static:
-    """A container with a field that is none of its children."""
+    """A container with a field that is not one of its children."""
 
     x: float
     n: int = dataclasses.field(metadata={"static": True})

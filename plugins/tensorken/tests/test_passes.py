@@ -1,4 +1,4 @@
-"""Passes: each gives a program of the same meaning, on drawn programs; and on chosen ones it finds what it is for."""
+"""Passes: each gives an equivalent program for drawn programs, and changes the programs that it is for."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ MANY = settings(
 
 
 def check_well_formed(program: Program) -> None:
-    """Every value is defined once, before it is used, and has the shape and dtype that its op gives."""
+    """Every value is defined once, before it is used, and has the shape and dtype of its op's rules."""
     known = {*program.inputs, *program.constants}
     for e in program.equations:
         for v in e.operands:

@@ -1,4 +1,4 @@
-"""What is computed of constants without a device is what backends compute, bit for bit."""
+"""Ops on constants that are evaluated in Python give the bits that backends compute."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBERS: dict[DType, list[Any]] = {
 
 
 def check(op: Op, operands: list[tuple[Variable, list[Any]]], params: tuple[Any, ...] = ()) -> None:
-    """That what is computed here, if anything, is what the reference computes, elements and their types."""
+    """Check that the elements computed in Python, if any, equal those of the reference, types included."""
     shape = op.shape(*[v.shape for v, _ in operands], *params)
     result = Variable(shape, op.result_dtype(tuple([v.dtype for v, _ in operands]), params))
     here = computed_elements(
@@ -38,7 +38,7 @@ def check(op: Op, operands: list[tuple[Variable, list[Any]]], params: tuple[Any,
 
 
 TRUTH = ("eq", "lt", "where")
-"""Of truth values there are these alone."""
+"""All values of a bool."""
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_casts_on_which_all_backends_agree() -> None:
 @pytest.mark.parametrize(
     ("name", "dtype", "elements", "params"),
     [
-        ("cast", float32, [2.0, 3.0], (int32,)),  # floats are for the backend
-        ("cast", int64, [1, 2], (int32,)),  # as is what may not fit
+        ("cast", float32, [2.0, 3.0], (int32,)),  # floats are left to the backend
+        ("cast", int64, [1, 2], (int32,)),  # and so are values that may not fit
         ("cast", int32, [1, 2049], (float32,)),
         ("sin", float32, [2.0, 3.0], ()),
         ("add", float32, [2.0, 3.0], ()),

@@ -1,4 +1,4 @@
-"""What passes find: for each the programs that it is for, and those that it must leave alone."""
+"""What passes find: for each pass, programs that it changes, and programs that it must leave alone."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NUMPY = Numpy()
 
 
 def ops(program: Program) -> list[str]:
-    """The names of its ops, in order."""
+    """The names of the program's ops, in order."""
     return [e.op.name for e in program.equations]
 
 
 def traced(f: Callable[..., Any], *xs: Any) -> Program:
-    """The program of a function, of arguments of shape (2, 3) if none are given."""
+    """The program of a function, by default of arguments of shape (2, 3)."""
     return tk.trace(f)(*(xs or [tk.ones((2, 3)) for _ in range(f.__code__.co_argcount)]))
 
 
@@ -208,7 +208,7 @@ def test_constants_are_folded_and_equal_elements_become_a_literal() -> None:
     program = with_constants_folded(
         traced(lambda x: x * (ones + 1.0) + (places * 2).astype("float32")), NUMPY
     )
-    assert ops(program)[-3:] == ["mul", "expand", "add"]  # repeated ones stay so, for contractions to see
+    assert ops(program)[-3:] == ["mul", "expand", "add"]  # expansions stay for the contraction pass
     assert [v.value for e in program.equations for v in e.operands if isinstance(v, Literal)] == [6.0]
 
 
@@ -232,7 +232,9 @@ def test_an_optimal_program_stays_the_same_object_and_no_pass_sees_it_twice() ->
     for f in (tk.sin, lambda x: tk.exp(tk.sin(x)) / x, lambda x: (x * x).reshape((3, 2)), lambda x: x):
         program = tk.trace(f)(tk.ones((2, 3), backend=NUMPY))
         assert all([after is program for _, after in steps(program, NUMPY)])
-        assert optimised(program, NUMPY) is not program  # it keeps what runs it, which keeps that
+        assert (
+            optimised(program, NUMPY) is not program
+        )  # a program caches its executable, which refers to the optimised program
 
 
 def test_equations_that_are_not_part_of_a_contraction_stay_themselves() -> None:
@@ -241,7 +243,9 @@ def test_equations_that_are_not_part_of_a_contraction_stay_themselves() -> None:
     assert ops(after).count("fused_multiply_add") == 1
     (exp,) = [e for e in program.equations if e.op.name == "exp"]
     assert exp in after.equations
-    assert {*program.equations}.isdisjoint(after.equations[-2:])  # what follows from it takes other values
+    assert {*program.equations}.isdisjoint(
+        after.equations[-2:]
+    )  # equations that use its results have new operands
 
 
 def test_an_int_among_floats_becomes_a_float() -> None:
@@ -317,7 +321,7 @@ def test_no_array_of_three_axes_is_built_for_a_network_nor_its_gradient() -> Non
 
 
 def test_a_contraction_stays_at_the_position_of_its_sum() -> None:
-    """Else all gradients of weights were computed at the end, and all that they need lived until then."""
+    """Else all gradients of weights would be computed at the end, and their operands would live until then."""
 
     def loss(ws: Any, x: Any) -> Any:
         for w in ws:

@@ -1,4 +1,4 @@
-"""Groups: elementwise equations that run together, in an order in which everything is there when it is used."""
+"""Fusion groups: elementwise equations that run together, in an order in which operands are computed before use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMPY = Numpy()
 
 
 def check(program: Program, found: tuple[FusionGroup, ...]) -> None:
-    """Each equation in one group; in each what it uses is there; its inputs and outputs are what they should be."""
+    """Each equation is in one group; each group's operands are computed before it; its inputs and outputs are right."""
     assert sorted([id(e) for g in found for e in g.equations]) == sorted([id(e) for e in program.equations])
     known = {*program.inputs, *program.constants}
     used = [{v for e in g.equations for v in e.operands} for g in found]
@@ -77,7 +77,7 @@ def test_a_chain_and_its_gradient_are_one_group() -> None:
 
 def test_a_value_that_one_later_group_uses_is_computed_there() -> None:
     def f(x: Any, w: Any) -> Any:
-        return tk.exp(x) * (w @ x)  # exp(x) could come first, and would have to be kept
+        return tk.exp(x) * (w @ x)  # exp(x) could come first, and would have to be stored
 
     assert [sorted(run) for run in names(f, tk.ones((3, 3)), tk.ones((3, 3)))] == [["exp", "mul"]]
 

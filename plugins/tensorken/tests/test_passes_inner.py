@@ -1,4 +1,4 @@
-"""Passes and the programs of choices and loops: what they find there, and what moves between inside and outside."""
+"""Passes on the programs of branches and loops: what they find there, and what moves in and out."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ NUMPY = Numpy()
 
 
 def ops(program: Program) -> list[str]:
-    """The names of its ops, in order."""
+    """The names of the program's ops, in order."""
     return [e.op.name for e in program.equations]
 
 
 def matrix(*shape: int, seed: int = 0) -> Any:
-    """A drawn one."""
+    """A drawn tensor."""
     return tk.tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
 
 
 def after_passes(f: Callable[..., Any], *xs: Any) -> Program:
-    """What runs; and it gives what the function gives, as does the jitted function."""
+    """The optimised program; checks that it and the jitted function give the function's results."""
     program = optimised(tk.trace(f)(*xs), NUMPY)
     expected = tk.tree.leaves(f(*xs))
     for found in (program(*xs), tk.jit(f)(*xs)):
@@ -44,7 +44,7 @@ def after_passes(f: Callable[..., Any], *xs: Any) -> Program:
 
 
 def recurrent(w: Any, xs: Any) -> Any:
-    """The states of a network that goes along xs; and besides what nobody asks for."""
+    """The states of a recurrent network along xs, and results that nothing uses."""
 
     def step(state: Any, x: Any) -> Any:
         state = tk.tanh(state @ w + x)
@@ -188,7 +188,7 @@ def test_a_loop_whose_results_do_not_depend_on_carries_runs() -> None:
 
 
 def counted(w: Any, x: Any) -> Any:
-    """What the loop is given is carried along, so that tracing itself does not take it out."""
+    """The loop's arguments are carries, so that tracing does not capture them."""
     return tk.fori_loop(0, 3, lambda i, c: (c[0], c[1] * tk.exp(c[0]).sum()), (w, x))[1]
 
 
@@ -196,7 +196,10 @@ def test_invariants_of_a_body_are_hoisted() -> None:
     program = after_passes(counted, matrix(2, 3), matrix(4))
     assert ops(program)[:2] == ["exp", "sum"]
     (body,) = inner_programs(program)
-    assert ops(body) == ["expand", "mul"]  # what repeats a value stays, as what it gives is larger
+    assert ops(body) == [
+        "expand",
+        "mul",
+    ]  # expansions stay, since their results are larger than their operands
 
 
 def test_invariants_of_a_condition_are_hoisted() -> None:

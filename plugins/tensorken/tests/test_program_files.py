@@ -1,4 +1,4 @@
-"""Programs in files: what is saved is loaded, to the last bit, and what is damaged is refused in one line."""
+"""Program files: a saved program loads to the last bit, and a damaged file is refused in one line."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ SAVED = {
 
 @pytest.mark.parametrize("name", SAVED)
 def test_damage_is_always_detected(name):
-    """Bytes that change, go or come are an error of one line, or do not matter to what the file says."""
+    """Changed, removed or added bytes are an error of one line, or do not change the program."""
     data = SAVED[name].encode()
     chance = random.Random(0)
     meant = json.loads(data)
@@ -292,7 +292,7 @@ STRANGE = [
 
 @pytest.mark.parametrize("name", SAVED)
 def test_contradictions_are_errors_even_with_a_right_checksum(name):
-    """Entries that are replaced or removed on purpose: a program that runs or says what is wrong, nothing else."""
+    """Replaced or removed entries give a program that runs or an error of one line."""
     text = SAVED[name]
     chance = random.Random(1)
     places = _places(json.loads(text))
@@ -318,7 +318,7 @@ def test_contradictions_are_errors_even_with_a_right_checksum(name):
 
 
 def loops_of(path: tuple[Any, ...], value: Any, name: str = "loops") -> dict[str, Any]:
-    """The file of loops, with another entry at a place."""
+    """The file of loops, with one entry replaced."""
     content: dict[str, Any] = json.loads(serialize(REAL[name][0]))
     holder: Any = content
     for key in path[:-1]:
@@ -393,7 +393,7 @@ def test_invalid_entries_are_refused(path: Any, value: Any) -> None:
 
 
 def test_only_the_last_program_donates_inputs() -> None:
-    """The passes change the inputs of the others."""
+    """Passes change the inputs of inner programs."""
     content = loops_of(("programs", 5, "donated"), [1, 2])
     content["programs"][-1]["donated"] = [0]
     program = deserialize(with_checksum(content), "program.tk", FUSED, _make)
@@ -404,7 +404,7 @@ def test_only_the_last_program_donates_inputs() -> None:
 
 
 def test_no_text_of_a_file_becomes_code() -> None:
-    """Names, files and keys are written as what they are, or not at all."""
+    """Names, files and keys are written as data, or refused."""
     code = "a.py\n    raise SystemExit(3)\n    #"
     content = loops_of(("files",), [code, code, code])
     for program in content["programs"]:
@@ -429,7 +429,7 @@ def test_no_text_of_a_file_becomes_code() -> None:
 
 
 def test_a_class_is_looked_up_without_running_its_modules_code() -> None:
-    """A module may import what it is asked for and lacks."""
+    """A module's `__getattr__` may import."""
     module = ModuleType("asks")
     module.__getattr__ = lambda name: pytest.fail(f"asked for {name}")  # type: ignore[method-assign]
     text = json.dumps(json.loads(serialize(REAL["named"][0]))).replace(

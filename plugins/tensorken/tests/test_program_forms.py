@@ -1,4 +1,4 @@
-"""How a program reads: text, Python, graphs, a page: what goes into them comes out of them."""
+"""Forms of programs: text, Python source, diagrams and HTML contain all of the program."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_program_declares_the_methods_that_are_attached() -> None:
 
 
 def run_source(program: Program) -> Any:
-    """The function that `to_python` writes."""
+    """The function in the source that `to_python` returns."""
     source = program.to_python()
     names: dict[str, Any] = {}
     exec(compile(source, "<source>", "exec"), names)
@@ -355,7 +355,7 @@ def test_dot_escapes_quotation_marks_and_backslashes():
 
 
 class _Page(html.parser.HTMLParser):
-    """Checks that tags are closed in order, and collects places, links and text."""
+    """Checks that tags are closed in order, and collects anchors, links and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tracing: what is written down is what the function does; constants, literals, scopes, what cannot be traced."""
+"""Tracing: the equations are the ops of the function; constants, literals, scopes, and errors."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ def _as_argument(i: int, leaf: Any) -> Tensor:
 
 
 def trace(f: Function) -> Callable[..., Program]:
-    """Return a function that traces f: it takes example arguments, calls f once without computing anything, and
-    returns a program.
+    """Return a function that traces f for example arguments: it calls f once, computes nothing, and returns a program.
 
     Derivatives and vmap inside f are applied while tracing; the program has only the ops that result.
 
