@@ -720,17 +720,17 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "branches of two shapes": (
         ShapeError,
-        r"cond: the result of false_fun, beside true_fun's, at \[1\]: float32 \(\), and not float32 \(3,\)",
+        r"cond: the result of false_fun, compared with true_fun's, at \[1\]: float32 \(\), and not float32 \(3,\)",
         lambda: tk.cond(True, lambda x: (x, x), lambda x: (x, x.sum()), tk.ones(3)),
     ),
     "branches of two dtypes": (
         DTypeError,
-        r"cond: the result of false_fun, beside true_fun's: int32 \(3,\), and not float32 \(3,\); make",
+        r"cond: the result of false_fun, compared with true_fun's: int32 \(3,\), and not float32 \(3,\); make",
         lambda: tk.cond(True, lambda x: x, lambda x: x.astype("int32"), tk.ones(3)),
     ),
     "branches of two structures": (
         StructureError,
-        r"cond: the result of false_fun, beside true_fun's: at the top: expected a list",
+        r"cond: the result of false_fun, compared with true_fun's: at the top: expected a list",
         lambda: tk.cond(True, lambda x: [x], lambda x: (x,), tk.ones(3)),
     ),
     "a predicate of many": (

@@ -112,9 +112,7 @@ def _observe(
     in_body = outer is not None and outer.interpreter.below is None  # within a body, or within a fused op
     if not flaws or in_body or op.results == 0:  # the last: the tracing of a function
         return proceed(interpreter, op, operands, params)
-    operands = tuple(
-        operands
-    )  # to be looked at afterwards, so that a call may not take what was donated to it
+    operands = tuple(operands)  # checked afterwards, so the call must not consume donated operands
     call = _Call(interpreter, op, operands, params, outer)
     # The ops of a program that a backend runs op by op are checked too.
     token = _current_call.set(None if "program" in op.params and interpreter.below is None else call)

@@ -63,7 +63,9 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     bodies = [
         TracedFunction.of("cond", f, structure, xs, arguments.inner, (), in_branch=True) for f in branches
     ]
-    tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
+    tree.check_same(
+        bodies[0].result, bodies[1].result, "cond: the result of false_fun, compared with true_fun's"
+    )
     wanted = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
@@ -74,7 +76,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         else body
         for f, body in zip(branches, bodies, strict=True)
     ]
-    check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
+    check_alike("cond: the result of false_fun, compared with true_fun's", bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]
     programs = with_common_inputs(bodies)
     ys = applied(COND, [predicate, *captured, *xs], tuple(programs))

@@ -195,9 +195,9 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
     return replace(COND, vjp_all=pull_back), forward_programs
 
 
-def _zeros(beside: Tensor, type_: tuple[Shape, DType]) -> Tensor:
+def _zeros(like: Tensor, type_: tuple[Shape, DType]) -> Tensor:
     """Zeros on the backend of a tensor."""
-    base: Any = beside.interpreter.base
+    base: Any = like.interpreter.base
     shape, dtype = type_
     return Tensor(base, base.full(shape, 0, dtype), shape, dtype)
 

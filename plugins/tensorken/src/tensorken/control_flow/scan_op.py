@@ -111,9 +111,7 @@ class _Stack:
         self.backend = backend
         self.axis = axis
         self.reverse = reverse
-        self.levels: list[list[Any]] = [
-            []
-        ]  # of blocks, each with as many values as the blocks before it together
+        self.levels: list[list[Any]] = [[]]  # a block of a level joins BLOCK_SIZE blocks of the level before
 
     def push(self, y: Any) -> None:
         """Add one value."""
@@ -219,9 +217,8 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     count, all_outputs = len(inputs), passes.forward.outputs
 
     extra_outputs: list[Variable] = []
-    sources: list[
-        tuple[int, ArgSpec]
-    ] = []  # where the backward half's operands stand among operands and results
+    # For each operand of the backward program, its index among operands and results, and its spec.
+    sources: list[tuple[int, ArgSpec]] = []
     for place in passes.residuals:
         spec = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
         if spec == CARRY:  # differs between steps and is not stacked yet

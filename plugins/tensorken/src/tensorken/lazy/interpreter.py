@@ -83,7 +83,7 @@ class Lazy(Wrapper[Node[R]]):
         self._pending_ops = 0  # ops since the last flush, and the bytes that they keep alive
         self._pending_bytes = 0
         self._count_number = 0  # how often these counts were reset
-        self._last_run = 0  # its serial
+        self._last_run = 0  # the serial of the last run
         self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
 
     @property

@@ -60,9 +60,7 @@ class _Writer:
         self.program_indices: dict[Program, int] = {}
         self.file_indices: dict[str, int] = {}
         self.constants: list[Any] = []
-        self.constant_indices: dict[
-            int, int
-        ] = {}  # by the id of the representation, as programs may share constants
+        self.constant_indices: dict[int, int] = {}  # by id of the representation; programs share constants
 
     def program(self, program: Program, drop_rules: bool) -> dict[str, Any]:
         values: dict[Variable, int] = {}

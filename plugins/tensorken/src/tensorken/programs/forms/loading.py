@@ -148,7 +148,7 @@ class _Reader:
     def _at(self, place: Any) -> Program:
         if type(place) is not int or not 0 <= place < len(self.programs):
             raise ProgramError(
-                f"the file is damaged: no program {place!r:.20} stands before the one that runs it"
+                f"the file is damaged: there is no program {place!r:.20} before the one that runs it"
             )
         return self.programs[place]
 

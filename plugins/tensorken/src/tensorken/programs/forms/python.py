@@ -198,7 +198,7 @@ class _Functions:
             return f"{arguments[0]}.apply({rest})"
         if expression.operator is None:
             return expression.template.format(*arguments, *params)
-        sides = [names[v] for v in operands]  # of a literal its number
+        sides = [names[v] for v in operands]  # a literal is its number
         if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
             sides = arguments
         elif expression.operator in COMPARISONS or all([isinstance(v, Literal) for v in operands]):

@@ -52,7 +52,7 @@ class EquationWriter(RawTensor[Variable]):
         self.source: Equation | None = None
         self.position = 0
         self._written: list[tuple[int, Equation]] = []
-        self._positions: dict[Variable, int] = {}  # of the results of what is written
+        self._positions: dict[Variable, int] = {}  # of the results of written equations
         self._step_programs: dict[Any, Program] = {}
         self.lacks = _Lacks(self)
 

@@ -89,10 +89,10 @@ def _assign_groups(equations: tuple[Equation, ...], reductions: bool) -> list[in
     """
     member: list[int] = []
     level: list[int] = []  # of each group
-    parent: list[int] = []  # groups that have been merged lead to one
-    key_of: list[Any] = []  # of each group: what its equations share, None if nothing can join it
+    parent: list[int] = []  # a union-find forest: merged groups have one root
+    key_of: list[Any] = []  # of each group: its fusion key, None if nothing can join it
     producer: dict[Variable, int] = {}
-    reduced: set[Variable] = set()  # what is there when its group is done, and no sooner
+    reduced: set[Variable] = set()  # results of reductions, which exist only when the group is done
 
     def root(g: int) -> int:
         while parent[g] != g:

@@ -41,7 +41,7 @@ def _identity(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 
 def reduces_nothing(rewriting: Rewriting, e: Equation) -> Variable | None:
-    """A reduction over axes of size 1.  A sum needs a rule of its own, because it may turn -0.0 into 0.0."""
+    """Drop a reduction over axes of size 1; not exact for a sum, which may turn -0.0 into 0.0."""
     x = e.operands[0]
     return x if all([x.shape[i] == 1 for i in e.params[0]]) else None
 
