@@ -107,11 +107,15 @@ them, since type checkers cannot read this table; tests/test_imports.py compares
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 _SUBMODULES = ("linalg", "programs", "random", "testing")
-_PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - {
-    "annotations",
-    "arrays",
-    "interchange",
-}
+_PUBLIC = frozenset(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_")
+    and name != "annotations"
+    and (
+        name in ("errors", "tree") or not isinstance(value, type(_os))
+    )  # subpackages that an import has loaded
+)
 
 
 def _missing(name: str) -> AttributeError:
