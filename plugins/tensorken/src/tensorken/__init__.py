@@ -107,15 +107,12 @@ them, since type checkers cannot read this table; tests/test_imports.py compares
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 _SUBMODULES = ("linalg", "programs", "random", "testing")
-_PUBLIC = frozenset(
+_INTERNAL = {  # a feature of the language, and subpackages that an import has loaded
     name
     for name, value in globals().items()
-    if not name.startswith("_")
-    and name != "annotations"
-    and (
-        name in ("errors", "tree") or not isinstance(value, type(_os))
-    )  # subpackages that an import has loaded
-)
+    if name == "annotations" or (isinstance(value, type(_os)) and name not in ("errors", "tree"))
+}
+_PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - _INTERNAL
 
 
 def _missing(name: str) -> AttributeError:
