@@ -204,7 +204,7 @@ def test_the_doctor_finds_plugins_of_every_group_that_end_the_process(here: Inst
     for group in ("backends", "plugins", "namespace"):
         points = f"[tensorken.{group}]\n{group} = fake_{group}:x\n"
         here.install(f"dist-{group}", points, **{f"fake_{group}": "import os; os._exit(5)"})
-    mend = here.run("doctor").split("to mend:\n")[1]
+    mend = here.run("doctor").split("to fix:\n")[1]
     assert [line.partition(";")[0] for line in lines(mend)] == [
         f"{group} (dist-{group} 1.0): it ended its process (exit status 5) while it was loaded"
         for group in ("backends", "plugins", "namespace")
@@ -216,7 +216,7 @@ def test_the_doctor_survives_what_it_is_asked_about(here: Installation, choice: 
     here.backend("numpy")
     here.install("ends", "[tensorken.backends]\nends = fake_ends\n", fake_ends="import os; os._exit(5)")
     told = here.run("doctor", status=1, TENSORKEN_BACKEND=choice)
-    assert "in use: nothing\nto mend:\n" in told
+    assert "in use: nothing\nto fix:\n" in told
     assert ("backend 'sys:exit' cannot be loaded: it called sys.exit(None)" in told) == (choice == "sys:exit")
     assert ("the backend in use cannot be loaded: it ended its process" in told) == (choice != "sys:exit")
 
@@ -309,7 +309,7 @@ def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
     assert "tool tool 1.0 loads" in told
     assert "report: fine" in told
     assert "main dist-commands 1.0 available" in told
-    assert told[-2:] == ["in use: numpy (TENSORKEN_BACKEND='numpy')", "nothing to mend"]
+    assert told[-2:] == ["in use: numpy (TENSORKEN_BACKEND='numpy')", "nothing to fix"]
 
 
 def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
@@ -319,10 +319,10 @@ def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
     here.install("worse", "[tensorken.plugins]\nworse = fake_worse\n", fake_worse="1 / 0")
     here.install("unreadable", "[tensorken.backends]\nno equals sign\n")
     told = here.run("doctor", TENSORKEN_BACKEND="bad,numpy", TENSORKEN_BACKENDS="x")
-    in_use, mend = told[told.index("in use:") :].split("to mend:\n")
+    in_use, mend = told[told.index("in use:") :].split("to fix:\n")
     assert in_use == "in use: numpy (TENSORKEN_BACKEND='bad,numpy')\n"
     expected = [
-        "nobody reads TENSORKEN_BACKENDS; did you mean TENSORKEN_BACKEND?",
+        "unknown variable TENSORKEN_BACKENDS; did you mean TENSORKEN_BACKEND?",
         "bad (bad 1.0): ModuleNotFoundError: No module named 'no_such_dependency'; install no_such_dependency",
         "worse (worse 1.0): ZeroDivisionError: division by zero; update it, pip install -U worse, or ",
         "odd (odd 1.0): AttributeError: module 'fake_odd' has no attribute 'nothing'; update it, pip install",
@@ -338,7 +338,7 @@ def test_the_doctor_fails_if_the_chosen_backend_cannot_be_used(here: Installatio
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="1 / 0")
     if variable:
         here.backend("numpy")
-    assert "in use: nothing\nto mend:\n" in here.run("doctor", status=1, TENSORKEN_BACKEND=variable)
+    assert "in use: nothing\nto fix:\n" in here.run("doctor", status=1, TENSORKEN_BACKEND=variable)
 
 
 # ---- subcommands of plugins --------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     backends = commands.add_parser("backends", help="list the installed backends; nothing is imported")
     backends.add_argument("--json", action="store_true", help="print JSON")
     backends.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
-    doctor = commands.add_parser("doctor", help="load everything, and report faults and how to mend them")
+    doctor = commands.add_parser("doctor", help="load everything, and report faults and how to fix them")
     limit = "time for each to load (%(default)g)"
     for parser_of_one in (backends, doctor):
         parser_of_one.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help=limit)
@@ -180,7 +180,9 @@ def _examine(options: argparse.Namespace) -> int:
         f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}"
     )
     headers: list[str] = []
-    notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
+    notes = [
+        f"unknown variable {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()
+    ]
     titles: dict[Group, str] = {
         "backends": "backends",
         "plugins": "plugins",
@@ -201,7 +203,7 @@ def _examine(options: argparse.Namespace) -> int:
     default = probe_default(options.limit)
     _print(f"in use: {default.choice or 'nothing'}")
     notes += [*REGISTRY.problems, *default.notes, *([default.error] if default.error else [])]
-    _print("to mend:" if notes else "nothing to mend")
+    _print("to fix:" if notes else "nothing to fix")
     for note in notes:
         _print(f"  {note}".replace("\n", "\n  "))
     return 0 if default.choice else 1

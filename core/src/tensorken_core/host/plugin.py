@@ -1,12 +1,16 @@
 """The names that the author of a plugin imports: the hooks, their marker, BackendEntry and Capabilities.
 
-A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are four
-groups: `tensorken.backends` (the entry point's name is the backend's), `tensorken.plugins` (what is not a
-place where numbers live: ops, compilers, reports), `tensorken.commands` (the name is the subcommand, the
-object a function from `list[str]` to an exit status) and `tensorken.namespace` (the name becomes one of
-`tensorken`, as `tk.profile`, unless that has it already; the object is what it stands for).  The host reads
-metadata alone until a plugin is wanted; its module is then imported to describe it, so heavy dependencies
-belong inside `load`.
+A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are four groups of
+entry points:
+
+* `tensorken.backends`: the name of the entry point is that of the backend;
+* `tensorken.plugins`: ops, compilers and reports;
+* `tensorken.commands`: the name is the subcommand, the object a function from `list[str]` to an exit status;
+* `tensorken.namespace`: the object becomes an attribute of `tensorken` by this name, as `tk.profile`, unless
+  `tensorken` has one.
+
+The host reads metadata alone until a plugin is used.  It then imports the plugin's module to describe it, so heavy
+dependencies belong inside `load`.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SPEC_VERSION", "BackendEntry", "Capabilities", "hookimpl"]
 
 SPEC_VERSION = "1.0"
-"""The version of the language: a minor one adds ops with bodies, a major one changes a backend's duties."""
+"""The version of the language: a minor version adds ops with bodies, a major one changes the required methods."""
 
 hookimpl = pluggy.HookimplMarker("tensorken")
 """Marks a function of a plugin as the implementation of the hook of its name."""
@@ -37,19 +41,19 @@ hookspec = pluggy.HookspecMarker("tensorken")
 
 @dataclass(frozen=True, slots=True)
 class BackendEntry:
-    """What a backend tells the host before it is loaded.
+    """The description of a backend, which the host reads before it loads the backend.
 
     Args:
         name: the backend's name, the same as its entry point's.
-        load: makes the interpreter; called once for each device that is used, with its name.  The only place
+        load: makes the interpreter; called once with the name of each device that is used.  The only place
             that imports heavy dependencies.  `Fuse(...)` around the interpreter finds contractions, so that products
-            are never built; `Lazy(...)` gives its `compile` whole programs, for a device that takes long to be
-            given an op and computes it fast.  Neither is for a backend that shows or rewrites the ops themselves.
+            are never built; `Lazy(...)` passes whole programs to its `compile`, for a device with a high cost for
+            each call.  Neither is for a backend that shows or rewrites the ops themselves.
         summary: a few words for listings.
-        spec: the versions of the language that the backend speaks.
+        spec: the versions of the language that the backend implements.
         devices: the names of the devices, the default first, or a function that finds them (called once, when
             the backend is used).  None: one device, the CPU, for which `load` gets None.
-        facts: what people may want to know of a device, from its name: its driver, its limits, in words; for
+        facts: from the name of a device to its properties, such as its driver and limits, for
             `tensorken backends --probe`.
 
     Raises:
@@ -84,14 +88,14 @@ def tensorken_backend() -> BackendEntry:
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """Compile a program for a backend: a function from representations to representations.
 
-    None leaves the program to the next plugin, in the end to the backend itself.
+    None leaves the program to the next plugin, and finally to the backend.
     """
     raise NotImplementedError
 
 
 @hookspec
 def tensorken_ops() -> Iterable[Op]:
-    """The ops that the plugin adds to the op table, so that derivatives, vmap and the laws know them."""
+    """The ops that the plugin adds to the op table, for derivatives, vmap and the conformance kit."""
     raise NotImplementedError
 
 

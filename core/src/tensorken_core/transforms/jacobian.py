@@ -65,14 +65,11 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
             outputs, out_structure = tree.flatten(pushed)
             return outputs
 
-        columns = _over_basis(push, inputs)
         blocks = []
-        for column in columns:
+        for column in _over_basis(push, inputs):
             order = (*range(1, column.ndim), 0)
-            row = [
-                part.permute(order).reshape(column.shape[1:] + x.shape)
-                for part, x in zip(_split(column, inputs), inputs, strict=True)
-            ]
+            parts = zip(_split(column, inputs), inputs, strict=True)
+            row = [part.permute(order).reshape(column.shape[1:] + x.shape) for part, x in parts]
             blocks.append(per_argnum(tree.unflatten(structure, row), argnums))
         found = tree.unflatten(out_structure, blocks)
         return (found, aux) if has_aux else found
