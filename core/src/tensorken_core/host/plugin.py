@@ -57,7 +57,7 @@ class BackendEntry:
             `tensorken backends --probe`.
 
     Raises:
-        ValueError: if `spec` is no range of versions.
+        ValueError: if `spec` is not a range of versions.
 
     >>> entry = BackendEntry("mine", lambda device: ..., devices=("left", "right"))
     >>> entry.spec

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Callable
+from operator import eq, ge, le, ne
+from typing import Any, Literal
 
 _VERSION = re.compile(
     r"""v? (?:(?P<epoch>\d+)!)? (?P<release>\d+(?:\.\d+)*)
@@ -14,6 +16,7 @@ _VERSION = re.compile(
     re.VERBOSE,
 )
 _CLAUSE = re.compile(r"(===|~=|==|!=|<=|>=|<|>)\s*([^\s,]+)")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, "<=": le, ">=": ge}
 _PRE_RANK = {"a": 0, "alpha": 0, "b": 1, "beta": 1}  # the others are release candidates: 2
 
 _Key = tuple[int, tuple[int, ...], tuple[int, int], int, float]
@@ -25,7 +28,7 @@ _FINAL: tuple[tuple[int, int], int, float] = ((3, 0), -1, float("inf"))
 def _parsed(version: str) -> re.Match[str]:
     found = _VERSION.fullmatch(version.strip().lower())
     if found is None:
-        raise ValueError(f"{version!r} is no version")
+        raise ValueError(f"{version!r} is not a version")
     return found
 
 
@@ -63,30 +66,23 @@ def _fits(version: str, operator: str, bound: str) -> bool:
         return _starts_with(here, there, length + 1) == (operator == "==")
     if operator == "~=":  # the last number of the release may grow
         return here >= there and _starts_with(here, there, length)
-    match operator:
-        case "==":
-            return here == there
-        case "!=":
-            return here != there
-        case "<=":
-            return here <= there
-        case ">=":
-            return here >= there
-        case "<":  # without the pre-releases of the bound, unless it is one
-            same = here[:2] == there[:2] if there[3] < 0 else here[:4] == there[:4]
-            return here < there and not (same and _is_prerelease(here) and not _is_prerelease(there))
-        case _:  # without the post-releases of the bound, unless it is one; a development release has none
-            post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
-            return here > there and not post_of_bound
+    if operator in _COMPARE:
+        return _COMPARE[operator](here, there)
+    if operator == "<":  # without the pre-releases of the bound, unless it is one
+        same = here[:2] == there[:2] if there[3] < 0 else here[:4] == there[:4]
+        return here < there and not (same and _is_prerelease(here) and not _is_prerelease(there))
+    # >: without the post-releases of the bound, unless it is one; a development release has none
+    post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
+    return here > there and not post_of_bound
 
 
 def place_in_range(version: str, versions: str) -> Literal["below", "inside", "above"]:
-    """Where a version lies with regard to a range such as ">=1.0,<2", by the rules of PEP 440.
+    """Whether a version is below, inside or above a range such as ">=1.0,<2", by the rules of PEP 440.
 
     Pre-releases count; local parts (`+...`) do not.
 
     Raises:
-        ValueError: if the version or the range cannot be read.
+        ValueError: if the version or the range is not valid.
 
     >>> place_in_range("1.3", ">=1.0,<2"), place_in_range("2.0", ">=1.0,<2"), place_in_range("0.9", "~=1.0")
     ('inside', 'above', 'below')
@@ -94,7 +90,7 @@ def place_in_range(version: str, versions: str) -> Literal["below", "inside", "a
     for clause in filter(None, (part.strip() for part in versions.split(","))):
         found = _CLAUSE.fullmatch(clause)
         if found is None:
-            raise ValueError(f"{versions!r} is no range of versions such as '>=1.0,<2'")
+            raise ValueError(f"{versions!r} is not a range of versions such as '>=1.0,<2'")
         operator, bound = found.groups()
         if not _fits(version, operator, bound):
             below = operator.startswith(">") or (

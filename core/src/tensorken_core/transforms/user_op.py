@@ -79,7 +79,8 @@ class Arguments:
         Raises:
             StructureError, ShapeError: if they do not match the arguments.
         """
-        count = len(self.structure_of_each)
+        arguments = tree.unflatten(self.structure, range(self.structure.size))
+        count = len(arguments)
         if not isinstance(pulled, tuple | list) or len(pulled) != count:
             got = f"{len(pulled)}" if isinstance(pulled, tuple | list) else type(pulled).__name__
             raise StructureError(
@@ -88,20 +89,14 @@ class Arguments:
             )
         given = [
             t
-            for structure, own in zip(self.structure_of_each, pulled, strict=True)
-            for t in leaves_or_none(structure, own, f"{name}: the cotangent of an argument")
+            for argument, own in zip(arguments, pulled, strict=True)
+            for t in leaves_or_none(tree.structure(argument), own, f"{name}: the cotangent of an argument")
         ]
         found: list[Tensor | None] = []
         for place, x in zip(self.places, xs, strict=True):
             t = given[place]
             found.append(None if t is None or x.dtype.kind != "float" else matching(name, "cotangent", x, t))
         return found
-
-    @property
-    def structure_of_each(self) -> list[Any]:
-        """The structure of each argument."""
-        whole = tree.unflatten(self.structure, range(self.structure.size))
-        return [tree.structure(argument) for argument in whole]
 
 
 def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
