@@ -30,7 +30,7 @@ class ShapeAndDtype:
     """A value on the tape whose elements no rule reads."""
 
     shape: Shape
-    dtype: DType
+    dtype: Any  # None if no rule reads it
 
     @property
     def ndim(self) -> int:
@@ -46,7 +46,7 @@ class ShapeAndDtype:
 TapeEntry = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
 """An op, the tape indices of its operands, its results and operands as far as the rules need them, its params."""
 
-NOTHING, SHAPE_AND_DTYPE, VALUE = 0, 1, 2
+NOTHING, SHAPE, SHAPE_AND_DTYPE, VALUE = range(4)
 """How much of a value a rule needs."""
 
 transposing: ContextVar[bool] = ContextVar("tensorken_transposing", default=False)
@@ -101,7 +101,8 @@ class Reverse(Level[TapeValue[R]]):
         for i, need in enumerate(needs):
             if need != VALUE:
                 x = kept[i]
-                kept[i] = None if need == NOTHING else ShapeAndDtype(self.inner.shape(x), self.inner.dtype(x))
+                dtype = self.inner.dtype(x) if need == SHAPE_AND_DTYPE else None
+                kept[i] = None if need == NOTHING else ShapeAndDtype(self.inner.shape(x), dtype)
         entry = (op, indices, kept, params)
         tape = self.tape
         tape.append(entry)
@@ -244,13 +245,14 @@ class _Reads(Interpreter[Any]):
     def __init__(self) -> None:
         self.values: set[int] = set()
         self.shapes: set[int] = set()
+        self.dtypes: set[int] = set()
 
     def shape(self, x: Any) -> Shape:
         self.shapes.add(id(x))
         return x.shape  # type: ignore[no-any-return]
 
     def dtype(self, x: Any) -> DType:
-        self.shapes.add(id(x))
+        self.dtypes.add(id(x))
         return x.dtype  # type: ignore[no-any-return]
 
     def full(self, shape: Shape, value: Any, dtype: DType) -> ShapeAndDtype:
@@ -293,6 +295,8 @@ def _tape_needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
         for i, value in enumerate(values):
             if id(value) in reads.values:
                 needs[i] = VALUE
-            elif id(value) in reads.shapes:
+            elif id(value) in reads.dtypes:
                 needs[i] = max(needs[i], SHAPE_AND_DTYPE)
+            elif id(value) in reads.shapes:
+                needs[i] = max(needs[i], SHAPE)
     return tuple(needs)
