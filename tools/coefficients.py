@@ -19,7 +19,7 @@ import mpmath
 
 from tools.workspace import ROOT
 
-FILE = ROOT / "core" / "src" / "tensorken" / "spec" / "bodies" / "coefficients.py"
+FILE = ROOT / "core" / "src" / "tensorken_core" / "language" / "bodies" / "coefficients.py"
 PRECISION = {"float32": 24, "float64": 53}
 ZERO = mpmath.mpf(2) ** -100
 """The start of intervals in place of 0, to avoid a division by 0."""

@@ -13,9 +13,9 @@ from core.tests.random_programs.comparing import MOVED, apart, beyond, moved, ro
 from core.tests.random_programs.design import none_finite
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.strategies import traced
+from tensorken.programs.names import within
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_core.program.names import within
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy

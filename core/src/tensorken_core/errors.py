@@ -244,7 +244,7 @@ class ProgramError(TensorkenError, ValueError):
     ...     path.touch()
     ...     tk.Program.load(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tensorken_core.errors.ProgramError: load: ...: this is no JSON...
+    tensorken_core.errors.ProgramError: load: ...: it is not JSON...
     """
 
 

@@ -15,9 +15,9 @@ from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.steps import idioms
 from core.tests.random_programs.steps.row import Row
+from tensorken.programs.names import within
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.program.names import within
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 

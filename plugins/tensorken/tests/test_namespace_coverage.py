@@ -20,8 +20,8 @@ from plugins.tensorken.tests.namespace.products import LINALG, PRODUCTS
 from plugins.tensorken.tests.namespace.rows import Fixed, Row, apart, common
 from plugins.tensorken.tests.namespace.shapes import CREATION, PROMOTION, SHAPING
 from plugins.tensorken.tests.namespace.values import ELEMENTWISE, REDUCTIONS, SEARCHING
+from tensorken.plugin_names import plugin_names
 from tensorken_core.errors import DTypeError, TensorkenError
-from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.dtypes import DType
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,7 @@ OTHER_HOMES = (
     "tensorken.compilation.",
     "tensorken.control_flow.",
     "tensorken.debugging",
+    "tensorken.derivatives",
     "tensorken.programs.",
     "tensorken_core.host.",
     "tensorken_core.transforms.",
@@ -56,7 +57,7 @@ def public(module: Any) -> dict[str, Any]:
     return {
         name: getattr(module, name)
         for name in dir(module)
-        if not name.startswith("_") and name not in REGISTRY.names()
+        if not name.startswith("_") and name not in plugin_names()
     }
 
 

@@ -45,7 +45,7 @@ def current_line() -> tuple[Origin | None, str | None]:
         elif code is _PULL_BACK:
             names = frame.f_locals
             derivative_of = derivative_of or names["op"].name
-            line = line or _lines.get(names["self"], {}).get(names["place"])
+            line = line or _lines.get(names["self"], {}).get(names["index"])
         else:
             internal = _is_internal.get(code)
             if internal is None:
