@@ -265,7 +265,7 @@ def test_a_choice_that_stays_is_found(monkeypatch: pytest.MonkeyPatch):
         found = failures(Reference(), "errors.survived")
         monkeypatch.undo()
         while SELECTION.default_backend().name != "numpy":
-            SELECTION.leave(SELECTION.default_backend())
+            SELECTION.exit(SELECTION.default_backend())
     assert "the backend in use was numpy" in found["accident-in-use-backend"]
 
 

@@ -333,9 +333,10 @@ def _failure(
         ]
         names = ("x",) if len(made) == 1 else ("a", "b", "c")[: len(made)]
         script = [
-            "import tensorken as tk; from tensorken_core.language.op import OPS; from math import inf, nan",
+            "import tensorken as tk; from math import inf, nan",
+            "from tensorken_core.language.op import OPS; from tensorken_core.tensor.dispatch import apply",
             *[f"{name} = {value}" for name, value in zip(names, made, strict=True)],
-            f'print(tk.dispatch.apply(OPS["{p.op.name}"], [{", ".join(names)}]))  # {shown(expected)}',
+            f'print(apply(OPS["{p.op.name}"], [{", ".join(names)}]))  # {shown(expected)}',
         ]
     return Failure(
         f"{p.op.name}({text}): expected {shown(expected)}, got {shown(got)}{far}{most}",
