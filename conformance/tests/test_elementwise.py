@@ -192,9 +192,9 @@ def test_the_script_of_a_failure_shows_it() -> None:
     (name, change) = FAULTS["pow of 1 and NaN"]
     result = failures(faulty(name, change), op="pow", dtype="float32", shape="257", values="nans")[0]
     assert "expected 1.0, got nan" in result.says
-    assert result.script[1:3] == (
+    assert result.script[2:4] == (
         "a = tk.tensor([1.0], \"float32\", backend='a')",
-        f"b = tk.tensor([{'-nan' if '-nan' in result.script[2] else 'nan'}], \"float32\", backend='a')",
+        f"b = tk.tensor([{'-nan' if '-nan' in result.script[3] else 'nan'}], \"float32\", backend='a')",
     )
     lines = [line.replace("backend='a'", "backend='numpy'") for line in result.script]
     exec("\n".join(lines), {})  # on a right backend, but it runs

@@ -261,7 +261,7 @@ def test_a_transform_that_goes_on_is_found(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_choice_that_stays_is_found(monkeypatch: pytest.MonkeyPatch):
     with tk.use_backend("numpy"):
-        monkeypatch.setattr(SELECTION, "leave", lambda choice: None)
+        monkeypatch.setattr(SELECTION, "exit", lambda choice: None)
         found = failures(Reference(), "errors.survived")
         monkeypatch.undo()
         while SELECTION.default_backend().name != "numpy":
