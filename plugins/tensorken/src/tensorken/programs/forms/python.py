@@ -34,7 +34,18 @@ BUILT_IN_CONTAINERS = (dict, list, tuple, type(None))
 IMPORTED = ("tk", "OPS")
 """Names that the module imports; an argument of the function must not shadow them."""
 
-RESERVED = ("base64", "functools", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys", "slice")
+RESERVED = (
+    "base64",
+    "functools",
+    "struct",
+    "CONSTANTS",
+    "elements_of",
+    "carry",
+    "row",
+    "both",
+    "ys",
+    "slice",
+)
 """Other names that the module uses."""
 
 _VALUES = f'''
@@ -265,12 +276,12 @@ def _scan(programs: Sequence[str], arguments: Sequence[str], params: Sequence[An
             operands.append(f"carry[{len(initial)}]")
             initial.append(x)
         else:
-            operands.append(f"x[{len(slices)}]")
+            operands.append(f"row[{len(slices)}]")
             slices.append(x if spec == 0 else f"tk.moveaxis({x}, {_param(spec)}, 0)")
     carried = [f"ys[{i}]" for i, spec in enumerate(outputs) if spec == "carry"]
     stacked = [f"ys[{i}]" for i, spec in enumerate(outputs) if spec != "carry"]
     grouped = f"({_tuple(carried)}, {_tuple(stacked)})"
-    step = f"lambda carry, x: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
+    step = f"lambda carry, row: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
     rest = f"{_tuple(initial)}, {_tuple(slices)}, length={_param(length)}, reverse={_param(reverse)}"
     places = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
     results: list[str] = []
