@@ -79,9 +79,9 @@ def function_of(draft: Draft, backend: RawTensor[Any], everything: bool = False)
 
 
 def of_the_table(program: Program, loops: bool = True) -> bool:
-    """Whether there are no ops of users' in a program, nor, if asked, such that run programs."""
+    """Whether all ops of a program are in the op table; without `loops` also none of them runs programs."""
     found = [e.op for inner in within(program) for e in inner.equations]
-    return all((op.higher_order is not None and loops) or OPS.get(op.name) is op for op in found)
+    return all(OPS.get(op.name) is op and (loops or op.higher_order is None) for op in found)
 
 
 def traced(draft: Draft, backend: RawTensor[Any]) -> tuple[Program, list[Tensor]]:
