@@ -136,9 +136,16 @@ with tk.use_backend(FUSED):
 
 
 def bits(results: Any) -> list[tuple[Any, ...]]:
-    """The bits of all tensors in a tree."""
-    leaves = [x for x in tk.tree.leaves(results) if isinstance(x, Tensor)]
-    return [(x.shape, x.dtype.name, np.asarray(x).tobytes()) for x in leaves]
+    """The bits of all tensors in a tree; of NaN, whose sign is unspecified, those of one NaN."""
+    leaves = [(x, np.asarray(x)) for x in tk.tree.leaves(results) if isinstance(x, Tensor)]
+    return [
+        (
+            x.shape,
+            x.dtype.name,
+            (np.where(np.isnan(a), a.dtype.type(np.nan), a) if a.dtype.kind == "f" else a).tobytes(),
+        )
+        for x, a in leaves
+    ]
 
 
 def same(a: Program, b: Program) -> bool:

@@ -493,3 +493,10 @@ def test_an_op_of_a_plugin_is_saved_by_name(tmp_path):
         del OPS[op.name]
     with pytest.raises(ProgramError, match="needs the op 'thrice_for_a_test'"):
         Program.load(tmp_path / "program.tk")
+
+
+def test_numbers_beside_bools_are_saved_as_bools():
+    x = tk.tensor([[True, True], [True, False]])
+    program = tk.trace(tk.triu)(x)
+    again = deserialize(serialize(program).encode(), "text", FUSED, _make)
+    assert again(x).tolist() == [[True, True], [False, False]]

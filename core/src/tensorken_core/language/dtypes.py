@@ -120,6 +120,11 @@ def with_scalar(dtype: DType, value: bool | int | float) -> DType:
     return dtype if _KINDS.index(kind.kind) <= _KINDS.index(dtype.kind) else kind
 
 
+def python_scalar(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """The number as the type of Python that a dtype stands for."""
+    return (bool if dtype.kind == "bool" else int if dtype.kind == "int" else float)(value)
+
+
 def check_scalar(value: bool | int | float, dtype: DType) -> None:
     """Raise ScalarRangeError if the Python number does not fit the dtype; the caller adds the op's name."""
     if dtype.kind == "int":
