@@ -99,23 +99,6 @@ class Operators(Value):
     def floor(self) -> Self:
         return unary(OPS["floor"], self) if self.dtype.kind == "float" else self
 
-    def round(self, decimals: int = 0) -> Self:
-        """The nearest number with so many decimals, half-way the even one; of ints and bools themselves."""
-        x = self
-        if x.dtype.kind != "float":
-            if decimals < 0:
-                raise DTypeError(
-                    f"round: {x.dtype} to {decimals} decimals; cast it to a float first (x.astype)"
-                )
-            return x
-        scale = 10.0 ** abs(decimals)
-        if decimals > 0:
-            return unary(OPS["round"], x * scale) / scale
-        return unary(OPS["round"], x / scale) * scale if decimals else unary(OPS["round"], x)
-
-    def __round__(self, decimals: int | None = None) -> Self:
-        return self.round(decimals or 0)
-
     def __neg__(self) -> Self:
         return unary(OPS["neg"], self)
 
@@ -159,13 +142,6 @@ class Operators(Value):
     @or_reflected("__rmod__")
     def __mod__(self, other: Any) -> Self:
         return binary(REMAINDER, self, other)
-
-    @or_reflected("__rdivmod__")
-    def __divmod__(self, other: Any) -> tuple[Self, Self]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
-        return other // self, other % self
 
     @or_reflected("__rand__")
     def __and__(self, other: Any) -> Self:

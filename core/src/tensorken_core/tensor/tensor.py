@@ -10,7 +10,6 @@ from tensorken_core.errors import (
     ArgumentError,
     ConcretizationError,
     EscapedTensorError,
-    IndexingError,
     ShapeError,
 )
 from tensorken_core.language.dtypes import DType, as_dtype, bool_, check_scalar, int32
@@ -28,10 +27,8 @@ from tensorken_core.tensor.normalization import (
     axes_of,
     axis_of,
     filled_in,
-    integer_of,
     pairs_of,
     sizes_of,
-    with_numpys_names,
 )
 
 Scalar = bool | int | float
@@ -125,65 +122,6 @@ class Tensor(Attached):
             size = shape[axis]
             values = [values[i * size : (i + 1) * size] for i in range(math.prod(shape[:axis]))]
         return values if shape else values[0]
-
-    def item(self, *index: int) -> Any:
-        """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
-
-        Raises:
-            IndexingError: if an index is out of range.
-            ShapeError: if there is not exactly one element.
-
-        >>> import tensorken as tk
-        >>> (
-        ...     tk.tensor([2.5]).item(),
-        ...     tk.tensor([[1, 2], [3, 4]]).item(1, 0),
-        ...     tk.tensor([[1, 2], [3, 4]]).item(1),
-        ... )
-        (2.5, 3, 2)
-        """
-        if index:
-            return self.crop([(i, i + 1) for i in self._place(index)]).item()
-        if self.size != 1:
-            raise ShapeError(
-                f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
-            )
-        value = self.flat()[0]
-        return value.item() if hasattr(value, "item") else value
-
-    def _place(self, index: tuple[int, ...]) -> Shape:
-        """The index of one element along each axis, none negative."""
-        shape = self.shape
-        sizes = (self.size,) if len(index) == 1 else shape
-        if len(index) != len(sizes):
-            raise IndexingError(
-                f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
-                f"give one for each, or one into all elements"
-            )
-        place = []
-        for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):
-            i = integer_of("item", "an index", given)
-            if not -size <= i < size:
-                raise IndexingError(
-                    f"index: {i} is out of range for axis {axis} of shape {sizes}; it has {size} elements"
-                )
-            place.append(i % size)
-        if sizes is shape:
-            return tuple(place)
-        rest = place[0]
-        for size in reversed(shape):
-            rest, i = divmod(rest, size)
-            place.append(i)
-        return tuple(place[:0:-1])
-
-    def copy(self) -> Tensor:
-        """The tensor itself, since tensors are immutable.
-
-        >>> import tensorken as tk
-        >>> x = tk.tensor([1.0, 2.0])
-        >>> x.copy() is x
-        True
-        """
-        return self
 
     def __float__(self) -> float:
         return float(self.item())
@@ -298,23 +236,19 @@ class Tensor(Attached):
 
     # ---- reductions ------------------------------------------------------------------------------------------
 
-    @with_numpys_names
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
         x = self if dtype is None and self.dtype is not bool_ else self.in_sum_dtype(dtype)
         return _reduce(SUM, x, axis, keepdims)
 
-    @with_numpys_names
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The maximum over axes, all by default."""
         return _reduce(MAX, self, axis, keepdims)
 
-    @with_numpys_names
     def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The minimum over axes, all by default."""
         return _reduce(OPS["min"], self, axis, keepdims)
 
-    @with_numpys_names
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The product over axes, all by default; of bool in int32, unless a dtype is given."""
         return _reduce(OPS["prod"], self.in_sum_dtype(dtype), axis, keepdims)
@@ -361,22 +295,6 @@ class Tensor(Attached):
         if axes == tuple(own_order):
             return self
         return unary(PERMUTE, self, (axes,))
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """The axes in another order; reversed by default, as in numpy."""
-        if not axes or axes == (None,):
-            return self.permute(tuple(range(self.ndim))[::-1])
-        return self.permute(*axes)
-
-    @property
-    def T(self) -> Tensor:
-        """The axes reversed.
-
-        >>> import tensorken as tk
-        >>> tk.zeros((2, 3, 4)).T.shape
-        (4, 3, 2)
-        """
-        return self.transpose()
 
     @property
     def mT(self) -> Tensor:
@@ -426,7 +344,6 @@ class Tensor(Attached):
                 f"from the last axis on, sizes must be equal or 1"
             ) from None
 
-    @with_numpys_names
     def flip(self, axis: Axis = None) -> Tensor:
         """The elements in reverse order along axes, all by default."""
         axes = axes_of("flip", self.shape, axis)

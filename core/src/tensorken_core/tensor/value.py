@@ -7,7 +7,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from tensorken_core.errors import ArgumentError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.shapes import Shape, short_repr
@@ -111,7 +111,24 @@ class Value:
         """
         return math.prod(self.shape)
 
-    # ---- methods that dispatch calls; tensor.py defines them -------------------------------------------------
+    def item(self) -> Any:
+        """The one element as a Python number.
+
+        Raises:
+            ShapeError: if there is not exactly one element.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([2.5]).item()
+        2.5
+        """
+        if self.size != 1:
+            raise ShapeError(
+                f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
+            )
+        value = self.flat()[0]
+        return value.item() if hasattr(value, "item") else value
+
+    # ---- methods that are called here and by dispatch; tensor.py defines them --------------------------------
 
     if TYPE_CHECKING:
 
@@ -119,3 +136,4 @@ class Value:
         def scalar(self, value: bool | int | float) -> Self: ...
         def broadcast_to(self, shape: Shape) -> Self: ...
         def where(self, a: Any, b: Any) -> Self: ...
+        def flat(self) -> Any: ...

@@ -6,6 +6,7 @@ Their signatures stand in Tensor itself, for editors and type checkers.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -26,10 +27,13 @@ from tensorken.arrays.functions import (
     statistics,
     strides,
 )
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.names_elsewhere import METHODS, missing
 from tensorken.interchange import interop
-from tensorken_core.errors import ArgumentError, ImmutableError
+from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
 from tensorken_core.host.registry import name_of
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.operators import or_reflected
 from tensorken_core.tensor.tensor import Tensor
 
@@ -60,6 +64,7 @@ class Methods(Tensor):
     nonzero = searching.nonzero
     ravel = shaping.ravel
     repeat = repeating.repeat
+    round = arithmetic.round
     searchsorted = searching.searchsorted
     sort = sorting.sort
     squeeze = shaping.squeeze
@@ -68,6 +73,67 @@ class Methods(Tensor):
     take = shaping.take
     trace = diagonals.trace
     var = statistics.var
+
+    flip = with_numpys_names(Tensor.flip)
+    max = with_numpys_names(Tensor.max)
+    min = with_numpys_names(Tensor.min)
+    prod = with_numpys_names(Tensor.prod)
+    sum = with_numpys_names(Tensor.sum)
+
+    def item(self, *index: int) -> Any:
+        """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
+
+        Raises:
+            IndexingError: if an index is out of range.
+            ShapeError: if there is not exactly one element.
+
+        >>> import tensorken as tk
+        >>> (
+        ...     tk.tensor([2.5]).item(),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1, 0),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1),
+        ... )
+        (2.5, 3, 2)
+        """
+        if index:
+            return self.crop([(i, i + 1) for i in _place(self.shape, index)]).item()
+        return super(Tensor, self).item()
+
+    def copy(self) -> Tensor:
+        """The tensor itself, since tensors are immutable.
+
+        >>> import tensorken as tk
+        >>> x = tk.tensor([1.0, 2.0])
+        >>> x.copy() is x
+        True
+        """
+        return self
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order; reversed by default, as in numpy."""
+        if not axes or axes == (None,):
+            return self.permute(tuple(range(self.ndim))[::-1])
+        return self.permute(*axes)
+
+    @property
+    def T(self) -> Tensor:
+        """The axes reversed.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).T.shape
+        (4, 3, 2)
+        """
+        return self.transpose()
+
+    def __round__(self, decimals: int | None = None) -> Tensor:
+        return self.round(decimals or 0)
+
+    @or_reflected("__rdivmod__")
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
 
     @property
     def backend(self) -> str:
@@ -240,6 +306,31 @@ class Methods(Tensor):
         [1, 6]
         """
         return indexing.Vectorized(self)
+
+
+def _place(shape: Shape, index: tuple[int, ...]) -> Shape:
+    """The index of one element of this shape along each axis, none negative."""
+    sizes = (math.prod(shape),) if len(index) == 1 else shape
+    if len(index) != len(sizes):
+        raise IndexingError(
+            f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
+            f"give one for each, or one into all elements"
+        )
+    place = []
+    for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):
+        i = integer_of("item", "an index", given)
+        if not -size <= i < size:
+            raise IndexingError(
+                f"index: {i} is out of range for axis {axis} of shape {sizes}; it has {size} elements"
+            )
+        place.append(i % size)
+    if sizes is shape:
+        return tuple(place)
+    rest = place[0]
+    for size in reversed(shape):
+        rest, i = divmod(rest, size)
+        place.append(i)
+    return tuple(place[:0:-1])
 
 
 ATTACHED = {n: member for n, member in vars(Methods).items() if isinstance(member, FunctionType | property)}

@@ -7,13 +7,15 @@ Raises:
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
 from tensorken.arrays.functions.operands import a_tensor_of, first, of_two
-from tensorken_core.errors import TensorkenError
+from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.dispatch import unary
 from tensorken_core.tensor.operators import renamed
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -386,7 +388,15 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     >>> print(tk.round([0.5, 1.5, -2.6]))
     [0 2 -3]
     """
-    return as_tensor(x).round(decimals)
+    y = as_tensor(x)
+    if y.dtype.kind != "float":
+        if decimals < 0:
+            raise DTypeError(f"round: {y.dtype} to {decimals} decimals; cast it to a float first (x.astype)")
+        return y
+    scale = 10.0 ** builtins.abs(decimals)
+    if decimals > 0:
+        return unary(OPS["round"], y * scale) / scale
+    return unary(OPS["round"], y / scale) * scale if decimals else unary(OPS["round"], y)
 
 
 def _whole(name: str, x: Tensor) -> Tensor:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import first, promoted
 from tensorken_core.errors import ArgumentError, AxisError, ShapeError
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import unary
-from tensorken_core.tensor.normalization import axis_of, integer_of, with_numpys_names
+from tensorken_core.tensor.normalization import axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from tensorken.arrays.functions.operands import promoted
 from tensorken.arrays.functions.shaping import expand_dims
@@ -19,7 +20,7 @@ from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.dispatch import apply
-from tensorken_core.tensor.normalization import axis_of, with_numpys_names
+from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

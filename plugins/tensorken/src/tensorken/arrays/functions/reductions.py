@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.language.dtypes import bool_, float16, float32, int32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import unary
-from tensorken_core.tensor.normalization import Axis, axes_of, axis_of, with_numpys_names
+from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
 from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 

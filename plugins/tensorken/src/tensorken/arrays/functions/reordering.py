@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.functions.shaping import swapaxes
 from tensorken_core.errors import ArgumentError, AxisError
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.normalization import Axis, axis_of, integer_of, ordered_axes_of, with_numpys_names
+from tensorken_core.tensor.normalization import Axis, axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

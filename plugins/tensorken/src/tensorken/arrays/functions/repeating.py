@@ -6,11 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import int32, int64
 from tensorken_core.language.shapes import Pairs, short_repr
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.normalization import axis_of, with_numpys_names
+from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.indexing import checked, indices_beside, slices
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.normalization import (
-    Axis,
-    axes_of,
-    axis_of,
-    filled_in,
-    ordered_axes_of,
-    sizes_of,
-    with_numpys_names,
-)
+from tensorken_core.tensor.normalization import Axis, axes_of, axis_of, filled_in, sizes_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.indexing import checked, indices_beside
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language import shapes
 from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import unary
-from tensorken_core.tensor.normalization import axis_of, integer_of, with_numpys_names
+from tensorken_core.tensor.normalization import axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
