@@ -34,7 +34,7 @@ CASES = {
     "a tensor of numbers": """
 assert x.tolist() == [1.0, 2.0, 3.0] and x.shape == (3,)
 assert repr(x) == "tensor([1.0, 2.0, 3.0], dtype=float64)"
-assert (x.item(1), x.item(-1), as_tensor(2).item()) == (2.0, 3.0, 2)
+assert (as_tensor(2).item(), as_tensor([2.5]).item(), float(x.sum())) == (2, 2.5, 6.0)
 """,
     "operators and lists beside a tensor": """
 assert (x + [1, 1, 1]).tolist() == [2.0, 3.0, 4.0]

@@ -24,6 +24,7 @@ from packaging.specifiers import SpecifierSet
 
 import tensorken as tk
 from tensorken.plugin_names import load_name, plugin_names
+from tensorken.programs.execution import compiler_of
 from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken_core.host import discovery, load_monitor, loading
 from tensorken_core.host.backend_choice import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selection
@@ -1383,13 +1384,13 @@ def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -
     site.install("last", {"plugins": {"last": "fake_last"}}, fake_last=last)
     passing = source.format(facts="", body="return None")
     site.install("passing", {"plugins": {"passing": "fake_passing"}}, fake_passing=passing)
-    compiler = site.registry.compiler()
+    compiler = compiler_of(site.registry)
     assert compiler is not None
     program = tk.trace(lambda x: x)(tk.ones(2, backend=Reference()))
     compiled: Any = compiler(program, Toy())
     assert compiled == "compiled"
     site.install("bad-one", {"plugins": {"bad": "fake_bad"}}, fake_bad=source.format(facts="", body="1 / 0"))
-    compiler = Registry([str(site.folder)]).compiler()
+    compiler = compiler_of(Registry([str(site.folder)]))
     assert compiler is not None
     with pytest.raises(BackendError) as caught:
         compiler(program, Toy())

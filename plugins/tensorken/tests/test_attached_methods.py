@@ -11,6 +11,29 @@ from tensorken.arrays.methods import ATTACHED
 from tensorken_core.tensor import tensor
 
 REPLACED = {"__repr__", "_unknown", "flip", "max", "min", "prod", "sum"}
+REPLACED |= {
+    "__add__",
+    "__sub__",
+    "__mul__",
+    "__truediv__",
+    "__pow__",
+    "__floordiv__",
+    "__mod__",
+    "__and__",
+    "__or__",
+    "__xor__",
+    "__lshift__",
+    "__rshift__",
+    "__eq__",
+    "__ne__",
+    "__lt__",
+    "__gt__",
+    "__le__",
+    "__ge__",
+    "__rand__",
+    "__ror__",
+    "__rxor__",
+}
 """Methods of which Tensor has plain ones itself."""
 
 

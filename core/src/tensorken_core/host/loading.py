@@ -35,12 +35,6 @@ from tensorken_core.language.raw import RawTensor
 
 T = TypeVar("T")
 
-Run = Callable[[Sequence[Any]], Sequence[Any]]
-"""From representations of the inputs of a program to those of its outputs."""
-
-Compiler = Callable[[Any, RawTensor[Any]], Run | None]
-"""From an optimised program and a backend to a function that runs it; None to leave it to the next compiler."""
-
 
 class Registry(Installation):
     """The installed plugins, and the loaded ones among them.
@@ -56,7 +50,6 @@ class Registry(Installation):
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
-        self._plugins_loaded = False
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
@@ -273,36 +266,6 @@ class Registry(Installation):
     def _load_plugin(self, record: PluginRecord) -> None:
         with self._guarded(record):
             self._register(record, lambda plugin: None)
-
-    def compiler(self) -> Compiler | None:
-        """A function that asks the compiler plugins in turn; None if there are none.
-
-        The first call loads the plugins.
-        """
-        if not self._plugins_loaded:
-            self._plugins_loaded = True
-            self.load_plugins()
-        hook = self.hook.tensorken_compile
-        if not hook.get_hookimpls():
-            return None
-
-        def compile_(program: Any, backend: RawTensor[Any]) -> Run | None:
-            arguments = {"program": program, "backend": backend}
-            # in pluggy's order, but one by one, so that the error can name the plugin that failed
-            for one in reversed(hook.get_hookimpls()):
-                function: Any = one.function
-                try:
-                    run: Run | None = function(*[arguments[name] for name in one.argnames])
-                except Exception as error:
-                    raise BackendError(
-                        f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
-                        f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
-                    ) from error
-                if run is not None:
-                    return run
-            return None
-
-        return compile_
 
     def report_header(self) -> list[str]:
         """The lines of `tensorken_report_header` of all loaded plugins."""

@@ -193,34 +193,13 @@ def vmap_flat(
     """
 
     def mapped(*xs: Tensor) -> list[Tensor | None]:
-        level, ys = _at_batch_level(function, size, flags, xs)
+        level, ys = at_batch_level(function, size, flags, xs)
         return [None if y is None else level.with_batch_axis(y) for y in ys]
 
     return mapped
 
 
-def vmap_flat_with_flags(
-    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
-) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
-    """As `vmap_flat`, but results that all examples share lack the batch axis; the result has flags that tell which.
-
-    Args:
-        least: the results that have the batch axis in any case.
-    """
-
-    def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
-        level, found = _at_batch_level(function, size, flags, xs)
-        ys = [y for y in found if y is not None]
-        batched = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])
-        return [
-            level.with_batch_axis(y) if one else Tensor(level.inner, y.value)
-            for y, one in zip(ys, batched, strict=True)
-        ], batched
-
-    return mapped
-
-
-def _at_batch_level(
+def at_batch_level(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
 ) -> tuple[Batch[Any], list[Batched[Any] | None]]:
     """Run a function at a new level of a batch; the level, and the results there."""

@@ -6,12 +6,11 @@ since it adds elements.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product, repeat
-from typing import Any
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
 
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.shapes import Shape, cropped, expanded, flipped, permuted, reshaped
@@ -146,43 +145,6 @@ class View:
             places = chain.from_iterable(map(_run, places, repeat(size), repeat(stride)))
         return places
 
-    def tensor_indices(self, element: int) -> Iterator[tuple[int, ...]]:
-        """Every index of this element of the buffer, in row-major order.
-
-        Usually there is one; none if the view leaves the element out (a crop), several if a stride is zero (an expand)
-        or if elements overlap (`as_strided`).
-
-        >>> list(View.contiguous((1, 3)).expand((2, 3)).tensor_indices(1))
-        [(0, 1), (1, 1)]
-        """
-        if not self.size:
-            return iter(())
-        # Only axes with a stride other than 0 determine the element; along all others, any index fits.
-        order = sorted(
-            (axis for axis, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and s),
-            key=lambda axis: -abs(self.strides[axis]),
-        )
-        choices: list[Sequence[int]] = [range(n) for n in self.shape]
-        every: list[Iterator[tuple[int, ...]]] = []
-        for solution in self._solutions(order, element - self.offset):
-            for axis, i in zip(order, solution, strict=True):
-                choices[axis] = (i,)
-            every.append(product(*choices))
-        return heapq.merge(*every)
-
-    def tensor_index(self, element: int) -> tuple[int, ...]:
-        """The first index, in row-major order, of this element of the buffer.
-
-        Raises:
-            IndexingError: if the view does not have the element.
-
-        >>> View(shape=(2, 2), strides=(3, 1), offset=1).tensor_index(5)
-        (1, 1)
-        """
-        for index in self.tensor_indices(element):
-            return index
-        raise IndexingError(f"tensor_index: {self} has no element {element} of the buffer")
-
     # Movement.
 
     def reshape(self, shape: Sequence[int]) -> View | None:
@@ -304,24 +266,10 @@ class View:
             blocks.append((size, stride))
         return blocks
 
-    def _solutions(self, axes: Sequence[int], distance: int) -> Iterator[tuple[int, ...]]:
-        """The indices along `axes`, sorted by decreasing |stride|, that are `distance` from the offset."""
-        if not axes:
-            if distance == 0:
-                yield ()
-            return
-        (axis, *inner) = axes
-        size, stride = self.shape[axis], self.strides[axis]
-        # The inner axes can add from `lowest` to `highest`, so i * stride must end that near the distance.
-        # Without overlap the stride is longer than all inner steps together, and one candidate is left.
-        steps = [self.strides[other] * (self.shape[other] - 1) for other in inner]
-        lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-        near, far = distance - highest, distance - lowest
-        if stride < 0:
-            near, far, stride = -far, -near, -stride
-        for i in range(max(0, -(-near // stride)), min(size - 1, far // stride) + 1):
-            for rest in self._solutions(inner, distance - i * self.strides[axis]):
-                yield (i, *rest)
+    if TYPE_CHECKING:  # `import tensorken` attaches these: tensorken.arrays.view_methods
+
+        def tensor_indices(self, element: int) -> Iterator[tuple[int, ...]]: ...
+        def tensor_index(self, element: int) -> tuple[int, ...]: ...
 
 
 def _checked_shape(op: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -179,11 +179,3 @@ def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpret
         representation = interpreter.lower(representation)
         interpreter = interpreter.below
     return interpreter, representation
-
-
-def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
-    """As `lower`, but a batch of values that differ keeps the axis of its examples."""
-    while isinstance(interpreter, Level):
-        representation = interpreter.lower_with_batch_axis(representation)
-        interpreter = interpreter.inner
-    return interpreter, representation

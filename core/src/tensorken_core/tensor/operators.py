@@ -17,30 +17,7 @@ FLOOR_DIVIDE, REMAINDER, INTEGER_POW = OPS["floor_divide"], OPS["remainder"], OP
 SHIFT_LEFT, SHIFT_RIGHT = OPS["shift_left"], OPS["shift_right"]
 
 
-F = TypeVar("F", bound=Callable[[Any, Any], Any])
 O = TypeVar("O", bound="Operators")
-
-
-def or_reflected(name: str) -> Callable[[F], F]:
-    """A decorator of operators: another operand that is not data is asked for its reflected operator first.
-
-    As in numpy, an operand whose class has `__array_ufunc__ = None` is not data.  If the reflected operator returns
-    NotImplemented, the operator itself raises the error about the operands.
-    """
-
-    def decorated(method: F) -> F:
-        @functools.wraps(method)
-        def operator(self: Any, other: Any) -> Any:
-            if type(other) not in OWN and not isinstance(other, Value) and not _is_data(other):
-                reflected = getattr(type(other), name, None)
-                found = NotImplemented if reflected is None else reflected(other, self)
-                if found is not NotImplemented:
-                    return found
-            return method(self, other)
-
-        return operator  # type: ignore[return-value]
-
-    return decorated
 
 
 def _unary(name: str) -> Callable[[V], V]:
@@ -65,26 +42,6 @@ def _reflected(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[V, Any],
     return operator
 
 
-OWN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None)})
-"""Common types of operands without a reflected operator for tensors."""
-
-
-def _is_data(x: Any) -> bool:
-    """Whether x converts to a tensor: a number, a sequence, a buffer or an array of another library."""
-    kind = type(x)
-    if getattr(kind, "__array_ufunc__", x) is None:
-        return False
-    if isinstance(x, str | bytes | list | tuple | int | float):
-        return True
-    if any([hasattr(kind, name) for name in ("__array__", "__array_interface__", "__dlpack__")]):
-        return True
-    try:
-        memoryview(x)
-    except (TypeError, ValueError, BufferError):
-        return False
-    return True
-
-
 class Operators(Value):
     """The elementwise part of Tensor."""
 
@@ -107,51 +64,41 @@ class Operators(Value):
 
     __abs__ = abs
 
-    @or_reflected("__radd__")
     def __add__(self, other: Any) -> Self:
         return binary(ADD, self, other)
 
     def __radd__(self, other: Any) -> Self:
         return binary(ADD, self, other)
 
-    @or_reflected("__rsub__")
     def __sub__(self, other: Any) -> Self:
         return binary(SUB, self, other)
 
-    @or_reflected("__rmul__")
     def __mul__(self, other: Any) -> Self:
         return binary(MUL, self, other)
 
     def __rmul__(self, other: Any) -> Self:
         return binary(MUL, self, other)
 
-    @or_reflected("__rtruediv__")
     def __truediv__(self, other: Any) -> Self:
         return _divided(*_pair(DIV, self, other))
 
-    @or_reflected("__rpow__")
     def __pow__(self, other: Any) -> Self:
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
             return _integer_power(self, other)
         return _power(*_pair(POW, self, other))
 
-    @or_reflected("__rfloordiv__")
     def __floordiv__(self, other: Any) -> Self:
         return _floor_divided(*_pair(FLOOR_DIVIDE, self, other))
 
-    @or_reflected("__rmod__")
     def __mod__(self, other: Any) -> Self:
         return binary(REMAINDER, self, other)
 
-    @or_reflected("__rand__")
     def __and__(self, other: Any) -> Self:
         return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
 
-    @or_reflected("__ror__")
     def __or__(self, other: Any) -> Self:
         return _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
 
-    @or_reflected("__rxor__")
     def __xor__(self, other: Any) -> Self:
         return _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
 
@@ -162,11 +109,9 @@ class Operators(Value):
             return binary(EQ, self, False)
         return binary(OPS["bitwise_xor"], self, -1)
 
-    @or_reflected("__rlshift__")
     def __lshift__(self, other: Any) -> Self:
         return binary(SHIFT_LEFT, self, other)
 
-    @or_reflected("__rrshift__")
     def __rshift__(self, other: Any) -> Self:
         return _shifted_right(self, other)
 
@@ -187,30 +132,24 @@ class Operators(Value):
         """
         return binary(EQ, self, other)
 
-    @or_reflected("__eq__")
     def __eq__(self, other: Any) -> Self:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else binary(EQ, self, other)
 
-    @or_reflected("__ne__")
     def __ne__(self, other: Any) -> Self:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else ~binary(EQ, self, other)
 
-    @or_reflected("__gt__")
     def __lt__(self, other: Any) -> Self:
         return binary(LT, self, other)
 
-    @or_reflected("__lt__")
     def __gt__(self, other: Any) -> Self:
         return _greater("greater", self, other)
 
-    @or_reflected("__ge__")
     def __le__(self, other: Any) -> Self:
         try:
             return binary(LT, self, other).where(True, self.eq(other))
         except TensorkenError as error:
             raise renamed(error, LT.name, "less_equal") from None
 
-    @or_reflected("__le__")
     def __ge__(self, other: Any) -> Self:
         return _greater("greater_equal", self, other).where(True, self.eq(other))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from tensorken.arrays import display, indexing
+from tensorken.arrays import display, indexing, view_methods
 from tensorken.arrays.creation import move, unpickle
 from tensorken.arrays.functions import (
     arithmetic,
@@ -29,12 +29,12 @@ from tensorken.arrays.functions import (
 )
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.names_elsewhere import METHODS, missing
+from tensorken.arrays.reflected import or_reflected
 from tensorken.interchange import interop
 from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
 from tensorken_core.host.registry import name_of
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.normalization import integer_of
-from tensorken_core.tensor.operators import or_reflected
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -245,6 +245,25 @@ class Methods(Tensor):
         backend = None if self.device == "default" else self.backend
         return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
+    __add__ = or_reflected("__radd__")(Tensor.__add__)
+    __sub__ = or_reflected("__rsub__")(Tensor.__sub__)
+    __mul__ = or_reflected("__rmul__")(Tensor.__mul__)
+    __truediv__ = or_reflected("__rtruediv__")(Tensor.__truediv__)
+    __pow__ = or_reflected("__rpow__")(Tensor.__pow__)
+    __floordiv__ = or_reflected("__rfloordiv__")(Tensor.__floordiv__)
+    __mod__ = or_reflected("__rmod__")(Tensor.__mod__)
+    __and__ = or_reflected("__rand__")(Tensor.__and__)
+    __or__ = or_reflected("__ror__")(Tensor.__or__)
+    __xor__ = or_reflected("__rxor__")(Tensor.__xor__)
+    __lshift__ = or_reflected("__rlshift__")(Tensor.__lshift__)
+    __rshift__ = or_reflected("__rrshift__")(Tensor.__rshift__)
+    __eq__ = or_reflected("__eq__")(Tensor.__eq__)  # type: ignore[assignment]
+    __ne__ = or_reflected("__ne__")(Tensor.__ne__)  # type: ignore[assignment]
+    __lt__ = or_reflected("__gt__")(Tensor.__lt__)
+    __gt__ = or_reflected("__lt__")(Tensor.__gt__)
+    __le__ = or_reflected("__ge__")(Tensor.__le__)
+    __ge__ = or_reflected("__le__")(Tensor.__ge__)
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __matmul__ = or_reflected("__rmatmul__")(products.matmul)
 
     def __rmatmul__(self, other: Any) -> Tensor:
@@ -338,3 +357,5 @@ ATTACHED = {n: member for n, member in vars(Methods).items() if isinstance(membe
 
 for _name, _member in ATTACHED.items():
     setattr(Tensor, _name, _member)
+
+view_methods.attach()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import OPS, Op, register, run
-from tensorken_core.levels.batch import vmap_flat_with_flags
+from tensorken_core.levels.batch import at_batch_level
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -155,6 +155,27 @@ def batched_program(
         return traced(function, like, program.backend, f"vmap of {program.name}"), tuple(pattern)
 
     return program.once(("batch", size, batched, instantiated), make)
+
+
+def vmap_flat_with_flags(
+    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
+) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
+    """As `vmap_flat`, but results that all examples share lack the batch axis; the result has flags that tell which.
+
+    Args:
+        least: the results that have the batch axis in any case.
+    """
+
+    def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
+        level, found = at_batch_level(function, size, flags, xs)
+        ys = [y for y in found if y is not None]
+        batched = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])
+        return [
+            level.with_batch_axis(y) if one else Tensor(level.inner, y.value)
+            for y, one in zip(ys, batched, strict=True)
+        ], batched
+
+    return mapped
 
 
 def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Program, Op]:

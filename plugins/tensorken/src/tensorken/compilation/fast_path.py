@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.static_arguments import StaticArguments
-from tensorken_core.host.loading import Run
+from tensorken.programs.execution import Run
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.transforms.arguments import Static
 

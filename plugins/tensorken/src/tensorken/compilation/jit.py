@@ -19,11 +19,10 @@ from tensorken.compilation.eager import jit_is_disabled
 from tensorken.compilation.fast_path import RecentCall
 from tensorken.compilation.packing import packing, unpacking
 from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
-from tensorken.programs.execution import prepared
+from tensorken.programs.execution import Run, prepared
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
-from tensorken_core.host.loading import Run
 from tensorken_core.language.dtypes import DType, bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor

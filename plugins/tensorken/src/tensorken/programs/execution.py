@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_core.host.loading import Run
+from tensorken_core.errors import BackendError
+from tensorken_core.host.discovery import describe
+from tensorken_core.host.loading import Registry
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.observe import OBSERVERS, notify, unobserved
 from tensorken_core.language.op import Op
@@ -15,6 +18,12 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+"""From representations of the inputs of a program to those of its outputs."""
+
+Compiler = Callable[[Program, RawTensor[Any]], Run | None]
+"""From an optimised program and a backend to a function that runs it; None to leave it to the next compiler."""
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
@@ -61,12 +70,47 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
             return None
         around: Run = backend.wrap_program(below, [v.shape for v in program.outputs], program.donated)
         return around
-    of_plugins = REGISTRY.compiler()
+    of_plugins = compiler_of(REGISTRY)
     if of_plugins is None and type(backend).compile is RawTensor.compile:
         return None
     program = optimised(program, backend)
     run = of_plugins(program, backend) if of_plugins is not None else None
     return backend.compile(program) if run is None else run
+
+
+@functools.cache
+def _hook_of(registry: Registry) -> Any:
+    """The hook of the compiler plugins, which are loaded first."""
+    registry.load_plugins()
+    return registry.hook.tensorken_compile
+
+
+def compiler_of(registry: Registry) -> Compiler | None:
+    """A function that asks the compiler plugins of a registry in turn; None if there are none.
+
+    The first call loads the plugins.
+    """
+    hook = _hook_of(registry)
+    if not hook.get_hookimpls():
+        return None
+
+    def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
+        arguments = {"program": program, "backend": backend}
+        # in pluggy's order, but one by one, so that the error can name the plugin that failed
+        for one in reversed(hook.get_hookimpls()):
+            function: Any = one.function
+            try:
+                run: Run | None = function(*[arguments[name] for name in one.argnames])
+            except Exception as error:
+                raise BackendError(
+                    f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
+                    f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
+                ) from error
+            if run is not None:
+                return run
+        return None
+
+    return compile_
 
 
 def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:

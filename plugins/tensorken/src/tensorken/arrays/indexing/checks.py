@@ -10,7 +10,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import lower_with_batch_axes
+from tensorken_core.tensor.level import Level
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 64
@@ -50,6 +50,14 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
         return wrapped
     clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
     return clamped
+
+
+def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
+    """As `lower`, but a batch of values that differ keeps the axis of its examples."""
+    while isinstance(interpreter, Level):
+        representation = interpreter.lower_with_batch_axis(representation)
+        interpreter = interpreter.inner
+    return interpreter, representation
 
 
 def bounds(x: Tensor) -> tuple[int, int] | None:
