@@ -15,56 +15,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tensorken_core import errors as errors, tree as tree
-    from tensorken_core.host.registry import (
-        backends as backends,
-        default_backend as default_backend,
-        devices as devices,
-        use_backend as use_backend,
-    )
-    from tensorken_core.language.diffable import Diffable as Diffable
-    from tensorken_core.language.dtypes import (
-        DType as DType,
-        bool_ as bool_,
-        float16 as float16,
-        float32 as float32,
-        float64 as float64,
-        int32 as int32,
-        int64 as int64,
-    )
-    from tensorken_core.language.interpreter import Interpreter as Interpreter
-    from tensorken_core.language.op import OPS as OPS, Op as Op, register as register, run as run
-    from tensorken_core.language.raw import RawTensor as RawTensor
-    from tensorken_core.levels.batch import Batch as Batch
-    from tensorken_core.levels.forward import Forward as Forward
-    from tensorken_core.levels.reverse import Reverse as Reverse
-    from tensorken_core.levels.trace import Trace as Trace
-    from tensorken_core.program.program import Program as Program
-    from tensorken_core.rewriting.fuse import Fuse as Fuse
-    from tensorken_core.rewriting.shape_tracker import ShapeTracker as ShapeTracker
-    from tensorken_core.rewriting.view import View as View
-    from tensorken_core.tensor.level import (
-        Level as Level,
-        current_level as current_level,
-        interpreter_below as interpreter_below,
-        lifted as lifted,
-    )
-    from tensorken_core.tensor.tensor import Tensor as Tensor, result_at as result_at
-    from tensorken_core.transforms.checkpoint import checkpoint as checkpoint
-    from tensorken_core.transforms.custom_rules import custom_jvp as custom_jvp, custom_vjp as custom_vjp
-    from tensorken_core.transforms.grad import (
-        grad as grad,
-        jvp as jvp,
-        value_and_grad as value_and_grad,
-        vjp as vjp,
-    )
-    from tensorken_core.transforms.jacobian import (
-        hessian as hessian,
-        jacfwd as jacfwd,
-        jacrev as jacrev,
-    )
-    from tensorken_core.transforms.linearize import linearize as linearize
-    from tensorken_core.transforms.vmap import vmap as vmap
+    from tensorken_core import errors, tree
+    from tensorken_core.host.registry import backends, default_backend, devices, use_backend
+    from tensorken_core.language.diffable import Diffable
+    from tensorken_core.language.dtypes import DType, bool_, float16, float32, float64, int32, int64
+    from tensorken_core.language.interpreter import Interpreter
+    from tensorken_core.language.op import OPS, Op, register, run
+    from tensorken_core.language.raw import RawTensor
+    from tensorken_core.levels.batch import Batch
+    from tensorken_core.levels.forward import Forward
+    from tensorken_core.levels.reverse import Reverse
+    from tensorken_core.levels.trace import Trace
+    from tensorken_core.program.program import Program
+    from tensorken_core.rewriting.fuse import Fuse
+    from tensorken_core.rewriting.shape_tracker import ShapeTracker
+    from tensorken_core.rewriting.view import View
+    from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted
+    from tensorken_core.tensor.tensor import Tensor, result_at
+    from tensorken_core.transforms.checkpoint import checkpoint
+    from tensorken_core.transforms.custom_rules import custom_jvp, custom_vjp
+    from tensorken_core.transforms.grad import grad, jvp, value_and_grad, vjp
+    from tensorken_core.transforms.jacobian import hessian, jacfwd, jacrev
+    from tensorken_core.transforms.linearize import linearize
+    from tensorken_core.transforms.vmap import vmap
+
+__all__ = ["OPS", "Batch", "DType", "Diffable", "Forward", "Fuse", "Interpreter", "Level", "Op"]
+__all__ += ["Program", "RawTensor", "Reverse", "ShapeTracker", "Tensor", "Trace", "View"]
+__all__ += ["as_tensor", "backends", "bool_", "checkpoint", "current_level", "custom_jvp"]
+__all__ += ["custom_vjp", "default_backend", "devices", "errors", "float16", "float32", "float64"]
+__all__ += ["grad", "hessian", "int32", "int64", "interpreter_below", "jacfwd", "jacrev", "jvp"]
+__all__ += ["lifted", "linearize", "register", "result_at", "run", "tree", "use_backend"]
+__all__ += ["value_and_grad", "vjp", "vmap"]
 
 _MODULES = {
     "host.registry": ("backends", "default_backend", "devices", "use_backend"),
@@ -130,4 +111,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({"errors", "tree", "as_tensor", *_PLACES})
+    return sorted(__all__)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,7 +17,9 @@ Observer = Callable[[Callable[..., Any], Any, Any, Sequence[Any], tuple[Any, ...
 OBSERVERS: list[Observer] = []
 """The observers, the outermost first."""
 
-_unobserved: ContextVar[bool] = ContextVar("tensorken_unobserved", default=False)
+UNOBSERVED: ContextVar[bool] = ContextVar("tensorken_unobserved", default=False)
+"""Whether the ops that run in this context are hidden from all observers."""
+
 _lock = threading.Lock()
 
 
@@ -34,21 +35,11 @@ def unobserve(observer: Observer) -> None:
         OBSERVERS[:] = [one for one in OBSERVERS if one is not observer]
 
 
-@contextmanager
-def unobserved() -> Iterator[None]:
-    """Hide the ops that run within the block from all observers, as passes do, whose ops are not the user's."""
-    token = _unobserved.set(True)
-    try:
-        yield
-    finally:
-        _unobserved.reset(token)
-
-
 def notify(
     proceed: Callable[..., Any], interpreter: Any, op: Any, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
     """Run `proceed(interpreter, op, operands, params)` through the observers, as a call of `run` would be."""
-    if not _unobserved.get():
+    if not UNOBSERVED.get():
         for observer in OBSERVERS[::-1]:
             proceed = functools.partial(observer, proceed)
     return proceed(interpreter, op, operands, params)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
-from tensorken_core.errors import IndexingError, ShapeError
+from tensorken_core.errors import ShapeError
 from tensorken_core.language.shapes import Shape, cropped, expanded, flipped, permuted, reshaped
 
 
@@ -85,19 +85,6 @@ class View:
         return math.prod(self.shape)
 
     @property
-    def is_contiguous(self) -> bool:
-        """Whether the elements in row-major order are adjacent in the buffer, at any offset."""
-        if 0 in self.shape:
-            return True
-        stride = 1
-        for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if size != 1:
-                if own != stride:
-                    return False
-                stride *= size
-        return True
-
-    @property
     def bounds(self) -> tuple[int, int]:
         """The lowest and the highest position in the buffer of an element of the view.
 
@@ -111,23 +98,6 @@ class View:
             raise ShapeError(f"bounds: a view of shape {self.shape} has no elements")
         steps = [stride * (size - 1) for size, stride in zip(self.shape, self.strides, strict=True)]
         return self.offset + sum(s for s in steps if s < 0), self.offset + sum(s for s in steps if s > 0)
-
-    # From index to buffer and back.
-
-    def buffer_index(self, index: Sequence[int]) -> int:
-        """The position in the buffer of the element at `index`: `offset + sum(strides * index)`.
-
-        Raises:
-            IndexingError: if the index has the wrong length or leaves the shape.
-
-        >>> View.contiguous((3, 2)).crop(((0, 2), (1, 2))).buffer_index((1, 0))
-        3
-        """
-        if len(index) != len(self.shape) or any(
-            not 0 <= i < n for i, n in zip(index, self.shape, strict=True)
-        ):
-            raise IndexingError(f"buffer_index: {tuple(index)} is not an index into shape {self.shape}")
-        return self.offset + sum(s * i for s, i in zip(self.strides, index, strict=True))
 
     def indices(self) -> Iterable[int]:
         """The positions of all elements in the buffer, in row-major order; a range if possible.
@@ -268,6 +238,9 @@ class View:
 
     if TYPE_CHECKING:  # `import tensorken` attaches these: tensorken.arrays.view_methods
 
+        @property
+        def is_contiguous(self) -> bool: ...
+        def buffer_index(self, index: Sequence[int]) -> int: ...
         def tensor_indices(self, element: int) -> Iterator[tuple[int, ...]]: ...
         def tensor_index(self, element: int) -> tuple[int, ...]: ...
 

@@ -160,12 +160,6 @@ class Tensor(Attached):
         level: Any = self.interpreter
         return value if level.below is None else f"<{value} inside {level.transform}>"
 
-    def __copy__(self) -> Tensor:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return self
-
     # ---- constants at the level of this tensor ---------------------------------------------------------------
 
     def scalar(self, value: Scalar) -> Tensor:
@@ -399,32 +393,6 @@ class Tensor(Attached):
             OPS["scatter_add"], (self, indices), (axis_of("scatter_add", self.shape, axis), size)
         )
         return result
-
-    def settle(self) -> Tensor:
-        """This tensor, with deferred products and sums computed; work that a device delays stays delayed.
-
-        >>> import tensorken as tk
-        >>> x = tk.ones((2, 1)) * tk.ones((1, 2))
-        >>> x.settle() is x
-        True
-        """
-        base, value = lower(self.representation, self.interpreter)
-        if isinstance(base, RawTensor):
-            base.settle(value)
-        return self
-
-    def realize(self) -> Tensor:
-        """This tensor, with all delayed work of its backend done.
-
-        >>> import tensorken as tk
-        >>> x = tk.ones(3) + 1.0
-        >>> x.realize() is x
-        True
-        """
-        base, value = lower(self.representation, self.interpreter)
-        if isinstance(base, RawTensor):
-            base.realize(value)
-        return self
 
 
 def as_tensor(data: Any) -> Tensor:

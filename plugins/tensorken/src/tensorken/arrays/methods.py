@@ -33,7 +33,9 @@ from tensorken.arrays.reflected import or_reflected
 from tensorken.interchange import interop
 from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
 from tensorken_core.host.registry import name_of
+from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.level import lower
 from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor
 
@@ -135,6 +137,32 @@ class Methods(Tensor):
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return other // self, other % self
 
+    def settle(self) -> Tensor:
+        """This tensor, with deferred products and sums computed; work that a device delays stays delayed.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones((2, 1)) * tk.ones((1, 2))
+        >>> x.settle() is x
+        True
+        """
+        base, value = lower(self.representation, self.interpreter)
+        if isinstance(base, RawTensor):
+            base.settle(value)
+        return self
+
+    def realize(self) -> Tensor:
+        """This tensor, with all delayed work of its backend done.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones(3) + 1.0
+        >>> x.realize() is x
+        True
+        """
+        base, value = lower(self.representation, self.interpreter)
+        if isinstance(base, RawTensor):
+            base.realize(value)
+        return self
+
     @property
     def backend(self) -> str:
         """The name of the backend that holds the value.
@@ -234,6 +262,12 @@ class Methods(Tensor):
 
     def __format__(self, spec: str) -> str:
         return display.text(self, spec)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self
 
     def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
         if self.interpreter.below is not None:

@@ -1,4 +1,4 @@
-"""Methods of `View` that search for the indices of an element of the buffer; `attach` adds them."""
+"""Methods of `View` about single elements of the buffer, and whether all are adjacent; `attach` adds them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,33 @@ from itertools import product
 
 from tensorken_core.errors import IndexingError
 from tensorken_core.rewriting.view import View
+
+
+def is_contiguous(self: View) -> bool:
+    """Whether the elements in row-major order are adjacent in the buffer, at any offset."""
+    if 0 in self.shape:
+        return True
+    stride = 1
+    for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
+        if size != 1:
+            if own != stride:
+                return False
+            stride *= size
+    return True
+
+
+def buffer_index(self: View, index: Sequence[int]) -> int:
+    """The position in the buffer of the element at `index`: `offset + sum(strides * index)`.
+
+    Raises:
+        IndexingError: if the index has the wrong length or leaves the shape.
+
+    >>> View.contiguous((3, 2)).crop(((0, 2), (1, 2))).buffer_index((1, 0))
+    3
+    """
+    if len(index) != len(self.shape) or any(not 0 <= i < n for i, n in zip(index, self.shape, strict=True)):
+        raise IndexingError(f"buffer_index: {tuple(index)} is not an index into shape {self.shape}")
+    return self.offset + sum(s * i for s, i in zip(self.strides, index, strict=True))
 
 
 def tensor_indices(self: View, element: int) -> Iterator[tuple[int, ...]]:
@@ -71,5 +98,6 @@ def _solutions(view: View, axes: Sequence[int], distance: int) -> Iterator[tuple
 
 def attach() -> None:
     """Add the methods to `View`."""
-    for method in (tensor_indices, tensor_index):
+    for method in (buffer_index, tensor_indices, tensor_index):
         setattr(View, method.__name__, method)
+    View.is_contiguous = property(is_contiguous)  # type: ignore[method-assign, assignment]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorken.programs.passes.inlining import inline
@@ -12,7 +13,7 @@ from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import describe
 from tensorken_core.host.loading import Registry
 from tensorken_core.host.registry import REGISTRY
-from tensorken_core.language.observe import OBSERVERS, notify, unobserved
+from tensorken_core.language.observe import OBSERVERS, UNOBSERVED, notify
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
@@ -51,6 +52,16 @@ PROGRAM = Op(
     results=None,
 )
 """A run of a prepared program, as observers see it; no interpreter runs this op."""
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Hide the ops that run within the block from all observers, as passes do, whose ops are not the user's."""
+    token = UNOBSERVED.set(True)
+    try:
+        yield
+    finally:
+        UNOBSERVED.reset(token)
 
 
 def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
