@@ -15,7 +15,7 @@ import pytest
 
 import run
 from core.tests.each import each_of
-from tools import features
+from tools import check, features
 from tools.pages import blocks
 from tools.workspace import ROOT, distributions
 
@@ -260,3 +260,21 @@ def test_shares_hold_each_test_once() -> None:
     assert sorted([test for share in shares for test in share]) == sorted(collected())
     wrong = subprocess.run([*listed, "--share=3/3"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert wrong.returncode == 4 and "need K/N with 0 <= K < N, got '3/3'" in wrong.stderr
+
+
+def test_the_quick_check_names_what_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(folder: str, options: list[str]) -> dict[str, list[str]]:
+        return {
+            "good": [sys.executable, "-c", ""],
+            "bad": [sys.executable, "-c", "print(6 * 7); raise SystemExit(3)"],
+        }
+
+    assert {"ruff", "format", "mypy", "tests"} == set(check.commands("core", ["-k", "x"]))
+    monkeypatch.setattr(check, "commands", replaced)
+    assert check.main(["core"]) == 1
+    printed = capsys.readouterr().out
+    assert "---- bad\n42" in printed and "core: failed: bad, " in printed and "good" not in printed
+    with pytest.raises(SystemExit):
+        check.main(["no such folder"])
