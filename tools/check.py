@@ -1,6 +1,5 @@
 """The quick check of one distribution: `python -m tools.check core`, or `backends/numpy`, `plugins/tensorken`, ...
 
-
 It runs ruff and mypy, and at the same time the quick tests and doctests of the distribution, in the environment that
 `python run.py dev` made.  Options after the folder go to pytest, such as `-k matmul`.
 """

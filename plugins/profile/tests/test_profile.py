@@ -404,8 +404,11 @@ def test_a_profile_cannot_be_reused() -> None:
 
 def test_without_a_profile_an_op_makes_no_extra_calls(calls: Callable[[Callable[[], object]], int]) -> None:
     x = tk.ones(3) + tk.zeros(3)
-    tk.sin(x)
-    before = calls(lambda: tk.sin(x))
+
+    def count() -> int:  # the fewest: the first call fills caches, and the garbage collector may call others
+        return min(calls(lambda: tk.sin(x)) for _ in range(5))
+
+    before = count()
     with tk.profile():
-        assert before < calls(lambda: tk.sin(x)) < before + 120
-    assert calls(lambda: tk.sin(x)) == before
+        assert before < count() < before + 120
+    assert count() == before
