@@ -6,6 +6,7 @@ operators, so they can be differentiated, batched and traced too, and the langua
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,8 +137,14 @@ OPS: dict[str, Op] = {}
 """The op table."""
 
 
+LAZY_OPS: dict[str, str] = {}
+"""Ops that a module registers when it is imported: for each name the module."""
+
+
 def named(name: str) -> Op:
-    """The op of this name in the table."""
+    """The op of this name in the table; the module that registers it is imported first.  KeyError if there is none."""
+    if name not in OPS and name in LAZY_OPS:
+        importlib.import_module(LAZY_OPS[name])
     return OPS[name]
 
 

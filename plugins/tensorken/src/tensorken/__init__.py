@@ -59,6 +59,7 @@ from tensorken_core.language.dtypes import (
     int32 as int32,
     int64 as int64,
 )
+from tensorken_core.language.op import LAZY_OPS as _LAZY_OPS
 from tensorken_core.tensor.tensor import Tensor as Tensor
 from tensorken_core.transforms.grad import *
 from tensorken_core.transforms.jacobian import *
@@ -104,6 +105,15 @@ _LATER = {
 }
 """The lazy names: each module is imported when one of its names is first used.  The imports under TYPE_CHECKING repeat
 them, since type checkers cannot read this table; tests/test_imports.py compares the two."""
+
+_LAZY_OPS.update(
+    {
+        "call": "tensorken.compilation.call_op",
+        "cond": "tensorken.control_flow.cond_op",
+        "scan": "tensorken.control_flow.scan_op",
+        "while_loop": "tensorken.control_flow.while_op",
+    }
+)
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 _SUBMODULES = ("linalg", "programs", "random", "testing")

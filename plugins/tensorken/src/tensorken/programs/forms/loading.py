@@ -18,7 +18,7 @@ from tensorken.programs.names import printable
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
-from tensorken_core.language.op import OPS
+from tensorken_core.language.op import named
 from tensorken_core.language.shapes import MOST_AXES, MOST_ELEMENTS
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.source_line import Origin
@@ -218,11 +218,12 @@ class _Reader:
         use: Callable[[Any], tuple[Variable, ...]],
     ) -> Equation:
         row = _entries("an equation", row, ("op", "operands", "results"), ("params", "origin", "scope"))
-        op = OPS.get(row["op"])
-        if op is None:
+        try:
+            op = named(row["op"])
+        except KeyError:
             raise ProgramError(
                 f"it needs the op {row['op']!r:.60}, which is not in the op table; install and import what brings it"
-            )
+            ) from None
         operands = use(row["operands"])
         params = tuple([from_json(p, self._at) for p in row.get("params", ())])
         check_equation(op, operands, params)
