@@ -1,4 +1,4 @@
-"""Creation: tensors from Python data, buffers and other backends.  Only creation asks the registry for a backend."""
+"""Creation: tensors from Python data, buffers and other backends.  Only creation looks up a backend in the registry."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
 
     Raises:
         ShapeError: if nested sequences are ragged.
-        DTypeError: if the dtype is unknown, or the backend has it not.
+        DTypeError: if the dtype is unknown, or the backend does not support it.
         ScalarRangeError: if a number does not fit the dtype.
 
     >>> import tensorken as tk
@@ -103,13 +103,13 @@ def asarray(
     device: str | None = None,
     backend: Any = None,
 ) -> Tensor:
-    """A tensor of the given values: `tk.tensor`, by the name that the array API standard and numpy have for it.
+    """A tensor of the given values: `tk.tensor` under its name in numpy and the array API standard.
 
     Args:
         obj: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
         dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
-        copy: False is an error for all but tensors of this dtype and backend, as all else has to be copied; a tensor
-            is immutable, so that a copy is as good as itself.
+        copy: False is an error unless obj is a tensor of this dtype and backend, since all other data must be copied.
+            A tensor is immutable, so it is returned itself even if copy is True.
         device: one of the backend's devices.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
 
@@ -146,12 +146,12 @@ def randn(
 
     Args:
         shape: the sizes.
-        rng: where the numbers come from; every call draws new ones from it.
+        rng: the generator; every call draws new numbers from it.
         dtype: of the result.
         backend, device: as in `tk.tensor`.
 
     Raises:
-        ArgumentError: if rng is no `random.Random`.
+        ArgumentError: if rng is not a `random.Random`.
         ShapeError: if a size is negative.
 
     >>> import random
@@ -179,7 +179,7 @@ def symbol(
     """A tensor without a value, known by its name, on a backend that prints expressions.
 
     Raises:
-        BackendError: if the backend has no symbols, as those that compute have not.
+        BackendError: if the backend has no symbols; backends that compute values have none.
         ShapeError: if a size is negative.
 
     >>> import tensorken as tk
@@ -195,7 +195,7 @@ def symbol(
     return Tensor(interpreter, make(name, shape_of("symbol", shape), found))
 
 
-# ---- what other modules need -------------------------------------------------------------------------------
+# ---- functions for other modules ---------------------------------------------------------------------------
 
 
 def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
@@ -213,7 +213,7 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
 
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:
-    """The tensor that was pickled, on the backend that held it; on the default one if that has no name."""
+    """The tensor that was pickled, on its former backend, or on the default backend if the former had no name."""
     flat = unpacked(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
     check_offered("unpickle", interpreter, dtype)
@@ -221,7 +221,7 @@ def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tens
 
 
 def shape_of(name: str, shape: ShapeLike) -> Shape:
-    """The sizes of a shape, which are ints and not negative."""
+    """The sizes of a shape, checked to be nonnegative ints."""
     try:
         sizes = tuple(map(operator.index, shape if isinstance(shape, Sequence) else (shape,)))
     except ConcretizationError as error:
@@ -236,13 +236,13 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
 
 
 def _holds_tensor(data: Any) -> bool:
-    if set(map(type, data)) <= NUMBERS:  # nearly always, and many
+    if set(map(type, data)) <= NUMBERS:  # a fast path for the usual case: a long list of numbers
         return False
     return any(isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x)) for x in data)
 
 
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
-    """Data among which there are tensors, one after the other along a new first axis."""
+    """Data that contain tensors, stacked along a new first axis."""
     pieces = [tensor(x, dtype, backend=backend, device=device) for x in data]
     meet([piece.interpreter for piece in pieces], "stack")
     common, shape = pieces[0].dtype, pieces[0].shape

@@ -1,8 +1,9 @@
-"""How tensors look as text: `str`, `format` and `repr`, as functions of a shape, elements and a dtype.
+"""Tensors as text: `str`, `format` and `repr`, as functions of a shape, elements and a dtype.
 
-A row stands in brackets, a matrix has one row a line. From three axes on, matrices stand in a box: the first
-of three axes runs to the right; of four, the first two make a grid; more axes nest boxes in boxes. What is
-too wide goes on further down, what has very many elements is cut to its edges. All of it is ASCII.
+A row is printed in brackets, and a matrix with one row per line. With three or more axes, the matrices are printed
+in a box: the first of three axes runs to the right, the first two of four form a grid, and further axes nest boxes
+in boxes. Text that is too wide continues further down, and a tensor with very many elements is cut to its edges.
+All output is ASCII.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from tensorken_core.language.dtypes import DType, float64, round_float
 from tensorken_core.tensor.level import lower
 
 Elements: TypeAlias = "Sequence[Any] | Callable[[int], Any]"
-"""The elements in row-major order, or a function from a place in that order to the element there."""
+"""The elements in row-major order, or a function from a position in that order to the element there."""
 
-GAP = -1  # stands among the positions along an axis for those that are left out
+GAP = -1  # marks the omitted positions in a list of positions along an axis
 DOTS = "..."
 _PYTHON: dict[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "float": float}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much text a tensor may become."""
+    """The limits on the text of a tensor."""
 
-    elements: int = 1000  # more than that, and only the edges are shown
-    edge: int = 3  # positions at either end of an axis
+    elements: int = 1000  # with more elements, only the edges are shown
+    edge: int = 3  # positions shown at either end of an axis
     width: int = 88  # columns of text
 
 
@@ -38,7 +39,7 @@ LIMITS = Limits()
 
 
 def text(x: Any, spec: str = "") -> str:
-    """`str(x)` and `format(x, spec)` of a Tensor; where the backend knows no values, its formula."""
+    """`str(x)` and `format(x, spec)` of a Tensor; the formula if the backend has no values."""
     try:
         elements = x.flat()
     except (ConcretizationError, EscapedTensorError):
@@ -47,7 +48,7 @@ def text(x: Any, spec: str = "") -> str:
 
 
 def representation(x: Any) -> str:
-    """`repr(x)` of a Tensor; `<... inside grad>` if it belongs to a transform, so is no constant."""
+    """`repr(x)` of a Tensor; `<... inside grad>` if a transform is tracing it, so that it is not a constant."""
     level = x.interpreter
     try:
         shown = repr_text(x.shape, x.flat(), x.dtype)
@@ -57,9 +58,9 @@ def representation(x: Any) -> str:
 
 
 def _formula(x: Any) -> str | None:
-    """What a tensor without values stands for, as the backend puts it below what only wraps its values.
+    """The formula of a tensor without values, as printed by the backend under all wrappers.
 
-    None if it differs between the examples of a batch, or there is none.
+    None if there is no formula, or if it differs between the examples of a batch.
     """
     try:
         base, value = lower(x.representation, x.interpreter)
@@ -71,12 +72,12 @@ def _formula(x: Any) -> str | None:
 
 
 def _unknown(level: Any) -> str:
-    """What a tensor without a formula is called: as a level below says, or as one of a batch."""
+    """The text for a tensor without a formula: the placeholder of a level, or `of each example`."""
     levels = (level, *reversed(level.levels_below))
     return next((one.placeholder for one in levels if getattr(one, "placeholder", None)), "of each example")
 
 
-# Text for people.
+# str and format.
 
 
 def display_text(
@@ -115,7 +116,7 @@ def display_text(
 
 
 def number_text(value: Any, dtype: DType) -> str:
-    """The number with the fewest digits that read as the same in the dtype; below 1e16 a whole one exactly.
+    """The number with the fewest digits that read as the same in the dtype; whole numbers below 1e16 exactly.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> number_text(math.e, float64), number_text(2.7182817459106445, float32), number_text(3.0, float32)
@@ -156,7 +157,7 @@ class _Excerpt:
                 shown = [_edges(size, edge) for size in shape]
                 if _count(shown) <= limits.elements:
                     break
-            # Short axes have nothing but edges: of the outermost of them, only the first position is shown.
+            # Short axes consist only of edges: only the first position of the outermost short axis is shown.
             for axis, size in enumerate(shape):
                 if _count(shown) > limits.elements and size > 1:
                     shown[axis] = (0, GAP)
@@ -164,7 +165,7 @@ class _Excerpt:
 
     @property
     def is_cut(self) -> bool:
-        """Whether anything is left out."""
+        """Whether positions are left out."""
         return any(GAP in positions for positions in self.positions)
 
 
@@ -173,14 +174,16 @@ def _count(shown: Sequence[Sequence[int]]) -> int:
 
 
 def _edges(size: int, edge: int) -> Sequence[int]:
-    if size <= 2 * edge + 1:  # a gap in place of one position would save nothing
+    if size <= 2 * edge + 1:  # replacing a single position by a gap would not make the text shorter
         return range(size)
     return (*range(edge), GAP, *range(size - edge, size))
 
 
 def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int) -> list[str]:
-    """The lines of text for a tensor of one axis or more whose first element is at the place `start`."""
-    if len(excerpt.positions) % 2:  # a row is a matrix of one row, a row of matrices a grid of one row
+    """The lines of text for a tensor of one axis or more whose first element is at position `start`."""
+    if (
+        len(excerpt.positions) % 2
+    ):  # a row is printed as a matrix of one row, a row of matrices as a grid of one row
         excerpt = _Excerpt(((0,), *excerpt.positions), (0, *excerpt.strides))
     rows, columns, *inner_positions = excerpt.positions
     row_stride, column_stride, *inner_strides = excerpt.strides
@@ -190,7 +193,7 @@ def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int
     if not inner_positions:
         return _matrix([[DOTS if place == GAP else cell(place) for place in row] for row in places], width)
     inner = _Excerpt(tuple(inner_positions), tuple(inner_strides))
-    # A wider matrix stands in a wider gutter: so the rows of neighbours do not read as one row.
+    # Wider matrices get a wider gutter, so that the rows of neighbours do not look like one row.
     of_matrices = len(inner_positions) == 2
     gutter = 2 + min(len(inner_positions[1]), 4) if of_matrices else 2
     blocks = [
@@ -201,7 +204,7 @@ def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int
 
 
 def _matrix(table: list[list[str]], width: int) -> list[str]:
-    """Rows in brackets, columns aligned at the right; a row that is too wide goes on, indented by one."""
+    """Rows in brackets, columns aligned at the right; a row that is too wide continues on the next line, indented."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     bands = _bands([own + 1 for own in widths], width - 1)
     lines = []
@@ -213,7 +216,7 @@ def _matrix(table: list[list[str]], width: int) -> list[str]:
 
 
 def _box(grid: list[list[list[str]]], gutter: int, margin: list[str], width: int) -> list[str]:
-    """A grid of blocks of text in a box; one that is too wide goes on below a rule."""
+    """A grid of blocks of text in a box; a grid that is too wide continues below a horizontal line."""
     left, right = " " * (gutter - gutter // 2), " " * (gutter // 2)
     widths = [max(len(line) for block in column for line in block) for column in zip(*grid, strict=True)]
     bands: list[list[str]] = []
@@ -248,13 +251,13 @@ def _bands(widths: Sequence[int], width: int) -> list[range]:
     return [*bands, range(first, len(widths))]
 
 
-# Text for Python.
+# repr.
 
 
 def repr_text(shape: tuple[int, ...], elements: Elements, dtype: DType, limits: Limits = LIMITS) -> str:
-    """An expression that makes the tensor again, given the names tensor, nan, inf and the dtype's.
+    """An expression that evaluates to the tensor, given the names tensor, nan, inf and the dtype's.
 
-    A large tensor is cut to its edges, and then tells its shape.
+    A large tensor is cut to its edges; its text then includes the shape.
 
     >>> from tensorken_core.language.dtypes import float32, int32
     >>> repr_text((2, 2), [1.0, 2.5, math.nan, -math.inf], float32)

@@ -1,6 +1,6 @@
-"""The methods of tensors that are made of functions: attached to Tensor when this module is imported.
+"""Methods of tensors that call functions; importing this module attaches them to Tensor.
 
-Their signatures stand in Tensor itself, for editors and type checkers.
+Their signatures are declared in Tensor, for editors and type checkers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class Methods(Tensor):
-    """The methods, as a subclass, so that a type checker compares them with the signatures in Tensor.
+    """The methods, in a subclass so that a type checker compares them with the signatures in Tensor.
 
     >>> import tensorken as tk
     >>> tk.tensor([1.0, 3.0]).mean().item()
@@ -83,7 +83,7 @@ class Methods(Tensor):
     sum = with_numpys_names(Tensor.sum)
 
     def item(self, *index: int) -> Any:
-        """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
+        """The only element as a Python number, or the element at an index: one int per axis, or one row-major position.
 
         Raises:
             IndexingError: if an index is out of range.
@@ -206,9 +206,9 @@ class Methods(Tensor):
         return self if device == self.device else self.to(self.backend, device)
 
     def to_mutable(self) -> memoryview:
-        """A copy of the values that can be changed in place, with an int for each axis; `tk.tensor` takes it back.
+        """A mutable copy of the values, indexed with one int per axis; `tk.tensor` makes a tensor of it again.
 
-        Many changes at once are quicker, and differentiable, by `x.at[rows, columns].add(1)`.
+        For many changes at once, `x.at[rows, columns].add(1)` is faster, and differentiable.
 
         >>> import tensorken as tk
         >>> counts = tk.zeros((3, 3), "int32").to_mutable()
@@ -219,7 +219,7 @@ class Methods(Tensor):
 
         Raises:
             DTypeError: if the elements are float16.
-            ShapeError: if there are none.
+            ShapeError: if there are no elements.
             ConcretizationError: inside a transform, which would not see the changes.
         """
         return interop.to_mutable(self)
@@ -232,7 +232,7 @@ class Methods(Tensor):
         return iter([self[i] for i in range(self.shape[0])])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A fresh numpy array of the values; not inside a transform, where the derivative would be lost unseen."""
+        """A new numpy array of the values; an error inside a transform, since the derivative would be lost silently."""
         return interop.to_numpy(self, dtype, copy)
 
     def __dlpack__(
@@ -243,7 +243,7 @@ class Methods(Tensor):
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule that owns a copy of the values, in the memory of the CPU; not inside a transform."""
+        """A DLPack capsule that owns a copy of the values, in CPU memory; an error inside a transform."""
         return interop.to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -275,7 +275,7 @@ class Methods(Tensor):
                 "pickle: a tensor inside a transform cannot be pickled; return it from the function first"
             )
         flat = self.flat()
-        # An interpreter that was passed as an object has no name by which another process could find it.
+        # An interpreter passed as an object has no name, so another process could not find it.
         backend = None if self.device == "default" else self.backend
         return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
@@ -304,7 +304,7 @@ class Methods(Tensor):
         return products.matmul(other, self)
 
     def _unknown(self, name: str) -> AttributeError:
-        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        """The error for an unknown name; it names the equivalent here if another library has the name."""
         error = missing("a tensor", name, METHODS)
         if error is not None:
             return error

@@ -1,4 +1,4 @@
-"""Names of other libraries, and what is used here instead: for errors about names that are not here."""
+"""Names of other libraries and their equivalents here, for error messages about unknown names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MODULE: Mapping[str, str] = {
     "uint8": "tk.int32: tk.tensor(array, dtype=tk.int32) converts",
     "unsqueeze": "tk.expand_dims(x, axis)",
 }
-"""Of the module `tensorken`."""
+"""Names looked up in the module `tensorken`."""
 
 METHODS: Mapping[str, str] = {
     "add_": "x + y: tensors are immutable",
@@ -107,7 +107,7 @@ METHODS: Mapping[str, str] = {
     "view": "x.reshape(shape)",
     "zero_": "tk.zeros_like(x): tensors are immutable",
 }
-"""Of a tensor."""
+"""Names looked up on a tensor."""
 
 RANDOM: Mapping[str, str] = {
     "PRNGKey": "tk.random.key(seed)",
@@ -120,10 +120,10 @@ RANDOM: Mapping[str, str] = {
     "shuffle": "tk.random.permutation(key, x)",
     "standard_normal": "tk.random.normal(key, shape)",
 }
-"""Of the module `tensorken.random`."""
+"""Names looked up in the module `tensorken.random`."""
 
 
 def missing(what: str, name: str, table: Mapping[str, str]) -> AttributeError | None:
-    """The error for a name that another library has, with what is used here; None for any other name."""
+    """The error for a name of another library, with the equivalent here; None for any other name."""
     here = table.get(name)
     return None if here is None else AttributeError(f"{what} has no attribute {name!r}; use {here}")

@@ -1,4 +1,4 @@
-"""What the module says of itself as a namespace of the Python array API standard, and the standard's constants."""
+"""The inspection API and the constants of the Python array API standard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ newaxis = None
 pi = math.pi
 """The ratio of a circle's circumference to its diameter."""
 
-_DTYPES = (bool_, int32, int64, float32, float64)  # those of the standard: float16 is none
+_DTYPES = (bool_, int32, int64, float32, float64)  # the standard's dtypes; float16 is not one of them
 _KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (bool_,),
     "signed integer": (int32, int64),
@@ -43,7 +43,7 @@ _KINDS: dict[str, tuple[DType, ...]] = {
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
-    """What this namespace can do, has as defaults, and offers: the standard's way to inspect it.
+    """The capabilities, defaults, dtypes and devices of this namespace: the standard's inspection API.
 
     >>> import tensorken as tk
     >>> sorted(tk.__array_namespace_info__().dtypes(kind="real floating"))
@@ -53,20 +53,20 @@ def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
 
 
 class Info:
-    """The answers of `__array_namespace_info__`; those on devices are about the backend in use."""
+    """The result of `__array_namespace_info__`; its devices are those of the backend in use."""
 
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard are here; the limit on the number of axes is numpy's."""
+        """The optional parts of the standard that are supported; the limit on the number of axes is numpy's."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """The device on which tensors are made unless another is asked for."""
+        """The device on which tensors are made by default."""
         return devices()[0]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
-        """The dtypes of results where neither an argument nor an operand says otherwise, the same on every device."""
+        """The dtypes of results if no argument or operand determines them; the same on every device."""
         _checked(device)
         return {"real floating": float32, "integral": int32, "indexing": int32}
 
@@ -77,10 +77,10 @@ class Info:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's dtypes that there are, by name; those of one kind, or of any of several.
+        """The supported dtypes of the standard by name, optionally of one kind or of several kinds.
 
         Raises:
-            DTypeError: if the standard knows no such kind.
+            DTypeError: if the standard has no such kind.
 
         >>> import tensorken as tk
         >>> tk.__array_namespace_info__().dtypes(kind=("bool", "integral"))

@@ -1,4 +1,4 @@
-"""Operators of tensors with operands of other libraries: those that are not data are asked for their own first."""
+"""Operators with operands of other libraries: if an operand is not data, its reflected operator is tried first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, 
 
 
 def or_reflected(name: str) -> Callable[[F], F]:
-    """A decorator of operators: another operand that is not data is asked for its reflected operator first.
+    """A decorator for operators: if the other operand is not data, its reflected operator is tried first.
 
     As in numpy, an operand whose class has `__array_ufunc__ = None` is not data.  If the reflected operator returns
     NotImplemented, the operator itself raises the error about the operands.

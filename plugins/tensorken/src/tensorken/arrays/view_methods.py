@@ -1,4 +1,4 @@
-"""Methods of `View` about single elements of the buffer, and whether all are adjacent; `attach` adds them."""
+"""Methods of `View` for contiguity and for the positions of elements in the buffer; `attach` adds them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def buffer_index(self: View, index: Sequence[int]) -> int:
     """The position in the buffer of the element at `index`: `offset + sum(strides * index)`.
 
     Raises:
-        IndexingError: if the index has the wrong length or leaves the shape.
+        IndexingError: if the index has the wrong length or is out of range.
 
     >>> View.contiguous((3, 2)).crop(((0, 2), (1, 2))).buffer_index((1, 0))
     3
@@ -40,15 +40,15 @@ def buffer_index(self: View, index: Sequence[int]) -> int:
 def tensor_indices(self: View, element: int) -> Iterator[tuple[int, ...]]:
     """Every index of this element of the buffer, in row-major order.
 
-    Usually there is one; none if the view leaves the element out (a crop), several if a stride is zero (an expand)
-    or if elements overlap (`as_strided`).
+    Usually there is one index.  There is none if the view omits the element (a crop), and there are several if a stride
+    is zero (an expand) or if elements overlap (`as_strided`).
 
     >>> list(View.contiguous((1, 3)).expand((2, 3)).tensor_indices(1))
     [(0, 1), (1, 1)]
     """
     if not self.size:
         return iter(())
-    # Only axes with a stride other than 0 determine the element; along all others, any index fits.
+    # Only axes with a stride other than 0 determine the element; along the other axes, every index is a solution.
     order = sorted(
         (axis for axis, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and s),
         key=lambda axis: -abs(self.strides[axis]),
@@ -84,8 +84,8 @@ def _solutions(view: View, axes: Sequence[int], distance: int) -> Iterator[tuple
         return
     (axis, *inner) = axes
     size, stride = view.shape[axis], view.strides[axis]
-    # The inner axes can add from `lowest` to `highest`, so i * stride must end that near the distance.
-    # Without overlap the stride is longer than all inner steps together, and one candidate is left.
+    # The inner axes add between `lowest` and `highest`, so distance - i * stride must be in that range.
+    # Without overlap the stride exceeds the sum of all inner steps, which leaves one candidate.
     steps = [view.strides[other] * (view.shape[other] - 1) for other in inner]
     lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     near, far = distance - highest, distance - lowest

@@ -1,11 +1,11 @@
 """Indexing by numpy's rules: `x[...]`, `x.oindex[...]`, `x.vindex[...]`, and `x.at[...]` for changed copies.
 
-A key is read in keys.py and becomes a `Selection` (selection.py): movement ops (movement.py), then one gather for each
-group of index arrays.  The same selection serves to write the part back (updates.py), also where places repeat
-(repeats.py).  checks.py looks at the values of indices, masks.py at those of masks.
+keys.py parses a key, and selection.py turns it into a `Selection`: movement ops (movement.py), then one gather per
+group of index arrays.  updates.py uses the same selection to write values to the part, and repeats.py combines the
+values of repeated positions.  checks.py checks the values of indices, and masks.py reads the values of masks.
 
-Stricter than numpy in two places: indices are in range also where the result has no elements, and the sizes of a mask
-are always those of its axes.
+Indexing is stricter than numpy in two cases: indices must be in range even if the result has no elements, and the
+sizes of a mask must always equal the sizes of its axes.
 """
 
 from tensorken.arrays.indexing.checks import checked as checked

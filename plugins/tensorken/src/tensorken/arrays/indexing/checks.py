@@ -1,4 +1,4 @@
-"""The values of indices, as far as they are known: whether they are in range, and whether they are negative."""
+"""Checks on the known values of indices: whether they are in range, and whether they are negative."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tensorken_core.tensor.level import Level
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 64
-"""So many indices are sooner read one by one than reduced by the backend."""
+"""Up to this many indices, reading them one by one is faster than a reduction on the backend."""
 
 _MIN, _MAX = OPS["min"], OPS["max"]
 
 
 def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
-    """Indices along an axis of a shape, the negative ones counted from the end: all in [0, size).
+    """Indices along an axis of a shape, with negative indices counted from the end: all in [0, size).
 
-    The check looks through derivatives at the values, and under vmap at those of every example.  Where none is known
-    before a program runs, they are clamped: what a choice or a loop computes for an example that has no part in it may
-    have any index.  In a printed expression nothing is done.
+    The check reads the primal values under grad, and the values of every example under vmap.  If no values are known
+    before a program runs, the indices are clamped, since a conditional or a loop also computes for examples that do not
+    use the result, with arbitrary indices.  In a printed expression, indices are neither checked nor clamped.
 
     Args:
-        name: of the call, for the message.
+        name: the called function, for the message.
 
     Raises:
         IndexingError: if an index is known to be out of range.
@@ -53,7 +53,7 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
 
 
 def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
-    """As `lower`, but a batch of values that differ keeps the axis of its examples."""
+    """As `lower`, but if the values of a batch differ, the batch axis is kept."""
     while isinstance(interpreter, Level):
         representation = interpreter.lower_with_batch_axis(representation)
         interpreter = interpreter.inner
@@ -61,7 +61,7 @@ def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) ->
 
 
 def bounds(x: Tensor) -> tuple[int, int] | None:
-    """The least and the greatest of all elements, in every example; None if there are none or no value is known."""
+    """The least and greatest element over all examples; None if there are no elements or their values are unknown."""
     try:
         base, value = lower_with_batch_axes(x.representation, x.interpreter)
         if not isinstance(base, RawTensor):
@@ -82,7 +82,7 @@ def bounds(x: Tensor) -> tuple[int, int] | None:
 
 
 def everywhere(condition: Tensor) -> bool:
-    """Whether a bool tensor is known to hold everywhere, in every example."""
+    """Whether a bool tensor is known to be True everywhere, in every example."""
     found = bounds(condition)
     return found is not None and bool(found[0])
 

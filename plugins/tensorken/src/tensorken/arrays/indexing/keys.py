@@ -1,4 +1,4 @@
-"""Keys: each entry checked, and made a plain int, a slice, None, or a tensor of indices with the axes that it takes."""
+"""Parsing of keys: each entry becomes an int, a range, None, or a tensor of indices with the axes that it indexes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class Keys:
-    """Gives back what it is indexed with."""
+    """An object that returns its key when indexed."""
 
     def __getitem__(self, key: Any) -> Any:
         return key
@@ -24,7 +24,7 @@ class Keys:
 
 
 s_ = Keys()
-"""Indexed with anything that tensors can be indexed with, the key itself: one key for several tensors.
+"""`s_[key]` is the key itself, for use with several tensors.
 
 >>> import tensorken as tk
 >>> every_other = tk.s_[..., ::2]
@@ -35,10 +35,10 @@ s_ = Keys()
 
 @dataclass(slots=True)
 class Indices:
-    """An entry of integers, which takes one axis of the tensor, or a mask, which takes as many as it has itself."""
+    """An index array, which indexes one axis of the tensor, or a mask, which indexes as many axes as it has."""
 
     values: Tensor
-    span: int  # how many axes it takes
+    span: int  # the number of axes that it indexes
     axis: int = 0  # the first of them
 
     @property
@@ -51,9 +51,9 @@ _BASIC = (int, slice, type(None), type(...))
 
 
 def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
-    """The entries of a key, which together take all axes of x, in their order; and whether Indices are among them.
+    """The entries of a key, covering all axes of x in order, and whether they include Indices.
 
-    An entry is an int in [0, size), a range of such ints, Indices, None, or `...` before the ranges that it stands for.
+    An entry is an int in [0, size), a range of such ints, Indices, None, or `...` before the ranges that replace it.
 
     Raises:
         IndexingError: if the key does not fit the shape of x, or has an entry of another kind.
@@ -102,7 +102,7 @@ _WHOLE = slice(None)
 
 
 def _cut(entry: slice, size: int) -> range:
-    """The ints for which a slice stands."""
+    """The ints that a slice selects."""
     try:
         return range(*entry.indices(size))
     except (TypeError, ValueError) as error:
@@ -112,7 +112,7 @@ def _cut(entry: slice, size: int) -> range:
 
 
 def _place(indices: Indices, axis: int, shape: Shape) -> None:
-    """Indices at the axes that they take; those of a mask have its sizes, or it has a size 0 and so holds nowhere."""
+    """Set the first axis of indices; check that the sizes of a mask are those of its axes, or that it is empty."""
     indices.axis = axis
     mask, sizes = indices.values, shape[axis : axis + indices.span]
     if not indices.is_mask or mask.shape == sizes:
@@ -136,7 +136,7 @@ def in_range(index: int, axis: int, shape: Shape) -> int:
 
 
 def _entry(x: Tensor, entry: Any) -> Any:
-    """An entry that is none of Python's own ints, slices, None and `...`."""
+    """An entry that is not a Python int, a slice, None or `...`."""
     if isinstance(entry, bool):
         return Indices(x.constant([entry], bool_, ()), 0)
     values = as_indices("index", entry, x)
@@ -151,29 +151,29 @@ def _entry(x: Tensor, entry: Any) -> Any:
     if not values.shape:
         try:
             return values.__index__()
-        except TypeError:  # it differs between the examples of a batch, or is known by name alone
+        except TypeError:  # it differs between the examples of a batch, or is symbolic
             pass
     return Indices(values, 1)
 
 
 def indices_beside(name: str, data: Any, x: Tensor) -> Tensor:
-    """Indices as a tensor on the backend of another; what is no number at all is an IndexingError."""
+    """Indices as a tensor on the backend of x; raises IndexingError if data are not numbers."""
     indices = as_indices(name, data, x)
     return _made(indices, x, int64) if type(indices) is int else indices
 
 
 def as_indices(name: str, data: Any, x: Tensor) -> Any:
-    """What indexes x, as an int if it is one of Python or another library, else as a tensor beside x.
+    """An index of x: an int if data are an int of Python or another library, else a tensor on the backend of x.
 
     Raises:
-        IndexingError: if it is neither, nor a sequence or a buffer of numbers.
+        IndexingError: if data are not an int, a tensor, or a sequence or buffer of numbers.
     """
     if isinstance(data, type(x)):
         return data
     if hasattr(data, "__index__") and getattr(data, "shape", ()) == ():
         try:
             return data.__index__()
-        except TypeError:  # an array that is no whole number
+        except TypeError:  # an array that does not convert to an int
             pass
     try:
         if isinstance(data, int | float | str | bytes):
@@ -181,7 +181,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         try:
             indices = _made(data, x)
         except (ScalarRangeError, DTypeError):
-            # Beyond int32, or of a dtype that no tensor has, such as uint8.
+            # Values beyond int32, or a dtype that tensors do not have, such as uint8.
             indices = _made(data, x, int64)
     except ArgumentError:
         raise IndexingError(

@@ -1,4 +1,4 @@
-"""Masks as indices: where they hold.  How many places that are must be known, so a mask's values are read."""
+"""Masks as indices: the positions of True.  Their number determines a shape, so the values of the mask are read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tensorken_core.tensor.level import lower
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 1024
-"""In so few elements the places are sooner found one by one than by the backend."""
+"""Up to this many elements, reading them one by one is faster than finding the positions on the backend."""
 
 
 def true_places(name: str, mask: Tensor) -> Tensor:
-    """The places in the flat mask that hold True, in increasing order: 1-D, int32 if the size allows.
+    """The positions of True in the flat mask, in increasing order: 1-D, int32 if the size allows.
 
-    Of a large mask only their number is read, and the backend finds them.
+    For a large mask only their number is read; the backend computes the positions.
 
     Raises:
-        ConcretizationError: if the mask has no value here, or one in each example of a batch.
+        ConcretizationError: if the mask has no known value, or a different one in each example of a batch.
     """
     size = mask.size
     dtype = int32 if size < 2**31 else int64
@@ -32,18 +32,20 @@ def true_places(name: str, mask: Tensor) -> Tensor:
         if size <= FEW:
             found = list(compress(range(size), base.ravel(value)))
             return flat.constant(found, dtype, (len(found),))
-        running = flat.astype(dtype).cumsum(0)  # at each place the number of True up to there
+        running = flat.astype(dtype).cumsum(0)  # at each position the number of True up to and including it
         count = int(running.crop(((size - 1, size),)).item())
     except ConcretizationError as error:
         raise ConcretizationError(
             f"{name}: a mask of shape {mask.shape} has no single value here, on which the size of the result depends; "
             f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need none"
         ) from error
-    places: Tensor = flat.where(running - 1, count)  # the others together, behind the last
+    places: Tensor = flat.where(
+        running - 1, count
+    )  # all positions of False share one extra index after the last
     return (numbered(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))
 
 
 def numbered(beside: Tensor, count: int) -> Tensor:
-    """1, 2, ... count, in the dtype and at the level of an integer tensor."""
+    """The numbers 1, 2, ..., count, in the dtype and at the level of an integer tensor."""
     one = beside.constant([1], beside.dtype, (1,))
     return one.expand((count,)).cumsum(0)

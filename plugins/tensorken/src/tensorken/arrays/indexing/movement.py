@@ -1,6 +1,6 @@
-"""Ints, slices with any step, and new axes, as steps of movement ops.
+"""Ints, slices with any step, and new axes, as sequences of movement ops.
 
-Each step has an inverse, so one plan serves to take a part out of a tensor and to put it back.
+Each step has an inverse, so the same plan both extracts a part of a tensor and writes it back.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Step = tuple[str, Any]
 
 
 def row(shape: Shape, index: int) -> list[Step]:
-    """The steps for one int in [0, size): the commonest key by far."""
+    """The steps for one int in [0, size): a fast path for the most common key."""
     limits = ((index, index + 1), *[(0, n) for n in shape[1:]])
     return [("crop", limits), ("reshape", shape[1:])]
 
 
 def plan(shape: Shape, entries: Sequence[Any]) -> list[Step]:
-    """The steps for one entry an axis: an int in [0, size), a range of such ints, or None for a new axis of size 1."""
+    """The steps for one entry per axis: an int in [0, size), a range of such ints, or None for a new axis of size 1."""
     flips: list[int] = []
     limits: list[tuple[int, int]] = []
     strides: list[int] = []
@@ -63,7 +63,7 @@ def plan(shape: Shape, entries: Sequence[Any]) -> list[Step]:
 
 
 def _add_strided(steps: list[Step], shape: Shape, strides: list[int]) -> Shape:
-    """Every stride-th element: pad each axis to whole strides, split it in two, keep the first of each stride."""
+    """Every stride-th element: pad each axis to a multiple of its stride, split it in two, keep the first element."""
     counts = [-(-n // stride) for n, stride in zip(shape, strides, strict=True)]
     pads = tuple([(0, c * s - n) for n, s, c in zip(shape, strides, counts, strict=True)])
     split = tuple([size for pair in zip(counts, strides, strict=True) for size in pair])
@@ -75,14 +75,14 @@ def _add_strided(steps: list[Step], shape: Shape, strides: list[int]) -> Shape:
 
 
 def taken(x: Tensor, steps: Sequence[Step]) -> Tensor:
-    """The part of x to which the steps lead."""
+    """The part of x that the steps extract."""
     for name, param in steps:
         x = x.apply(OPS[name], param)
     return x
 
 
 def put(x: Tensor, steps: Sequence[Step], part: Tensor) -> Tensor:
-    """x with another part in place of the one to which the steps lead."""
+    """x with the part that the steps extract replaced by another."""
     shapes = shapes_along(x.shape, steps)
     whole = _put_back(part, steps, shapes)
     if not any(name == "crop" for name, _ in steps):
@@ -93,7 +93,7 @@ def put(x: Tensor, steps: Sequence[Step], part: Tensor) -> Tensor:
 
 
 def shapes_along(shape: Shape, steps: Sequence[Step]) -> list[Shape]:
-    """The shapes before each step, and after the last."""
+    """The shape before each step, and the shape after the last step."""
     shapes = [shape]
     for name, param in steps:
         shapes.append(OPS[name].shape(shapes[-1], param))
@@ -101,7 +101,7 @@ def shapes_along(shape: Shape, steps: Sequence[Step]) -> list[Shape]:
 
 
 def _put_back(part: Tensor, steps: Sequence[Step], shapes: Sequence[Shape]) -> Tensor:
-    """The part in its place in a whole of zeros: the inverse steps, last first."""
+    """The part at its position in a tensor of zeros, by the inverse steps in reverse order."""
     for (name, param), shape in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
         op, inverse = _INVERSE[name]
         part = part.apply(OPS[op], inverse(shape, param))

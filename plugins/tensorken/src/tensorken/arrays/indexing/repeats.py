@@ -1,8 +1,7 @@
-"""Several values for one place: the last of them, their product, or the largest, in a deterministic order.
+"""Several values for one position: the last, the product, the largest or the smallest, in a deterministic order.
 
-Where no place repeats, the number of the value that goes to each place is found by one scatter.  Where some do, the
-values are brought into the order of their places by a stable sort, and those of one place, which then are neighbours,
-combined over 1, 2, 4, ... of them at a time.
+If no position repeats, one scatter finds the number of the value for each position.  Otherwise a stable sort by
+position makes the values of each position neighbours, and they are combined over distances of 1, 2, 4, ...
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
 
 Combine = Callable[..., Any]
-"""(same, earlier, later) -> what stands for both where they go to the same place, else the later one."""
+"""(same, earlier, later) -> the combination of both values where `same` is True, else the later value."""
 
 
 def folded(
     values: Tensor, places: Tensor, axis: int, size: int, combine: Combine | None, unique: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Values along an axis, and for each of `size` places the number of the one for it: 1, 2, ...; 0 if there is none.
+    """Values along an axis, and for each of `size` positions the number of its value: 1, 2, ...; 0 if it has none.
 
     Args:
-        places: of the values, in [0, size).
-        combine: how values for one place become one; None to take the last.
-        unique: whether it is certain that no place repeats.
+        places: the positions of the values, in [0, size).
+        combine: the function that combines two values for one position; None to take the last.
+        unique: whether it is known that no position repeats.
     """
     numbers = numbered(places, places.size)
     source: Tensor = numbers.scatter_add(places, 0, size)
-    # Two values for one place would both find the sum of their numbers there.
+    # If two values had the same position, both would gather the sum of their numbers there.
     if unique or everywhere(source.gather(places, 0).eq(numbers)):
         return values, source
     order = places.argsort(0)
@@ -53,7 +52,7 @@ def folded(
 
 
 def _last_of_runs(places: Tensor, numbers: Tensor, size: int) -> Tensor:
-    """For each place the number at the last of its neighbouring appearances; 0 if there is none."""
+    """For each position the number at the end of its run in the sorted places; 0 if it does not occur."""
     count = places.size
     last = ~places.crop(((1, count),)).eq(places.crop(((0, count - 1),)))
     last = last.concatenate(last.constant([True], last.dtype, (1,)))
@@ -61,13 +60,13 @@ def _last_of_runs(places: Tensor, numbers: Tensor, size: int) -> Tensor:
 
 
 def spread(values: Tensor, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Whether a value goes to each place, in one row, and at each place that value, or any other where none does."""
+    """A 1-D mask of the positions that get a value, and the value for each position; an arbitrary value elsewhere."""
     touched = source > 0
     return touched, values.gather(touched.where(source - 1, 0), axis)
 
 
 def along(row: Tensor, x: Tensor, axis: int) -> Tensor:
-    """A 1-D tensor along an axis of another, repeated to its shape."""
+    """A 1-D tensor along an axis of x, broadcast to the shape of x."""
     shape = tuple([n if i == axis else 1 for i, n in enumerate(x.shape)])
     return row.reshape(shape).expand(x.shape)
 
@@ -77,17 +76,17 @@ def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
 
 
 def product(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
-    """Their product; a factor of 1 instead of what is not multiplied, so that no infinity there meets a zero."""
+    """The product where `same`, else `later`; an unused factor becomes 1, so that infinity is not multiplied by 0."""
     return same.where(earlier, 1) * later
 
 
-# ---- the largest and the smallest --------------------------------------------------------------------------
+# ---- maximum and minimum -----------------------------------------------------------------------------------
 
 
 def _extreme(name: str) -> Op:
-    """The op that writes the larger (smaller) of what stands at places along an axis, and what comes to them.
+    """The op that writes the maximum (minimum) of the old and the new values at positions along an axis.
 
-    All that attain the result share its derivative equally, as in `max`.
+    All values equal to the result share its derivative equally, as in `max`.
     """
 
     def elementwise(a: Tensor, b: Tensor) -> Tensor:
@@ -103,7 +102,7 @@ def _extreme(name: str) -> Op:
         return along(touched, x, axis).where(elementwise(x, values), x)
 
     def shares(y: Tensor, x: Tensor, values: Tensor, places: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-        """What part of a place's derivative goes to what stood there, and to each value that comes."""
+        """The fraction of a position's derivative for its old value, and the one for each new value."""
         size = x.shape[axis]
         hits = values.eq(y.gather(places, axis)).astype(x.dtype)
         stays = x.eq(y).astype(x.dtype)
@@ -143,6 +142,6 @@ _EXTREMES = {name: _extreme(name) for name in ("maximum", "minimum")}
 
 
 def extreme(name: str, x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
-    """x with the maximum (minimum) of what stands at places along an axis and the values that come to them."""
+    """x with the maximum (minimum) of its elements and the values written at positions along an axis."""
     result: Tensor = apply(_EXTREMES[name], (x, values, places), (axis,))
     return result

@@ -21,11 +21,11 @@ def get(x: Tensor, key: Any) -> Tensor:
     """The part of x that a key names, by numpy's rules.
 
     Raises:
-        IndexingError: if an index is out of range, the key does not fit the shape, or has an entry that is no index.
-        ConcretizationError: if a mask has no value here: inside vmap if it differs between the examples.
+        IndexingError: if an index is out of range, the key does not fit the shape, or an entry is not an index.
+        ConcretizationError: if a mask has no known value, such as inside vmap if it differs between the examples.
     """
     shape = x.shape
-    if shape:  # the two commonest keys by far
+    if shape:  # a fast path for the two most common keys
         if type(key) is int:
             return taken(x, row(shape, in_range(key, 0, shape)))
         if type(key) is type(x) and key.dtype.kind == "int" and key.shape:
@@ -34,7 +34,7 @@ def get(x: Tensor, key: Any) -> Tensor:
 
 
 def slices(x: Tensor, places: Tensor, axis: int) -> Tensor:
-    """The slices of x at places in [0, size) along an axis, which gives way to the axes of the places."""
+    """The slices of x at positions in [0, size) along an axis; the axes of the positions replace that axis."""
     found = x.gather(places.ravel(), axis)
     shape = x.shape
     return found if places.ndim == 1 else found.reshape(shape[:axis] + places.shape + shape[axis + 1 :])
@@ -43,13 +43,13 @@ def slices(x: Tensor, places: Tensor, axis: int) -> Tensor:
 # ---- groups ------------------------------------------------------------------------------------------------
 
 Grouping = Callable[[list[Any]], list[tuple[bool, list[Indices]]]]
-"""From the entries of a key to the groups of indices that run together, each with whether its axes come first."""
+"""A function from the entries of a key to its groups of indices, each with whether the group's axes come first."""
 
 
 def together(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
-    """As numpy has it: all broadcast together; their axes come first if anything stands between two of them.
+    """All indices broadcast together, as in numpy; their axes come first if another entry is between two of them.
 
-    An int is an index among others, so it may stand between.
+    An int counts as an index, so it may be between them.
     """
     places = [i for i, entry in enumerate(entries) if type(entry) in (int, Indices)]
     apart = places[-1] - places[0] + 1 > len(places)
@@ -57,12 +57,12 @@ def together(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
 
 
 def outer(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
-    """Each by itself, its axes where it stands."""
+    """Each index is a group, whose axes are at the index's position."""
     return [(False, [entry]) for entry in entries if type(entry) is Indices]
 
 
 def vectorized(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
-    """The integers broadcast together, and their axes come first; each mask by itself, its axis where it stands."""
+    """Integers broadcast together, their axes come first; each mask is a group, its axis at the mask's position."""
     integers = [entry for entry in entries if type(entry) is Indices and not entry.is_mask]
     masks = [(False, [entry]) for entry in entries if type(entry) is Indices and entry.is_mask]
     return [(True, integers), *masks] if integers else masks
@@ -70,31 +70,31 @@ def vectorized(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
 
 @dataclass(slots=True)
 class Group:
-    """Indices that run together, along the one axis into which those that they index are merged."""
+    """Indices that broadcast together; the axes that they index are merged into one."""
 
-    name: str  # of the call, for messages
-    shape: Shape  # of the tensor that is indexed
+    name: str  # the called function, for messages
+    shape: Shape  # of the indexed tensor
     indices: list[Indices]
-    sizes: list[int]  # of the axes that are merged
+    sizes: list[int]  # of the merged axes
     axis: int
     found: tuple[Tensor, Shape] | None = None
 
     @property
     def mask(self) -> Tensor | None:
-        """The one mask that this group is, if it is."""
+        """The mask, if the group consists of a single mask."""
         return self.indices[0].values if len(self.indices) == 1 and self.indices[0].is_mask else None
 
     @property
     def rank(self) -> int:
-        """How many axes the group leaves in the result; known also where their sizes are not."""
+        """The number of axes that the group adds to the result; known even if their sizes are not."""
         return max([1 if entry.is_mask else entry.values.ndim for entry in self.indices])
 
     def places(self) -> Tensor:
-        """The places along the merged axis, each in [0, size), in one row."""
+        """The positions along the merged axis, each in [0, size), as a 1-D tensor."""
         return self._found()[0]
 
     def result(self) -> Shape:
-        """The axes that the group leaves in the result."""
+        """The sizes of the axes that the group adds to the result."""
         return self._found()[1]
 
     def _found(self) -> tuple[Tensor, Shape]:
@@ -110,7 +110,7 @@ class Group:
         return self.found
 
     def _merged(self, parts: list[Tensor]) -> Tensor:
-        """One index for several: the place in row-major order."""
+        """Several indices combined into one: the position in row-major order."""
         first, *rest = parts
         if not rest:
             return first
@@ -138,11 +138,11 @@ class Group:
 
 @dataclass(slots=True)
 class Selection:
-    """Movement ops that lead to a tensor with one axis a group, and the groups."""
+    """Movement ops to a tensor with one axis per group, and the groups."""
 
     steps: list[Step]
     groups: list[Group]
-    sizes: Shape  # of the tensor to which the steps lead; () if there are no groups
+    sizes: Shape  # of the tensor after the steps; () if there are no groups
 
     def of(self, x: Tensor) -> Tensor:
         """The part of x."""
@@ -156,7 +156,7 @@ class Selection:
         return self.laid_out(Group.result)
 
     def laid_out(self, axes_of: Callable[[Group], Shape]) -> Shape:
-        """The shape that has these axes for each group."""
+        """The shape with the given axes for each group."""
         groups = {group.axis: group for group in self.groups}
         shape: list[int] = []
         for axis, size in enumerate(self.sizes):
@@ -165,7 +165,7 @@ class Selection:
 
 
 def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
-    """The selection that a key means for a tensor."""
+    """The selection of a key for a tensor."""
     entries, advanced = parsed(x, key)
     if not advanced:
         return Selection(plan(x.shape, [entry for entry in entries if entry is not ...]), [], ())
@@ -173,14 +173,14 @@ def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
     shape = shapes_along(x.shape, steps)[-1]
     steps += plan(shape, _with_whole_axes(shape, entries))
     sizes = shapes_along(x.shape, steps)[-1]
-    axis_of: dict[int, int] = {}  # where the axis of each of the indices is by now
+    axis_of: dict[int, int] = {}  # the current axis of each of the indices
     axis = 0
     for entry in entries:
         if type(entry) is Indices:
             axis_of[id(entry)] = axis
         axis += type(entry) in (range, Indices, type(None))
     first: list[int] = []
-    groups: dict[int, Group] = {}  # by the first of their axes
+    groups: dict[int, Group] = {}  # by their first axis
     merged: set[int] = set()
     for comes_first, indices in grouping(entries):
         axes = [axis_of[id(entry)] for entry in indices]
@@ -204,7 +204,7 @@ def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
 
 
 def _merging_masks(shape: Shape, entries: list[Any]) -> list[Step]:
-    """A reshape that gives each mask one axis."""
+    """A reshape that merges the axes of each mask into one."""
     sizes: list[int] = []
     axis = 0
     for entry in entries:
@@ -216,7 +216,7 @@ def _merging_masks(shape: Shape, entries: list[Any]) -> list[Step]:
 
 
 def _with_whole_axes(shape: Shape, entries: list[Any]) -> list[Any]:
-    """The entries for `plan`, which leaves the axes of indices whole."""
+    """The entries for `plan`, with a full range for each axis of indices."""
     sizes = iter(shape)
     found: list[Any] = []
     for entry in entries:
@@ -226,11 +226,11 @@ def _with_whole_axes(shape: Shape, entries: list[Any]) -> list[Any]:
     return found
 
 
-# ---- the two other ways to index ---------------------------------------------------------------------------
+# ---- outer and vectorized indexing -------------------------------------------------------------------------
 
 
 class Outer:
-    """What `x.oindex` gives: index it, and each index works along its own axis."""
+    """The object `x.oindex`: when it is indexed, each index works along its own axis."""
 
     __slots__ = ("_tensor",)
 
@@ -242,7 +242,7 @@ class Outer:
 
 
 class Vectorized:
-    """What `x.vindex` gives: index it, and the axes of integer arrays, broadcast together, come first."""
+    """The object `x.vindex`: when it is indexed, integer arrays broadcast together, and their axes come first."""
 
     __slots__ = ("_tensor",)
 

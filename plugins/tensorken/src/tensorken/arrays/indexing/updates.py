@@ -1,4 +1,7 @@
-"""Changed copies: `x.at[key].set(v)` and its like.  Where a key names a place more than once, all its values count."""
+"""Updated copies: `x.at[key].set(v)`, `.add(v)` and the like.
+
+If a key contains a position more than once, `set` keeps its last value, and the other methods apply all of its values.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class At:
-    """What `x.at` gives; index it, then say what to do there.  `x.at.oindex` and `x.at.vindex` index in their ways."""
+    """The object `x.at`: indexing it returns a `Part`.  `x.at.oindex` and `x.at.vindex` index like `x.oindex`, `x.vindex`."""
 
     __slots__ = ("_grouping", "_tensor")
 
@@ -47,11 +50,11 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of an old value and the one that comes to its place; and how several that come there become one."""
+    """An update: a function of the old and the new value, and the rule that combines new values for one position."""
 
     new: Callable[[Tensor, Tensor], Tensor]
     fold: str  # last, sum, product, maximum or minimum
-    neutral: int | None = None  # the value that changes nothing
+    neutral: int | None = None  # the value that leaves the old one unchanged
 
 
 SET = Change(lambda old, value: value, "last")
@@ -64,10 +67,10 @@ MIN = Change(lambda old, value: old.minimum(value), "minimum")
 
 
 class Part:
-    """A part of a tensor, with the ways to make a new tensor that differs there.
+    """A part of a tensor, with methods that return a new tensor that differs there.
 
-    The value is broadcast to the part and brought to the tensor's dtype.  Each method raises ShapeError if it does not
-    broadcast.  All are differentiable, with respect to the tensor and the value.
+    Each value is broadcast to the part and converted to the tensor's dtype.  Each method raises ShapeError if the value
+    does not broadcast.  All are differentiable with respect to the tensor and the value.
     """
 
     __slots__ = ("_selection", "_tensor")
@@ -81,7 +84,7 @@ class Part:
         return self._selection.of(self._tensor)
 
     def set(self, value: Any) -> Tensor:
-        """The tensor with `value` in place of the part; the last one where a place is named more than once.
+        """The tensor with `value` in place of the part; the last value if a position is repeated.
 
         >>> import tensorken as tk
         >>> tk.zeros(3).at[1].set(5.0).tolist()
@@ -92,7 +95,7 @@ class Part:
         return self._changed(value, SET)
 
     def add(self, value: Any) -> Tensor:
-        """The tensor with `value` added to the part; all of them where a place is named more than once.
+        """The tensor with `value` added to the part; all of the values if a position is repeated.
 
         >>> import tensorken as tk
         >>> tk.zeros(3, "int32").at[[0, 2, 0]].add(1).tolist()
@@ -101,23 +104,23 @@ class Part:
         return self._changed(value, ADD)
 
     def subtract(self, value: Any) -> Tensor:
-        """The tensor with `value` subtracted from the part; all of them where a place is named more than once."""
+        """The tensor with `value` subtracted from the part; all of the values if a position is repeated."""
         return self._changed(value, SUBTRACT)
 
     def multiply(self, value: Any) -> Tensor:
-        """The tensor with the part multiplied by `value`; by all of them where a place is named more than once."""
+        """The tensor with the part multiplied by `value`; by all of the values if a position is repeated."""
         return self._changed(value, MULTIPLY)
 
     def divide(self, value: Any) -> Tensor:
-        """The tensor with the part divided by `value`; by all of them where a place is named more than once."""
+        """The tensor with the part divided by `value`; by all of the values if a position is repeated."""
         return self._changed(value, DIVIDE)
 
     def max(self, value: Any) -> Tensor:
-        """The tensor with the part where that is larger, else `value`; ties share the derivative equally."""
+        """The tensor with the maximum of the part and `value`; ties share the derivative equally."""
         return self._changed(value, MAX)
 
     def min(self, value: Any) -> Tensor:
-        """The tensor with the part where that is smaller, else `value`; ties share the derivative equally."""
+        """The tensor with the minimum of the part and `value`; ties share the derivative equally."""
         return self._changed(value, MIN)
 
     def _changed(self, value: Any, change: Change) -> Tensor:
@@ -144,7 +147,7 @@ def _fits(shape: Shape, part: Shape) -> bool:
 
 
 def _fitted(value: Tensor, part: Shape) -> Tensor:
-    """The value without the axes that the part has not."""
+    """The value without axes in excess of the part's."""
     if not _fits(value.shape, part):
         raise ShapeError(
             f"at: a value of shape {value.shape} does not fit the part of shape {part}; reshape it"
@@ -153,11 +156,11 @@ def _fitted(value: Tensor, part: Shape) -> Tensor:
 
 
 def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Change) -> Tensor:
-    """x, to which the steps of the selection lead, changed at the places of its groups."""
+    """x, after the steps of the selection, updated at the positions of its groups."""
     groups = selection.groups
     mask = groups[0].mask if len(groups) == 1 else None
     for_all = selection.laid_out(lambda group: (1,) * group.rank)
-    if _fits(value.shape, for_all):  # one value for all places: their number need not be known
+    if _fits(value.shape, for_all):  # one value for all positions, so their number need not be known
         value = _fitted(value, for_all)
         value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
         value = value.reshape(_collapsed(value.shape, selection))
@@ -171,7 +174,7 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
     unique = all([group.mask is not None for group in groups])
     if len(groups) == 1:
         return _changed_at(x, value, places, axis, change, unique)
-    # Several groups become one: their axes in front, merged.
+    # Several groups become one: their axes are moved to the front and merged.
     axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
     merged = _merged(x.shape, order, len(axes))
@@ -185,7 +188,7 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
 
 
 def _collapsed(shape: Shape, selection: Selection) -> Shape:
-    """A shape of the part, or of what broadcasts to it, with one axis a group."""
+    """The shape of the part, or of a value that broadcasts to it, with one axis per group."""
     sizes = list(shape)
     for group in selection.groups:  # in the order of their axes
         axes = slice(group.axis, group.axis + group.rank)
@@ -194,21 +197,21 @@ def _collapsed(shape: Shape, selection: Selection) -> Shape:
 
 
 def _merged(shape: Shape, order: Shape, count: int) -> Shape:
-    """The shape in another order, the first axes merged into one."""
+    """The shape with the axes permuted and the first `count` axes merged."""
     sizes = [shape[axis] for axis in order]
     return (math.prod(sizes[:count]), *sizes[count:])
 
 
 def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
-    """x changed where the mask holds."""
+    """x updated where the mask is True."""
     value = value.broadcast_to(x.shape)
-    if change.neutral is not None:  # a derivative of 0 must not meet an infinite one
+    if change.neutral is not None:  # so that a derivative of 0 is not multiplied by an infinite one
         value = mask.where(value, change.neutral)
     return mask.where(change.new(x, value).astype(x.dtype), x)
 
 
 def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
-    """x changed at places along an axis, by the slices of the value: one a place, or one for all."""
+    """x updated at positions along an axis by the slices of the value: one per position, or one for all."""
     if places.size == 0 or x.size == 0:
         return x
     size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
@@ -218,7 +221,7 @@ def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Cha
     keeps = dtype is x.dtype
     if change.fold == "sum":
         value = value.astype(dtype)
-        if keeps:  # minus a zero, unlike plus one, leaves -0.0 as it is
+        if keeps:  # subtracting 0.0 preserves -0.0; adding 0.0 would not
             return x - (-value if change is ADD else value).scatter_add(places, axis, size)
         values, touched = value.scatter_add(places, axis, size), _touched(places, size)
     elif change.fold in ("maximum", "minimum"):
