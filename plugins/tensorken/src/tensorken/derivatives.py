@@ -1,4 +1,4 @@
-"""Derivatives from the transforms of core: elementwise, products with Hessians, and simple rules."""
+"""Elementwise derivatives, Hessian-vector products and simple derivative rules, from the transforms of core."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of scalar-valued f at the primals times the tangents, without ever building the Hessian.
+    """The product of the Hessian of scalar-valued f at the primals and the tangents, without building the Hessian.
 
     Returns:
-        For one primal its product; for several a tuple.
+        A tensor for one primal, a tuple of tensors for several.
 
     Raises:
-        GradientError: if f's value is not one floating-point number, or a primal is not floating-point.
+        GradientError: if f's value is not a floating-point scalar, or a primal is not floating-point.
         StructureError, ShapeError: if the tangents do not match the primals.
 
     >>> import tensorken as tk
@@ -72,11 +72,11 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 def elementwise(
     f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor]
 ) -> Callable[[Any], Tensor]:
-    """The elementwise function f with a derivative given by hand; it works in every mode and to any order.
+    """The elementwise function f with a user-defined derivative, for forward and reverse mode and any order.
 
     Args:
-        f: from a tensor of floats to one of the same shape; no derivative is taken through it.
-        derivative: f's derivative, from f's argument to a tensor of its shape; higher orders differentiate it.
+        f: a function from a floating-point tensor to one of the same shape; it is not differentiated.
+        derivative: the derivative of f, as a function of f's argument; higher orders differentiate it.
 
     Raises:
         ShapeError: when called, if f changes the shape; when differentiated, if the derivative has another shape.

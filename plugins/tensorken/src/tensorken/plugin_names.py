@@ -13,7 +13,7 @@ _objects: WeakKeyDictionary[Registry, dict[str, Any]] = WeakKeyDictionary()
 
 
 def plugin_names() -> list[str]:
-    """The names that plugins add; nothing is imported."""
+    """The names that plugins add, without importing the plugins."""
     records = registry.REGISTRY.records("namespace")
     return [r.entry_point.name for r in records if r.entry_point and r.status == "available"]
 
@@ -28,7 +28,7 @@ def load_name(name: str) -> Any:
     host = registry.REGISTRY
     known = _objects.setdefault(host, {})
     if name not in known:
-        # sorted, so that the record which the name alone selects comes first
+        # sorted, so that the record selected by the name alone comes first
         for record in sorted(host.records("namespace"), key=lambda record: record.shared):
             point = record.entry_point
             if name == point.name if point else normalized(name) == record.name:

@@ -181,9 +181,7 @@ def _edges(size: int, edge: int) -> Sequence[int]:
 
 def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int) -> list[str]:
     """The lines of text for a tensor of one axis or more whose first element is at position `start`."""
-    if (
-        len(excerpt.positions) % 2
-    ):  # a row is printed as a matrix of one row, a row of matrices as a grid of one row
+    if len(excerpt.positions) % 2:  # print a row as a matrix of one row, a row of matrices as a grid
         excerpt = _Excerpt(((0,), *excerpt.positions), (0, *excerpt.strides))
     rows, columns, *inner_positions = excerpt.positions
     row_stride, column_stride, *inner_strides = excerpt.strides

@@ -1,4 +1,4 @@
-"""What tensors are made from, as a shape, flat row-major values and a dtype: numbers, nested sequences, buffers."""
+"""Conversion of numbers, nested sequences and buffers to a shape, flat row-major values and a dtype."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _WAYS_OUT = {
     "U": "encode the text as numbers",
     "V": "pass each field by itself, x['name']",
 }
-"""What to do about arrays whose elements are no real numbers, by the kinds of numpy's dtypes."""
+"""Advice for arrays whose elements are not real numbers, by the kind of numpy's dtype."""
 
 _CONVERTED = (*_KINDS, *"BHILQN", BFLOAT16)
 
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
-    """The shape, the row-major values and the dtype of anything that `tensor` takes."""
+    """The shape, the row-major values and the dtype of any data that `tensor` accepts."""
     if type(data) in (bool, int, float):
         return (), *typed("tensor", [data], dtype)
     if isinstance(data, list | tuple | range):
@@ -48,7 +48,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     view = strided_of(data, keep)
     if view is not None:
         return _from_buffer(view, dtype)
-    if isinstance(data, int | float):  # an enum, say
+    if isinstance(data, int | float):  # a subclass, such as an enum
         return (), *typed("tensor", [data], dtype)
     raise ArgumentError(
         f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
@@ -56,7 +56,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
 
 
 def unpacked(data: bytes, dtype: DType) -> Any:
-    """Bytes as flat values of a dtype; a list for float16, which memoryview cannot name before Python 3.12."""
+    """Bytes as flat values of a dtype; a list for float16, which memoryview does not support before Python 3.12."""
     if dtype is float16:
         return list(struct.unpack(f"{len(data) // dtype.itemsize}e", data))
     return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]

@@ -1,9 +1,9 @@
-"""DLPack: the capsules in which array libraries hand memory to one another, written and read with ctypes.
+"""DLPack: the capsules by which array libraries exchange memory, written and read with ctypes.
 
-The structures are those of `dlpack.h`, version 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html).  What is
-exported is one block of C memory that holds the structure, the shape and a copy of the values, so its deleter can be
-the C function that frees it.  No Python code runs when another library lets go of the block: that may happen without
-the interpreter lock, while an exception is on its way, or while the process ends.
+The structures are those of `dlpack.h`, version 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html).  An
+export is one block of C memory with the structure, the shape and a copy of the values, so its deleter can be the C
+function that frees it.  No Python code runs when another library releases the block: that may happen without the
+interpreter lock, while an exception propagates, or while the process exits.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Shape
 
 CPU = (1, 0)
-"""The device of what is exported: kDLCPU, number 0."""
+"""The device of exported memory: kDLCPU, number 0."""
 
 READABLE = {1: "CPU", 3: "CUDA host memory", 11: "ROCm host memory"}
-"""The types of devices whose memory can be read as it is."""
+"""The device types whose memory can be read directly."""
 
-_ALIGNMENT = 256  # of the values in an exported block; what dlpack.h asks of version 0
+_ALIGNMENT = 256  # of the values in an exported block, as dlpack.h requires for version 0
 _IS_COPIED = 1 << 1
 _CODES = {"int": 0, "float": 2, "bool": 6}
 _FORMATS = {
@@ -56,13 +56,13 @@ class _DLTensor(ctypes.Structure):
 
 
 class _Managed(ctypes.Structure):
-    """DLManagedTensor: what a capsule named "dltensor" points to."""
+    """DLManagedTensor: the struct that a capsule named "dltensor" points to."""
 
     _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
 class _ManagedVersioned(ctypes.Structure):
-    """DLManagedTensorVersioned: what a capsule named "dltensor_versioned" points to."""
+    """DLManagedTensorVersioned: the struct that a capsule named "dltensor_versioned" points to."""
 
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -94,17 +94,17 @@ _pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, 
 _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p)
 
 
-# ---- out ---------------------------------------------------------------------------------------------------
+# ---- export ------------------------------------------------------------------------------------------------
 
 
 def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
-    """A capsule with a copy of flat row-major values, which belong to whoever consumes it.
+    """A capsule with a copy of flat row-major values, which its consumer owns.
 
     Args:
         flat: a 1-D C-contiguous buffer of the dtype's format.
         shape: of the tensor.
         dtype: of the values.
-        versioned: whether to make the structure of DLPack 1, or the one from before.
+        versioned: whether to make the struct of DLPack 1, or the one of version 0.
     """
     name = b"dltensor_versioned" if versioned else b"dltensor"
     structure = _STRUCTURES[name]
@@ -143,9 +143,9 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
     return capsule
 
 
-# A capsule's destructor would have to be Python code, which must not run while an exception is on its way, as it may be
-# when the capsule dies.  So each capsule is kept here until it is seen that nobody else holds it; one that nobody
-# consumed (which would have changed its name) still owns its block.
+# A capsule's destructor would be Python code, which must not run while an exception propagates, and a capsule may be
+# destroyed at such a time.  So each capsule is kept here until no other reference to it is left.  A capsule that was
+# not consumed (a consumer changes its name) still owns its block.
 _UNCLAIMED: list[Any] = []
 
 
@@ -160,14 +160,13 @@ _SWEEPING = threading.Lock()
 
 
 def release_unclaimed() -> int:
-    """Free what was exported in capsules that have died unconsumed.
+    """Free the blocks of unconsumed capsules that are no longer referenced.
 
     Returns:
-        The number of capsules that are still held.
+        The number of capsules that are still referenced.
     """
-    if _SWEEPING.acquire(
-        blocking=False
-    ):  # another thread, or a finalizer amid this one, need not do it as well
+    # If another thread is sweeping, or this is a finalizer that runs during a sweep, there is nothing to do.
+    if _SWEEPING.acquire(blocking=False):
         try:
             for place in reversed(range(len(_UNCLAIMED))):
                 if _references(_UNCLAIMED, place) == _ALONE:
@@ -180,14 +179,14 @@ def release_unclaimed() -> int:
     return len(_UNCLAIMED)
 
 
-# ---- in ----------------------------------------------------------------------------------------------------
+# ---- import ------------------------------------------------------------------------------------------------
 
 
 def imported(capsule: Any) -> Strided:
-    """The memory that a capsule offers; the capsule must be kept while it is read, and stays unconsumed.
+    """The memory of a capsule; the caller must keep the capsule alive while reading it.  The capsule stays unconsumed.
 
     Raises:
-        ExchangeError: if this is no fresh DLPack capsule, or its memory cannot be read here.
+        ExchangeError: if this is not an unconsumed DLPack capsule, or its memory cannot be read.
         DTypeError: if its elements have no format in Python.
     """
     name = next((name for name in _STRUCTURES if _is_valid(capsule, name)), None)

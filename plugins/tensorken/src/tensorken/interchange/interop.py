@@ -1,6 +1,6 @@
-"""Interop: what tensors give to other array libraries, and how the arrays of those are read.
+"""Interop: exporting tensors to other array libraries, and reading the arrays of other libraries.
 
-Values are copied on the way out and on the way in, so no tensor ever shares memory with anything that can change it.
+Values are copied on export and on import, so no tensor shares memory with an object that can change it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.level import Level
 from tensorken_core.tensor.tensor import Tensor
 
-# ---- out ---------------------------------------------------------------------------------------------------
+# ---- export ------------------------------------------------------------------------------------------------
 
 
 def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """A fresh numpy array of the values: what numpy asks for when it is given a tensor."""
+    """A new numpy array of the values: the implementation of `__array__`, which numpy calls on a tensor."""
     flat = _outside("__array__", x)
     if copy is False:
         raise ExchangeError("__array__: the values are always copied; leave out copy=False")
@@ -41,7 +41,7 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 def to_dlpack(
     x: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: Any, copy: bool | None
 ) -> Any:
-    """A DLPack capsule that owns a copy of the values, in the memory of the CPU."""
+    """A DLPack capsule that owns a copy of the values, in CPU memory."""
     flat = _outside("__dlpack__", x)
     if stream is not None:
         raise ArgumentError(
@@ -59,8 +59,8 @@ def to_dlpack(
 
 
 def to_mutable(x: Tensor) -> memoryview:
-    """A copy of the values as memory that can be changed element by element."""
-    if x.dtype is float16:  # memoryview cannot change its elements before Python 3.12
+    """A mutable copy of the values as a memoryview."""
+    if x.dtype is float16:  # memoryview cannot assign its elements before Python 3.12
         raise DTypeError("to_mutable: float16 has no elements that Python could change; cast it (x.astype)")
     if not x.size:
         raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
@@ -81,7 +81,7 @@ def _outside(name: str, x: Tensor) -> Any:
 
 
 def _refuse_inside(name: str, x: Tensor) -> None:
-    """Raise if a transform that still runs holds the tensor: it would not see what another library does to it."""
+    """Raise if the tensor belongs to a running transform, which would not trace operations of another library."""
     interpreter = x.interpreter
     for level in (interpreter, *reversed(interpreter.levels_below)):
         if isinstance(level, Level) and not level.closed:
@@ -95,14 +95,14 @@ API_VERSION = "2024.12"
 """The version of the array API standard that the namespace follows."""
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", API_VERSION)
-"""The versions that may be asked for: each kept what the one before had."""
+"""The supported versions: each includes the one before."""
 
 
 def namespace(version: str | None) -> Any:
     """The module whose functions take tensors.
 
     Raises:
-        ExchangeError: if another version of the standard is needed.
+        ExchangeError: if the requested version of the standard is not supported.
     """
     if version is not None and version not in VERSIONS:
         raise ExchangeError(
@@ -112,15 +112,15 @@ def namespace(version: str | None) -> Any:
     return import_module("tensorken")
 
 
-# ---- in ----------------------------------------------------------------------------------------------------
+# ---- import ------------------------------------------------------------------------------------------------
 
 
 def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     """The memory of another library's array, or None if it offers none.
 
     Args:
-        x: anything: what has the buffer protocol, `__array_interface__`, `__dlpack__` or `__array__`.
-        keep: takes what must live until the memory has been read.
+        x: any object; it is read by the buffer protocol, `__array_interface__`, `__dlpack__` or `__array__`.
+        keep: a list to which objects are added that must stay alive until the memory has been read.
 
     Raises:
         DTypeError: if it is a masked array.
@@ -130,12 +130,8 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     _refuse_masked("tensor", x)
     try:
         return memoryview(x)
-    except (
-        TypeError,
-        ValueError,
-        BufferError,
-    ):  # ValueError: an array of what no buffer can hold, such as dates
-        pass
+    except (TypeError, ValueError, BufferError):
+        pass  # ValueError: an array of elements that no buffer supports, such as dates
     if isinstance(x, type):
         return None
     interface = getattr(x, "__array_interface__", None)
@@ -148,7 +144,7 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
 
 
 def _refuse_masked(name: str, x: Any) -> None:
-    """Raise if an array has a mask, as numpy's masked arrays have, which no tensor keeps."""
+    """Raise if an array has a mask, as numpy's masked arrays do; a tensor cannot represent it."""
     if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
         raise DTypeError(
             f"{name}: {type(x).__name__} has a mask, which a tensor cannot keep; pass x.filled(value), "
@@ -162,7 +158,7 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     Raises:
         ArgumentError: if it has no `__dlpack__`.
         DTypeError: if it is a masked array.
-        ExchangeError: if its memory cannot be read here.
+        ExchangeError: if its memory cannot be read.
     """
     _refuse_masked("from_dlpack", x)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
@@ -174,7 +170,8 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     try:
         try:
             capsule = x.__dlpack__(max_version=(1, 0), **elsewhere)
-        except TypeError:  # from before DLPack 1, or the producer's own refusal, which comes again
+        except TypeError:
+            # A producer of version 0, or an error of the producer, which the next call raises again.
             capsule = x.__dlpack__()
     except TensorkenError:
         raise

@@ -1,4 +1,4 @@
-"""Memory of other libraries, known by its address: read once, never written, never kept."""
+"""Memory of other libraries, given by its address: it is read once, never written and never kept."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 from tensorken_core.language.shapes import Shape
 
 BFLOAT16 = "bfloat16"
-"""The format of the upper halves of float32 numbers, which the struct module has no name for."""
+"""The format of bfloat16 numbers, the upper halves of float32, for which the struct module has no name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Elements at an address, read as a memoryview is; whoever owns them must be kept alive meanwhile.
+    """Elements at an address, with the reading interface of a memoryview; their owner must be kept alive meanwhile.
 
     Attributes:
-        address: of the element whose indices are all 0.
+        address: the address of the element whose indices are all 0.
         shape: the size along each axis.
         strides: the bytes from one element to the next along each axis; None if they are in row-major order.
-        format: of an element, as the struct module names it, or BFLOAT16.
+        format: the format of an element in the struct module, or BFLOAT16.
         itemsize: the bytes of an element.
     """
 
@@ -54,13 +54,13 @@ class Strided:
         return b"".join([self._row(row, sizes[-1], steps[-1]) for row in rows])
 
     def _row(self, address: int, count: int, step: int) -> bytes:
-        """`count` elements that lie `step` bytes apart."""
+        """`count` elements, `step` bytes apart."""
         size = self.itemsize
         if step == size:
             return ctypes.string_at(address, count * size)
         if step == 0:
             return ctypes.string_at(address, size) * count
-        if step < 0:  # every byte backwards, then every element
+        if step < 0:  # start at the lowest address; the loop reverses the elements
             address += (count - 1) * step
         span = ctypes.string_at(address, (count - 1) * abs(step) + size)
         elements = bytearray(count * size)
@@ -71,12 +71,12 @@ class Strided:
 
 
 def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Sizes and strides of the same elements in the same order, along as few axes as can be, at least one."""
+    """Sizes and strides of the same elements in the same order, along as few axes as possible, at least one."""
     sizes, steps = [1], [0]
     for size, step in zip(shape, strides, strict=True):
         if size == 1:
             continue
-        if sizes[-1] == 1 or steps[-1] == size * step:  # the axis before runs on into this one
+        if sizes[-1] == 1 or steps[-1] == size * step:  # contiguous with the axis before, so merge them
             sizes[-1] *= size
             steps[-1] = step
         else:
@@ -86,7 +86,7 @@ def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int
 
 
 def widened(halves: bytes) -> list[float]:
-    """Numbers of format BFLOAT16 in float32, which holds each exactly."""
+    """Numbers of format BFLOAT16 as float32, which represents each exactly."""
     upper = 2 if sys.byteorder == "little" else 0
     whole = bytearray(2 * len(halves))
     for byte in (0, 1):
@@ -100,17 +100,17 @@ _FORMATS = {
     **{f"f{size}": code for size, code in ((2, "e"), (4, "f"), (8, "d"))},
     "b1": "?",
 }
-"""Formats of the struct module by the kind and size of an array interface."""
+"""Formats of the struct module, by kind and size of `__array_interface__`."""
 
 
 def of_interface(interface: Mapping[str, Any], keep: list[Any]) -> Strided | None:
-    """The memory that an `__array_interface__` describes, or None if nothing here can hold its elements.
+    """The memory that an `__array_interface__` describes, or None if its elements have no supported format.
 
     The protocol is version 3 of https://numpy.org/doc/stable/reference/arrays.interface.html.
 
     Args:
-        interface: what the attribute gave; the owner of the memory must be kept alive.
-        keep: takes what else must live until the memory has been read.
+        interface: the value of the attribute; the owner of the memory must be kept alive.
+        keep: a list to which further objects are added that must stay alive until the memory has been read.
     """
     order, kind = interface["typestr"][0], interface["typestr"][1:]
     code, data = _FORMATS.get(kind), interface.get("data")

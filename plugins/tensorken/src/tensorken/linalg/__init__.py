@@ -3,16 +3,16 @@
 A matrix is the last two axes of a tensor; all axes before them are a batch.  Integers and bools become float32.
 Everything can be differentiated to any order, in both modes, where it is smooth.
 
-A matrix that is singular, or not positive definite where it must be, is a `LinearAlgebraError` if its values are at
-hand; under `vmap`, where each example has its own, and on backends that have no values, the result is NaN instead.
-NaN in a matrix gives NaN, and no error.
+A matrix that is singular, or not positive definite where it must be, raises a `LinearAlgebraError` if its values are
+known.  Under `vmap`, where each example has its own values, and on backends without values, the result is NaN instead.
+NaN in a matrix results in NaN, not in an error.
 
 Raises:
     ShapeError: if an operand has fewer than two axes, is not square where it must be, or does not fit another.
-    DTypeError: if factors are asked for of float16, or products of bool.
+    DTypeError: if the operand of a factorization is float16, or that of a product is bool.
 
-The factorizations are ops of the language: a backend calls its routines for them, or computes them by the ops that it
-has, on its device.
+The factorizations are ops of the language: a backend calls its own routines for them, or computes them from its
+other ops, on its device.
 
 >>> import tensorken as tk
 >>> a = tk.tensor([[2.0, 1.0], [1.0, 3.0]])
@@ -88,4 +88,4 @@ __all__ = [
 ]
 
 LinAlgError = LinearAlgebraError
-"""numpy's name for it."""
+"""The name of `LinearAlgebraError` in numpy."""

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns.
+    """The result of `qr`.
 
     >>> import tensorken as tk
     >>> tk.linalg.qr(tk.eye(3, 2))._fields
@@ -38,7 +38,7 @@ class QRResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns.
+    """The result of `eigh`.
 
     >>> import tensorken as tk
     >>> tk.linalg.eigh(tk.eye(2)).eigenvalues.tolist()
@@ -50,7 +50,7 @@ class EighResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns.
+    """The result of `svd`.
 
     >>> import tensorken as tk
     >>> tk.linalg.svd(tk.eye(2))._fields
@@ -66,13 +66,13 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """The lower triangular L with L @ L.mT = x, for symmetric positive definite x.
 
     Args:
-        x: of shape (..., n, n). Of a matrix that is not symmetric the symmetric part is taken, (x + x.mT) / 2, where
-            numpy reads only one triangle; so derivatives are symmetric.
+        x: of shape (..., n, n). The symmetric part (x + x.mT) / 2 is factored, so that derivatives are symmetric; numpy
+            reads only one triangle.
         upper: return the upper triangular L.mT instead.
 
     Raises:
         ShapeError: if the matrices are not square.
-        LinearAlgebraError: if a matrix is not positive definite; where no values are at hand, the result is NaN.
+        LinearAlgebraError: if a matrix is not positive definite; if its values are unknown, the result is NaN.
 
     >>> import tensorken as tk
     >>> tk.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
@@ -94,7 +94,7 @@ def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> A
     Returns:
         A QRResult(Q, R); for mode `"r"` the tensor R.
 
-    The derivative exists where the first min(m, n) columns are independent, and not for the columns that complete Q.
+    The derivative exists if the first min(m, n) columns are independent, except for the columns that complete Q.
 
     >>> import tensorken as tk
     >>> q, r = tk.linalg.qr(tk.tensor([[3.0, 1.0], [4.0, 2.0]], "float64"))
@@ -113,7 +113,7 @@ def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     Args:
         x: of shape (..., n, n).
         UPLO: `"L"` or `"U"` to read only the lower or upper triangle, as numpy does; by default the symmetric part
-            (x + x.mT) / 2 is taken, so that derivatives are symmetric.
+            (x + x.mT) / 2 is used, so that derivatives are symmetric.
 
     Returns:
         An EighResult(eigenvalues, eigenvectors) of shapes (..., n) and (..., n, n).
@@ -121,8 +121,8 @@ def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     Raises:
         ShapeError: if the matrices are not square.
 
-    The sign of an eigenvector is not determined, nor are those of equal eigenvalues: where two coincide, the derivative
-    of eigenvectors does not exist, and is not finite; that of the eigenvalues is.
+    The sign of an eigenvector is arbitrary, and so is the basis for equal eigenvalues: where two eigenvalues coincide,
+    the derivative of eigenvectors does not exist and is not finite; the derivative of the eigenvalues is finite.
 
     >>> import tensorken as tk
     >>> values, vectors = tk.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
@@ -138,7 +138,7 @@ def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
 def eigvalsh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
     """The eigenvalues of symmetric matrices, ascending; see `eigh`.
 
-    Their derivative exists also where some coincide, as long as it is taken of functions that treat those alike.
+    Where values coincide, the derivative exists for functions that are symmetric in the equal values.
 
     >>> import tensorken as tk
     >>> print(tk.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
@@ -153,13 +153,13 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     Args:
         x: of shape (..., m, n).
         full_matrices: whether U and Vh are square, of sizes m and n; else they have min(m, n) columns, or rows.
-        compute_uv: if False, return the singular values alone, as `svdvals` does.
+        compute_uv: if False, return only the singular values, as `svdvals` does.
 
     Returns:
         An SVDResult(U, S, Vh): orthonormal columns, descending singular values, orthonormal rows.
 
-    The derivative of singular vectors exists where the singular values differ, and if x is not square are not zero,
-    and only for full_matrices=False, as vectors that complete a basis are arbitrary; elsewhere it is not finite.
+    The derivative of singular vectors exists only for full_matrices=False, since vectors that complete a basis are
+    arbitrary, and if the singular values differ, and are not zero unless x is square; otherwise it is not finite.
 
     >>> import tensorken as tk
     >>> print(tk.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S)
@@ -176,7 +176,7 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 def svdvals(x: Any, /) -> Tensor:
     """The singular values of matrices, descending.
 
-    Their derivative exists also where some coincide, as long as it is taken of functions that treat those alike.
+    Where values coincide, the derivative exists for functions that are symmetric in the equal values.
 
     >>> import tensorken as tk
     >>> print(tk.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]))

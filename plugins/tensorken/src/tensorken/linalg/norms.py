@@ -27,19 +27,19 @@ INF = math.inf
 
 @with_numpys_names
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or matrices, as numpy has it.
+    """The norm of vectors or matrices, as in numpy.
 
     Args:
         x: of any shape; integers become float32.
-        ord: which norm; None is the root of the sum of squares. For vectors see `vector_norm`, for matrices
+        ord: the order of the norm; None is the root of the sum of squares. For vectors see `vector_norm`, for matrices
             `matrix_norm`.
-        axis: an int for vectors along that axis, a pair for matrices in those two; None for all of x as one vector if
-            ord is None, else as the one vector or matrix that x must be.
+        axis: an int for vectors along that axis, a pair for matrices in those two axes. If None, x is flattened to one
+            vector if ord is None; otherwise x must be a vector or a matrix.
         keepdims: whether the reduced axes stay, with size 1.
 
     Raises:
         ArgumentError: if ord is not a norm.
-        ShapeError: if axis does not name one or two axes, or is left out for a tensor with other than one or two.
+        ShapeError: if axis is not one or two axes, or is None where x must be a vector or a matrix and is not.
 
     >>> import tensorken as tk
     >>> tk.linalg.norm([3.0, 4.0]).item()
@@ -71,13 +71,13 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
 
     Args:
         x: of any shape; integers become float32.
-        axis: one axis or several, which are taken as one.
+        axis: one axis, or several, which count as one vector.
         keepdims: whether the reduced axes stay, with size 1.
-        ord: p, for sum(abs(x)**p)**(1/p); `inf` and `-inf` for the largest and smallest size; 0 for the number of
+        ord: p, for sum(abs(x)**p)**(1/p); `inf` and `-inf` for the largest and smallest absolute value; 0 for the number of
             elements that are not 0.
 
-    Nothing overflows or vanishes on the way: elements are divided by the largest.  An element that is 0 has the
-    derivative 0.
+    No intermediate result overflows or underflows, since elements are divided by the largest.  The derivative for an
+    element that is 0 is 0.
 
     >>> import tensorken as tk
     >>> print(f"{tk.linalg.vector_norm([3e30, 4e30]):.2e}")
@@ -111,10 +111,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         x: of shape (..., m, n); integers become float32.
         keepdims: whether the last two axes stay, with size 1.
         ord: `"fro"`: the root of the sum of squares; `"nuc"`: the sum of the singular values; 2, -2: the largest, the
-            smallest; 1, -1: the largest, the smallest sum of sizes in a column; `inf`, `-inf`: in a row.
+            smallest; 1, -1: the largest, the smallest sum of absolute values in a column; `inf`, `-inf`: in a row.
 
     Raises:
-        ArgumentError: if ord is none of these.
+        ArgumentError: if ord is not one of these.
 
     >>> import tensorken as tk
     >>> tk.linalg.matrix_norm([[1.0, 2.0], [3.0, 4.0]], ord=1).item()
@@ -128,8 +128,8 @@ def cond(x: Any, p: Any = None) -> Tensor:
     """The condition number norm(x, p) * norm(inv(x), p), infinite for singular matrices.
 
     Args:
-        x: of shape (..., n, n); for p None, 2 or -2, which need only singular values, (..., m, n).
-        p: which norm, as in `matrix_norm`; None is 2.
+        x: of shape (..., n, n); (..., m, n) if p is None, 2 or -2, which need only singular values.
+        p: the order of the norm, as in `matrix_norm`; None is 2.
 
     >>> import tensorken as tk
     >>> tk.linalg.cond([[2.0, 0.0], [0.0, 0.5]]).item()
@@ -147,11 +147,11 @@ def cond(x: Any, p: Any = None) -> Tensor:
     return (y.eq(y) | _has_nan(x)).where(y, INF)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _has_nan(x: Tensor) -> Tensor:
-    """For each matrix, whether an element is NaN."""
+    """Whether an element is NaN, for each matrix."""
     return x.eq(x).astype("int32").min((-2, -1)).eq(0)
 
 
@@ -160,7 +160,7 @@ def _without(y: Tensor, axes: Axes) -> Tensor:
 
 
 def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
-    """The p-norm over axes, which stay; zeros stand aside, as their powers may have infinite derivatives."""
+    """The p-norm over axes, which are kept; zeros are masked, since their powers may have infinite derivatives."""
     sizes = x.abs()
     if p > 0 and _none_along(x, axes):
         return sizes.sum(axes, keepdims=True)
@@ -173,17 +173,17 @@ def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
 
 
 def _none_along(x: Tensor, axes: Axes) -> bool:
-    """Whether there is nothing to reduce along axes."""
+    """Whether there are no elements to reduce along axes."""
     return math.prod([x.shape[axis] for axis in axes]) == 0
 
 
 def _largest(sizes: Tensor, axes: Axes) -> Tensor:
-    """The largest size; 0 if there is none, as for every norm of nothing."""
+    """The largest absolute value; 0 if there are no elements, the norm of an empty vector."""
     return (sizes.sum if _none_along(sizes, axes) else sizes.max)(axes, keepdims=True)
 
 
 def _least(sizes: Tensor, axes: Axes) -> Tensor:
-    """The smallest, but 1 where that is 0 or infinite: what to divide by."""
+    """The divisor: the smallest absolute value, or 1 where that is 0 or infinite."""
     least = sizes.min(axes, keepdims=True)
     return ((least > 0.0) & (least < INF)).where(least, 1.0)
 
@@ -202,7 +202,7 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
     elif ord in ("nuc", 2, -2):
         rest = tuple([i for i in range(x.ndim) if i not in both])
         values = applied("svdvals", x.permute((*rest, row, column)))
-        # A singular value that is 0 has the derivative 0: of its many directions none is better than another.
+        # The derivative of a singular value that is 0 is set to 0, since its singular vectors are arbitrary.
         values = values.eq(0.0).where(0.0, values)
         last = (values.ndim - 1,)
         y = values.sum(-1) if ord == "nuc" else _largest(values, last) if ord == 2 else values.min(-1)

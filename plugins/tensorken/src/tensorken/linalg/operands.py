@@ -1,4 +1,4 @@
-"""How the functions of tk.linalg take matrices, and how they notice that a result does not exist."""
+"""Checks of the operands of tk.linalg, and detection of results that do not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
 def matrices(name: str, x: Any) -> Tensor:
-    """Floating-point matrices."""
+    """x as floating-point matrices."""
     found = floating_of(as_tensor(x))
     if found.ndim < 2:
         raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
@@ -30,11 +30,11 @@ OTHERWISE = {
     "eigvalsh": "tk.linalg.svdvals is for others",
     "cond": "leave p out, or give 2 or -2, for others",
 }
-"""What to call for matrices that are not square."""
+"""The alternative for matrices that are not square, by function."""
 
 
 def square(name: str, x: Any) -> Tensor:
-    """Floating-point square matrices."""
+    """x as floating-point square matrices."""
     found = matrices(name, x)
     if found.shape[-1] != found.shape[-2]:
         raise ShapeError(
@@ -45,7 +45,7 @@ def square(name: str, x: Any) -> Tensor:
 
 
 def symmetric(name: str, x: Any) -> Tensor:
-    """The symmetric part of square matrices, so that derivatives are symmetric, too."""
+    """The symmetric part of square matrices, which also makes derivatives symmetric."""
     found = square(name, x)
     return found * 0.5 + found.mT * 0.5
 
@@ -53,9 +53,9 @@ def symmetric(name: str, x: Any) -> Tensor:
 def system(
     name: str, a: Any, b: Any, checked: Callable[[str, Any], Tensor] = square
 ) -> tuple[Tensor, Tensor, Shape]:
-    """Matrices and right-hand sides of one dtype, batch and number of rows, and the shape of the solution.
+    """Matrices and right-hand sides with equal dtype, batch axes and number of rows, and the shape of the solution.
 
-    A single vector becomes a column.
+    A right-hand side with one axis becomes a column.
     """
     a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
     a, b = checked(name, a), floating_of(b)
@@ -83,7 +83,7 @@ def system(
 
 
 def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
-    """The op of this name; its other operands and its params follow."""
+    """Apply the op `name` to x, followed by its other operands and its params."""
     result: Tensor = x.apply(OPS[name], *rest)
     return result
 
@@ -92,9 +92,9 @@ def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
 
 
 def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> None:
-    """Raise a LinearAlgebraError for the first matrix of finite numbers for which y is NaN, if values are at hand."""
+    """Raise a LinearAlgebraError for the first matrix of finite numbers for which y is NaN, if values are known."""
     result = _at_hand(y)
-    if result is None or not _is_nan(result.sum()):  # nearly always: one NaN makes the sum NaN
+    if result is None or not _is_nan(result.sum()):  # the usual case; one NaN makes the sum NaN
         return
     wrong = result.eq(result).astype("int32").min((-2, -1)).eq(0)
     for operand in operands:
@@ -112,7 +112,7 @@ def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> N
 
 
 def _at_hand(x: Tensor) -> Tensor | None:
-    """The value below all levels; None where there is none, as under vmap, where each example has its own."""
+    """The value below all levels; None if it is unknown, or differs between the examples under vmap."""
     try:
         return Tensor(*lower(x.representation, x.interpreter))
     except ConcretizationError:
@@ -120,7 +120,7 @@ def _at_hand(x: Tensor) -> Tensor | None:
 
 
 def _is_nan(x: Tensor) -> bool:
-    """Whether the one number is NaN; not if the backend has only shapes."""
+    """Whether a single number is NaN; False if the backend has only shapes."""
     try:
         value = x.item()
     except (ConcretizationError, NotImplementedError):

@@ -25,9 +25,9 @@ __all__ = [
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
-    """The elements of matrices on a diagonal, which is the last axis of the result.
+    """A diagonal of each matrix, as the last axis of the result.
 
-    Unlike `tk.diagonal`, which takes the first two axes unless told otherwise, this takes the last two.
+    The matrices are the last two axes; `tk.diagonal` uses the first two by default.
 
     Args:
         x: of shape (..., m, n).
@@ -46,7 +46,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     Args:
         x: of shape (..., m, n).
         offset: how far to the right of the main diagonal; negative is to the left.
-        dtype: to sum in; by default that of x, int32 for bool.
+        dtype: the dtype of the sum; by default that of x, int32 for bool.
 
     >>> import tensorken as tk
     >>> tk.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).item()
@@ -57,11 +57,11 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def matrix_power(x: Any, n: int) -> Tensor:
-    """Square matrices multiplied with themselves n times, by repeated squaring; of the inverses if n is negative.
+    """The n-th power of square matrices, by repeated squaring; a power of the inverses if n is negative.
 
     Args:
         x: of shape (..., m, m); integers stay integers unless n is negative.
-        n: the exponent; 0 gives identity matrices.
+        n: the exponent; identity matrices for 0.
 
     Raises:
         ShapeError: if the matrices are not square.
@@ -98,13 +98,13 @@ def matrix_power(x: Any, n: int) -> Tensor:
 
 
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
-    """The product of a chain of matrices, in the order of the fewest multiplications.
+    """The product of a chain of matrices, in the order with the fewest multiplications.
 
     Args:
-        arrays: at least two tensors with two axes; the first may be a row and the last a column with one axis.
+        arrays: at least two tensors with two axes; the first and the last may be vectors: a row and a column.
 
     Raises:
-        ShapeError: if neighbours do not fit, or one has another number of axes.
+        ShapeError: if the sizes of neighbours do not match, or a tensor has another number of axes.
 
     The order is found by dynamic programming: T. H. Cormen, C. E. Leiserson, R. L. Rivest, C. Stein, "Introduction to
     Algorithms", section 15.2.
@@ -136,7 +136,7 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For each part of the chain, from first to last, after which matrix it is cheapest to split it."""
+    """For each part (first, last) of the chain, the matrix after which a split is cheapest."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split: dict[tuple[int, int], int] = {}

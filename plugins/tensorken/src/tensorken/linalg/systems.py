@@ -30,7 +30,7 @@ SINGULAR = "is singular; use lstsq or pinv for a solution of least squares"
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns.
+    """The result of `slogdet`.
 
     >>> import tensorken as tk
     >>> tk.linalg.slogdet(-tk.eye(1)).sign.item()
@@ -42,7 +42,7 @@ class SlogdetResult(NamedTuple):
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` returns.
+    """The result of `lstsq`.
 
     >>> import tensorken as tk
     >>> tk.linalg.lstsq(tk.eye(3, 2), tk.ones(3)).rank.item()
@@ -64,7 +64,7 @@ def solve(a: Any, b: Any, /) -> Tensor:
 
     Raises:
         ShapeError: if a is not square, or b does not fit it.
-        LinearAlgebraError: if a matrix is singular; where no values are at hand, the result is NaN.
+        LinearAlgebraError: if a matrix is singular; if its values are unknown, the result is NaN.
 
     >>> import tensorken as tk
     >>> tk.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 8.0]).tolist()
@@ -86,7 +86,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False) -> Tensor:
 
     Raises:
         ShapeError: if a is not square, or b does not fit it.
-        LinearAlgebraError: if a diagonal has a zero; where no values are at hand, the result is NaN.
+        LinearAlgebraError: if a diagonal has a zero; if its values are unknown, the result is NaN.
 
     >>> import tensorken as tk
     >>> tk.linalg.solve_triangular([[1.0, 0.0], [2.0, 4.0]], [1.0, 6.0], lower=True).tolist()
@@ -106,7 +106,7 @@ def inv(x: Any, /) -> Tensor:
 
     Raises:
         ShapeError: if the matrices are not square.
-        LinearAlgebraError: if a matrix is singular; where no values are at hand, the result is NaN.
+        LinearAlgebraError: if a matrix is singular; if its values are unknown, the result is NaN.
 
     >>> import tensorken as tk
     >>> tk.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
@@ -121,8 +121,8 @@ def inv(x: Any, /) -> Tensor:
 def det(x: Any, /) -> Tensor:
     """The determinants of square matrices.
 
-    The derivative, the matrix of cofactors, is right for singular matrices, too, and so is the second; up to size 3
-    so are all others, above they need singular values that differ.
+    The first derivative, the matrix of cofactors, and the second are also correct for singular matrices.  Higher
+    derivatives are correct up to size 3; for larger matrices they need singular values that differ.
 
     Args:
         x: of shape (..., n, n).
@@ -140,13 +140,13 @@ def det(x: Any, /) -> Tensor:
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
-    """The sign of determinants and the logarithm of their size, which does not overflow.
+    """The sign of determinants and the logarithm of their absolute value, which does not overflow.
 
     Args:
         x: of shape (..., n, n).
 
     Returns:
-        A SlogdetResult(sign, logabsdet): 0 and -inf for singular matrices, where it has no derivative.
+        A SlogdetResult(sign, logabsdet): 0 and -inf for singular matrices, which have no derivative.
 
     >>> import tensorken as tk
     >>> sign, logarithm = tk.linalg.slogdet(-100.0 * tk.eye(31))
@@ -157,11 +157,11 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 
 def pinv(x: Any, rcond: Any = None, *, rtol: Any = None) -> Tensor:
-    """The pseudoinverses of Moore and Penrose.
+    """The Moore-Penrose pseudoinverses.
 
     Args:
         x: of shape (..., m, n).
-        rcond, rtol: singular values up to this times the largest are taken for 0; a number, or a tensor that
+        rcond, rtol: singular values up to this times the largest count as 0; a number, or a tensor that
             broadcasts to the batch. By default max(m, n) times the rounding error of the dtype.
 
     Returns:
@@ -176,12 +176,12 @@ def pinv(x: Any, rcond: Any = None, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
-    """The number of singular values that are not taken for 0, in int32.
+    """The number of singular values that do not count as 0, in int32.
 
     Args:
         x: of shape (..., m, n); as in numpy a vector has rank 1 unless it is zero.
-        tol: up to this they are 0.
-        rtol: up to this times the largest; by default max(m, n) times the rounding error of the dtype.
+        tol: singular values up to this count as 0.
+        rtol: singular values up to this times the largest count as 0; by default max(m, n) times the rounding error of the dtype.
 
     >>> import tensorken as tk
     >>> tk.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
@@ -201,17 +201,17 @@ def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
-    """The x for which a @ x is nearest to b, the shortest if there are several.
+    """The x that minimizes the norm of a @ x - b; if there are several, the x of smallest norm.
 
     Args:
         a: of shape (..., m, n).
         b: of shape (m,) for one vector, else (..., m, k) for k right-hand sides; batch axes broadcast.
-        rcond: singular values up to this times the largest are taken for 0; by default max(m, n) times the rounding
+        rcond: singular values up to this times the largest count as 0; by default max(m, n) times the rounding
             error of the dtype.
 
     Returns:
         An LstsqResult(x, residuals, rank, singular_values). The residuals are the sums of squares of b - a @ x, one for
-        each right-hand side, if m > n, else there are none; numpy leaves them out for rank-deficient matrices as well.
+        each right-hand side, if m > n, and empty otherwise; numpy also omits them for rank-deficient matrices.
 
     >>> import tensorken as tk
     >>> print(f"{tk.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).x:.3f}")
@@ -228,14 +228,14 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
     return LstsqResult(x.reshape(shape), residuals, rank, applied("svdvals", matrix))
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _limits(name: str, x: Tensor, rtol: Any) -> Tensor:
-    """For each matrix, which part of the largest singular value counts as 0."""
+    """The fraction of the largest singular value up to which singular values count as 0, for each matrix."""
     return _per_matrix(name, x, max(x.shape[-2:]) * EPSILON.get(x.dtype, 0.0) if rtol is None else rtol)
 
 
 def _per_matrix(name: str, x: Tensor, value: Any) -> Tensor:
-    """A number, or one for each matrix, in the dtype of the matrices."""
+    """A scalar, or one value for each matrix, in the dtype of the matrices."""
     return as_operand(name, value, x).astype(x.dtype).broadcast_to(x.shape[:-2])

@@ -1,9 +1,9 @@
-"""Random numbers from keys: no state anywhere, the same numbers on every backend and under every transform.
+"""Random numbers from keys: without state, the same numbers on every backend and under every transform.
 
-Keys, bits, integers and uniform numbers from [0, 1) are the same to the bit on every machine; what a distribution
-computes from them, as with a logarithm, is rounded as the backend rounds its functions.
+Keys, bits, integers and uniform numbers from [0, 1) are the same to the bit on every machine; numbers of other
+distributions, computed with functions such as the logarithm, depend on the rounding of the backend.
 
-Names, arguments and defaults are those of `jax.random`; the numbers are our own, see docs/random.md.
+Names, arguments and defaults are those of `jax.random`; the numbers differ from JAX's, see docs/random.md.
 
 >>> import tensorken as tk
 >>> key = tk.random.key(0)
@@ -31,7 +31,7 @@ from tensorken.random.keys import fold_in, key, split
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        """The error for an unknown name; it names the equivalent here if another library has the name."""
         from tensorken.arrays.names_elsewhere import RANDOM, missing
 
         error = missing("module 'tensorken.random'", name, RANDOM)

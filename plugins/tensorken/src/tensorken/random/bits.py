@@ -1,8 +1,8 @@
-"""Random bits: how counters are laid out, and turned to words by the cipher under a key.
+"""Random bits: the layout of counters, and their encryption to words under a key.
 
-Block i of a key is the pair of words that the cipher makes of the counter (i // 2**32 + purpose, i % 2**32).  The top
-two bits of its first word hold the purpose, so that the bits that a key gives, the keys that it splits into, and those
-that data are folded into never share a counter.
+Block i of a key is the pair of words to which the cipher maps the counter (i // 2**32 + purpose, i % 2**32).  The top
+two bits of the counter's first word are the purpose, so that random bits, the keys of `split` and the keys of `fold_in`
+never share a counter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class Purpose(IntEnum):
-    """What the blocks of a key are for."""
+    """The purpose of the blocks of a key."""
 
     BITS = 0
     SPLIT = 1
@@ -29,9 +29,9 @@ class Purpose(IntEnum):
 
 
 def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
-    """Integers of which every bit is random: each value of the dtype is as likely as any other.
+    """Integers of random bits, uniformly distributed over all values of the dtype.
 
-    Of int32, block i of the key holds elements 2i and 2i + 1; of int64, element i, the more significant word first.
+    Block i of the key holds elements 2i and 2i + 1 in int32, and element i in int64, the more significant word first.
     So the first m of n numbers do not depend on n.
 
     Args:
@@ -40,8 +40,8 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
         dtype: int32 or int64.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none.
-        DTypeError: if the dtype is no integer.
+        ArgumentError, ShapeError: if the key or the shape is invalid.
+        DTypeError: if the dtype is not an integer dtype.
 
     >>> import tensorken as tk
     >>> tk.random.bits(tk.random.key(0), (3,)).tolist()
@@ -51,7 +51,7 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     return words(key, sizes, wanted)
 
 
-# ---- what the other functions are made of ------------------------------------------------------------------
+# ---- words and blocks --------------------------------------------------------------------------------------
 
 
 def words(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
@@ -65,7 +65,7 @@ def words(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
 
 
 def pairs(key: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Two random words for each element, the pair of one block."""
+    """Two random words for each element: the two words of one block."""
     count = math.prod(shape)
     whole = blocks(key, count, Purpose.BITS)
     first, second = [whole.crop(((0, count), (i, i + 1))).reshape(shape) for i in range(2)]
@@ -77,7 +77,7 @@ def blocks(key: Tensor, count: int, purpose: Purpose) -> Tensor:
     width = count if count <= 1024 else 1 << (count.bit_length() // 2)
     rows = -(-count // max(width, 1))
     starts = [counter_of(row * width, purpose) for row in range(rows)]
-    # Each row starts at a multiple of a power of two, so that no carry passes from word to word within it.
+    # Each row starts at a multiple of a power of two, so that no carry from word to word occurs within a row.
     first, second = [key.constant(column, int32, (rows, 1)) for column in _columns(starts)]
     second = second + key.constant(range(width), int32, (1, width))
     counters = first.broadcast_to((rows, width)).reshape((rows * width, 1))
@@ -88,7 +88,7 @@ def blocks(key: Tensor, count: int, purpose: Purpose) -> Tensor:
 
 
 def encipher(key: Tensor, counters: Tensor) -> Tensor:
-    """The cipher of counters, of shape (count, 2)."""
+    """The encrypted counters, of shape (count, 2)."""
     repeated = key.reshape((1, 2)).broadcast_to(counters.shape)
     result: Tensor = repeated.apply(OPS["threefry2x32"], counters)
     return result
@@ -108,7 +108,7 @@ def _columns(rows: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 
 def checked(name: str, key: Any) -> Tensor:
-    """The key, or an error that says what a key is."""
+    """The key as a plain tensor; raise if it is not a key."""
     if not isinstance(key, Tensor):
         raise ArgumentError(f"{name}: need a key, got {short_repr(key)}; make one with tk.random.key(seed)")
     if key.shape != (2,) and key.shape[-1:] == (2,) and key.dtype is int32:
@@ -120,9 +120,8 @@ def checked(name: str, key: Any) -> Tensor:
             f"{name}: need a key, int32 of shape (2,), got {key.dtype} of shape {key.shape}; "
             f"make one with tk.random.key(seed)"
         )
-    return Tensor(
-        key.interpreter, key.representation, key.shape, key.dtype
-    )  # what is drawn with it is no key
+    # A plain tensor, so that numbers computed from it are not printed as keys.
+    return Tensor(key.interpreter, key.representation, key.shape, key.dtype)
 
 
 def shape_of(name: str, shape: Any) -> Shape:
@@ -134,7 +133,7 @@ def shape_of(name: str, shape: Any) -> Shape:
 
 
 def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
-    """The dtype of a result, which must be of a kind, and one that the key's backend has."""
+    """The dtype of a result; raise if it is of another kind, or if the key's backend does not support it."""
     found = as_dtype(dtype)
     if found.kind != kind:
         takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
@@ -144,7 +143,7 @@ def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
 
 
 def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
-    """An argument repeated to the shape of the result."""
+    """An argument broadcast to the shape of the result."""
     try:
         fits = broadcast(x.shape, shape) == shape
     except ShapeError:
@@ -157,6 +156,6 @@ def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
 
 
 def logically_down(x: Tensor, places: int) -> Tensor:
-    """The bits moved down, zeros coming in."""
+    """A logical right shift."""
     result: Tensor = x.apply(OPS["shift_right"], x.scalar(places))
     return result

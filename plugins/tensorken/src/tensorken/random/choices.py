@@ -22,20 +22,20 @@ from tensorken_core.tensor.tensor import Tensor
 def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -> Tensor:
     """The numbers from 0 to x - 1, or the slices of a tensor along an axis, in random order.
 
-    The order is that of 64 random bits for each slice; equal ones, of which n slices have a pair with probability
-    n**2 / 2**65, stay in their order.  Differentiable by x.
+    Slices are sorted by 64 random bits each.  Slices with equal bits keep their order; among n slices, a pair has equal
+    bits with probability n**2 / 2**65.  Differentiable with respect to x.
 
     Args:
         key: shape (2,), int32.
         x: an int, or a tensor with at least one axis.
         axis: the axis that is permuted.
-        independent: whether each line along the axis has an order of its own.
+        independent: whether each line along the axis is permuted independently.
 
     Returns:
         int32 of shape (x,), or a tensor like x.
 
     Raises:
-        ArgumentError: if x has no axis and is no int.
+        ArgumentError: if x has no axis and is not an int.
         ShapeError: if x is negative.
 
     >>> import tensorken as tk
@@ -65,7 +65,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
 
 
 def _orders(key: Tensor, shape: Shape, axis: int) -> Tensor:
-    """Random orders along an axis: sorted by the second word, then, stably, by the first."""
+    """Random orders along an axis: sorted by the second word, then stably by the first."""
     first, second = pairs(key, shape)
     order = second.argsort(axis)
     result: Tensor = take_along(order, take_along(first, order, axis).argsort(axis), axis)
@@ -80,17 +80,17 @@ def choice(
     Args:
         key: shape (2,), int32.
         a: an int n, for the numbers from 0 to n - 1, or a tensor with at least one axis.
-        shape: how many to choose, as the shape that takes the place of the axis.
+        shape: the shape of the choices, which replaces the axis.
         replace: whether a slice may be chosen more than once.
         p: the probability of each slice, shape (n,), up to a common factor; equal by default.
         axis: the axis of `a` to choose along.
 
     Returns:
-        int32 of the shape, or a tensor like `a` whose axis is replaced by the shape; differentiable by `a`.
+        int32 of the shape, or a tensor like `a` whose axis is replaced by the shape; differentiable with respect to `a`.
 
     Raises:
-        ArgumentError: if `a` has no axis and is no int.
-        ShapeError: if p has another shape than (n,), or there is too little to choose from.
+        ArgumentError: if `a` has no axis and is not an int.
+        ShapeError: if p does not have shape (n,), or there are too few slices to choose from.
 
     >>> import tensorken as tk
     >>> tk.random.choice(tk.random.key(0), 10, (4,), replace=False).tolist()
@@ -138,7 +138,7 @@ def _chances(key: Tensor, p: Any, n: int) -> Tensor:
 
 
 def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
-    """The first places whose running sum reaches a uniform number from (0, total]."""
+    """The first positions where the cumulative sum reaches a uniform number from (0, total]."""
     n = chances.shape[0]
     sums = chances.cumsum(0)
     wanted = sums.crop(((max(n - 1, 0), n),)) * (1.0 - uniform(key, (count,), chances.dtype))
@@ -146,11 +146,11 @@ def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
 
 
 def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
-    """Random places along an axis, each with a probability proportional to the exponential of the logit there.
+    """Random positions along an axis, with probabilities proportional to the exponentials of the logits.
 
-    The place of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of extreme values and
-    some practical applications", 1954); without replacement, the places of the largest ones.  A logit of -inf is never
-    chosen, unless all are.
+    The position of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of extreme values and
+    some practical applications", 1954); without replacement, the positions of the largest sums.  A logit of -inf is never
+    chosen, unless all logits are -inf.
 
     Args:
         key: shape (2,), int32.
@@ -163,8 +163,8 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, rep
         int32.
 
     Raises:
-        ArgumentError, ShapeError: if the key is none, the shape does not fit the logits, or it asks for more places
-            than there are without replacement.
+        ArgumentError, ShapeError: if the key is invalid, the shape does not fit the logits, or the shape needs more
+            categories than there are without replacement.
 
     >>> import tensorken as tk
     >>> logits = tk.log(tk.tensor([[0.1, 0.9], [1.0, 0.0]]))

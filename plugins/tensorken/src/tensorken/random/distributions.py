@@ -1,4 +1,4 @@
-"""Random numbers of the usual distributions, from random bits."""
+"""Random numbers from common distributions, computed from random bits."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ PRECISION = {float16: 11, float32: 24, float64: 53}
 def uniform(
     key: Tensor, shape: Any = (), dtype: Any = float32, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Tensor:
-    """Numbers from [minval, maxval), all parts of it equally likely.
+    """Numbers from the uniform distribution on [minval, maxval).
 
     They are minval * (1 - u) + maxval * u with u a multiple of 2**-24 in [0, 1), in float64 of 2**-53, in float16 of
-    2**-11: every bit of the significand counts, and no multiple is more likely than another.  What rounds to maxval
-    becomes the number below it, so maxval is never drawn; where maxval <= minval, the result is minval.
+    2**-11: all bits of the significand are random, and all multiples are equally likely.  A result that rounds to maxval
+    becomes the next smaller number, so maxval is never drawn; where maxval <= minval, the result is minval.
 
-    float64 takes 64 random bits for each number, the others 32.
+    float64 uses 64 random bits for each number, the other dtypes 32.
 
     Args:
         key: shape (2,), int32.
         shape: of the result.
-        dtype: a float.
-        minval, maxval: numbers or tensors that broadcast to the shape; the result is differentiable by them.
+        dtype: a floating-point dtype.
+        minval, maxval: numbers or tensors that broadcast to the shape; the result is differentiable with respect to them.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
-        DTypeError: if the dtype is no float.
+        ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.uniform(tk.random.key(0), (3,)):.5f}")
@@ -64,16 +64,16 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     """Numbers from the standard normal distribution: sqrt(2) * erfinv(u), u from (-1, 1).
 
     u is an odd multiple of 2**-24, in float64 of 2**-53, all equally likely: symmetric about 0 and never at the ends.
-    So the numbers reach to 5.42 in magnitude, in float64 to 8.29.  float16 is rounded from float32.
+    So the largest magnitude is 5.42, in float64 8.29.  float16 is rounded from float32.
 
     Args:
         key: shape (2,), int32.
         shape: of the result.
-        dtype: a float.
+        dtype: a floating-point dtype.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none.
-        DTypeError: if the dtype is no float.
+        ArgumentError, ShapeError: if the key or the shape is invalid.
+        DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.normal(tk.random.key(0), (3,)):.5f}")
@@ -92,21 +92,21 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
 
 
 def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
-    """Numbers from the standard normal distribution, but only those from lower to upper.
+    """Numbers from the standard normal distribution truncated to [lower, upper].
 
-    They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)).  Where both bounds lie
-    further out than 4 on one side, in float64 than 7, few numbers of the dtype are left for u; the result is still
-    within the bounds.
+    They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)).  If both bounds are
+    beyond 4 on the same side, in float64 beyond 7, few distinct values of u remain; the result is still within the
+    bounds.
 
     Args:
         key: shape (2,), int32.
-        lower, upper: numbers or tensors, infinite ones too; the result is differentiable by them.
-        shape: of the result; by default that to which the bounds broadcast.
-        dtype: a float.
+        lower, upper: numbers or tensors, also infinite ones; the result is differentiable with respect to them.
+        shape: of the result; by default the broadcast shape of the bounds.
+        dtype: a floating-point dtype.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
-        DTypeError: if the dtype is no float.
+        ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.truncated_normal(tk.random.key(0), -1.0, 1.0, (3,)):.5f}")
@@ -136,11 +136,11 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     Args:
         key: shape (2,), int32.
         shape: of the result.
-        dtype: a float.
+        dtype: a floating-point dtype.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none.
-        DTypeError: if the dtype is no float.
+        ArgumentError, ShapeError: if the key or the shape is invalid.
+        DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.exponential(tk.random.key(0), (3,)):.5f}")
@@ -155,18 +155,18 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
 
 
 def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
-    """Numbers from the standard Gumbel distribution: -log(e), e exponential.
+    """Numbers from the standard Gumbel distribution: -log(e), where e is from the exponential distribution.
 
-    Added to logarithms of probabilities, the largest sum stands where a number of these probabilities would be drawn.
+    If they are added to log-probabilities, the position of the largest sum is a sample with these probabilities.
 
     Args:
         key: shape (2,), int32.
         shape: of the result.
-        dtype: a float.
+        dtype: a floating-point dtype.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none.
-        DTypeError: if the dtype is no float.
+        ArgumentError, ShapeError: if the key or the shape is invalid.
+        DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.gumbel(tk.random.key(0), (3,)):.5f}")
@@ -181,17 +181,17 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
 
 
 def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
-    """True with probability p, else False: whether a uniform number from [0, 1) is below p.
+    """True with probability p, else False: whether a uniform number from [0, 1) is less than p.
 
-    So p = 0 never is True, and p = 1 always.
+    So the result is never True for p = 0, and always for p = 1.
 
     Args:
         key: shape (2,), int32.
-        p: a number or a tensor; float64 is compared with 53 random bits, all others with 24.
+        p: a number or a tensor; float64 is compared with 53 random bits, other dtypes with 24.
         shape: of the result; by default that of p.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none, or p does not broadcast to the shape.
+        ArgumentError, ShapeError: if the key or the shape is invalid, or p does not broadcast to the shape.
 
     >>> import tensorken as tk
     >>> tk.random.bernoulli(tk.random.key(0), 0.5, (3,)).tolist()
@@ -205,7 +205,7 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
     return _fractions(key, sizes, chance.dtype) < chance
 
 
-# ---- numbers of the unit interval --------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _fractions(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
@@ -228,13 +228,13 @@ def _exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
 
 
 def _upper_bits(key: Tensor, shape: Shape, dtype: DType, count: int) -> Tensor:
-    """The first of the random bits for each number of a dtype, as an integer that is not negative."""
+    """The first `count` of the random bits for each number of a dtype, as a nonnegative integer."""
     wide = int64 if dtype is float64 else int32
     return logically_down(words(key, shape, wide), 8 * wide.itemsize - count)
 
 
 def _computed_in(dtype: DType) -> DType:
-    """float16 would leave the tails out."""
+    """The dtype of intermediate results: float32 for float16, whose precision would cut off the tails."""
     return float32 if dtype is float16 else dtype
 
 

@@ -1,4 +1,4 @@
-"""Random integers of a range, from products of words with twice as many bits."""
+"""Random integers in a range, from double-width products of words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int32) -> Tensor:
-    """Integers from minval up to but without maxval, each as likely as any other.
+    """Integers from the uniform distribution on [minval, maxval).
 
-    Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, in int64 for 128 bits and 2**128.  So none is
-    more likely than another by more than 2**-64, in int64 2**-128.
+    Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, in int64 for 128 bits and 2**128.  So
+    probabilities differ by at most 2**-64, in int64 2**-128.
 
     Args:
         key: shape (2,), int32.
@@ -28,8 +28,8 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
         dtype: int32 or int64.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
-        DTypeError: if the dtype or a bound is no integer.
+        ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype or a bound is not an integer.
         ScalarRangeError: if a bound does not fit the dtype.
 
     >>> import tensorken as tk
@@ -49,7 +49,7 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
 
 
 def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor, Tensor]:
-    """The first and the last integer to choose; the first twice if there is none."""
+    """The first and the last integer of the range; the first twice if the range is empty."""
     half = 1 << (8 * dtype.itemsize - 1)
     low = _integers(key, "minval", minval, -half, half - 1)
     high = _integers(key, "maxval", maxval, -half, half)

@@ -1,4 +1,4 @@
-"""Keys: where they come from, and how one becomes many."""
+"""Keys: making them from seeds, and deriving new keys from a key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensorken_core.tensor.tensor import Tensor
 class Key(Tensor):
     """A key, or an array of keys: a tensor of int32 that prints as the calls of `key` that make it.
 
-    What functions and transforms make of one is a plain tensor, but for its rows.
+    Results of functions and transforms are plain tensors, except for the rows of an array of keys.
 
     >>> import tensorken as tk
     >>> tk.random.key(5)
@@ -37,7 +37,7 @@ class Key(Tensor):
     __hash__ = Tensor.__hash__
 
     def __new__(cls, *facts: Any) -> Tensor:  # type: ignore[misc]
-        """A plain tensor, which ops make by the type of their operands."""
+        """A plain tensor, since ops construct their results by the type of their operands."""
         return Tensor(*facts)
 
     @staticmethod
@@ -65,7 +65,7 @@ class Key(Tensor):
         return _unpickled, super().__reduce__()
 
     def _text(self) -> str | None:
-        """Each key as the call that makes it, of many the first and last; None where the values are not known."""
+        """Each key as the call that makes it, only the first and last of many; None if the values are unknown."""
         if self.interpreter.below is not None:
             return None
         try:
@@ -88,21 +88,22 @@ def _unpickled(make: Any, facts: tuple[Any, ...]) -> Key:
 
 
 def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
-    """The key of a seed: a value like any other, int32 of shape (2,), which nothing ever changes.
+    """The key of a seed: an immutable int32 tensor of shape (2,).
 
     Its words are the more and the less significant half of the seed, modulo 2**64.  They are int32 because the language
-    has no unsigned integers; only their bits count.  What is drawn with a key is drawn on the backend that holds it.
+    has no unsigned integers; only their bits matter.  Numbers are drawn on the backend of the key.
 
-    One key gives the same numbers each time: draw once from each, and make new ones with `split` or `fold_in`.
+    A function returns the same numbers each time for the same key: use each key once, and make new keys with `split` or
+    `fold_in`.
 
     Args:
         seed: an int in [-2**63, 2**64), or an int32 or int64 tensor of shape (), as under vmap.
-        backend, device: where the key is to be; for a seed that is a tensor, where that is.
+        backend, device: those of the key; the backend and device of the seed if it is a tensor.
 
     Raises:
-        ArgumentError, DTypeError: if the seed is no integer.
-        ShapeError: if it is a tensor with axes.
-        ScalarRangeError: if it is out of range.
+        ArgumentError, DTypeError: if the seed is not an integer.
+        ShapeError: if the seed is a tensor with axes.
+        ScalarRangeError: if the seed is out of range.
 
     >>> import tensorken as tk
     >>> tk.random.key(5).tolist(), tk.random.key(-1).tolist()
@@ -144,20 +145,20 @@ def _of_tensor(seed: Tensor) -> Tensor:
 
 
 def split(key: Tensor, num: Any = 2) -> Tensor:
-    """New keys, of which none has anything to do with another, nor with what `key` itself draws.
+    """New keys, independent of each other and of the numbers drawn with `key`.
 
-    Key i is block i of `key` for this purpose, so the first of many do not depend on how many there are.
+    Key i is block i of `key` for this purpose, so the first m of n keys do not depend on n.
 
     Args:
-        key: shape (2,), int32; not to be used again.
-        num: how many, or the shape of an array of keys.
+        key: shape (2,), int32; do not use it again.
+        num: the number of keys, or the shape of an array of keys.
 
     Returns:
         int32 of shape (num, 2), or (*num, 2): iterate or index to get single keys.
 
     Raises:
         ShapeError: if num is negative.
-        ArgumentError: if key is no key.
+        ArgumentError: if key is not a key.
 
     >>> import tensorken as tk
     >>> for_weights, for_bias = tk.random.split(tk.random.key(0))
@@ -171,14 +172,14 @@ def split(key: Tensor, num: Any = 2) -> Tensor:
 
 
 def fold_in(key: Tensor, data: Any) -> Tensor:
-    """The new key of a key and a number, such as the number of a step or a layer.
+    """A new key from a key and a number, such as the index of a step or a layer.
 
     Args:
-        key: shape (2,), int32; it may serve for other numbers, and for `split`.
+        key: shape (2,), int32; it may be used again with other numbers, and with `split`.
         data: an int in [-2**31, 2**32), modulo 2**32, or an int32 tensor of shape ().
 
     Raises:
-        ArgumentError: if the key or the data are none.
+        ArgumentError: if key is not a key, or data are not an int.
         ScalarRangeError: if the number is out of range.
 
     >>> import tensorken as tk

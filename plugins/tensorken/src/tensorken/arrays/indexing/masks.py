@@ -39,9 +39,7 @@ def true_places(name: str, mask: Tensor) -> Tensor:
             f"{name}: a mask of shape {mask.shape} has no single value here, on which the size of the result depends; "
             f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need none"
         ) from error
-    places: Tensor = flat.where(
-        running - 1, count
-    )  # all positions of False share one extra index after the last
+    places: Tensor = flat.where(running - 1, count)  # every False gets one extra index, after the last
     return (numbered(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))
 
 

@@ -21,7 +21,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class At:
-    """The object `x.at`: indexing it returns a `Part`.  `x.at.oindex` and `x.at.vindex` index like `x.oindex`, `x.vindex`."""
+    """The object `x.at`, which returns a `Part` when indexed; `oindex` and `vindex` work as those of tensors do."""
 
     __slots__ = ("_grouping", "_tensor")
 
