@@ -39,7 +39,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
     Raises:
         ArgumentError: if ord is not a norm.
-        ShapeError: if axis is not one or two axes, or is None where x must be a vector or a matrix and is not.
+        ShapeError: if axis is not one or two axes, or if axis is None, ord is given, and x is not a vector or a matrix.
 
     >>> import tensorken as tk
     >>> tk.linalg.norm([3.0, 4.0]).item()
@@ -73,8 +73,8 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
         x: of any shape; integers become float32.
         axis: one axis, or several, which count as one vector.
         keepdims: whether the reduced axes stay, with size 1.
-        ord: p, for sum(abs(x)**p)**(1/p); `inf` and `-inf` for the largest and smallest absolute value; 0 for the number of
-            elements that are not 0.
+        ord: p, for sum(abs(x)**p)**(1/p); `inf` and `-inf` for the largest and smallest absolute value; 0 for the
+            number of elements that are not 0.
 
     No intermediate result overflows or underflows, since elements are divided by the largest.  The derivative for an
     element that is 0 is 0.

@@ -181,7 +181,8 @@ def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
     Args:
         x: of shape (..., m, n); as in numpy a vector has rank 1 unless it is zero.
         tol: singular values up to this count as 0.
-        rtol: singular values up to this times the largest count as 0; by default max(m, n) times the rounding error of the dtype.
+        rtol: singular values up to this times the largest count as 0; by default max(m, n) times the rounding error of
+            the dtype.
 
     >>> import tensorken as tk
     >>> tk.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()

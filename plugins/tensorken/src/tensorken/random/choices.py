@@ -86,7 +86,7 @@ def choice(
         axis: the axis of `a` to choose along.
 
     Returns:
-        int32 of the shape, or a tensor like `a` whose axis is replaced by the shape; differentiable with respect to `a`.
+        int32 of the shape, or a tensor like `a` with the axis replaced by the shape, differentiable with respect to it.
 
     Raises:
         ArgumentError: if `a` has no axis and is not an int.
@@ -148,9 +148,9 @@ def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
 def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
     """Random positions along an axis, with probabilities proportional to the exponentials of the logits.
 
-    The position of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of extreme values and
-    some practical applications", 1954); without replacement, the positions of the largest sums.  A logit of -inf is never
-    chosen, unless all logits are -inf.
+    The result is the position of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of
+    extreme values and some practical applications", 1954); without replacement, the positions of the largest sums.  A
+    logit of -inf is never chosen, unless all logits are -inf.
 
     Args:
         key: shape (2,), int32.

@@ -23,8 +23,8 @@ def uniform(
     """Numbers from the uniform distribution on [minval, maxval).
 
     They are minval * (1 - u) + maxval * u with u a multiple of 2**-24 in [0, 1), in float64 of 2**-53, in float16 of
-    2**-11: all bits of the significand are random, and all multiples are equally likely.  A result that rounds to maxval
-    becomes the next smaller number, so maxval is never drawn; where maxval <= minval, the result is minval.
+    2**-11: all bits of the significand are random, and all multiples are equally likely.  A result that rounds to
+    maxval becomes the next smaller number, so maxval is never drawn; where maxval <= minval, the result is minval.
 
     float64 uses 64 random bits for each number, the other dtypes 32.
 
@@ -32,7 +32,8 @@ def uniform(
         key: shape (2,), int32.
         shape: of the result.
         dtype: a floating-point dtype.
-        minval, maxval: numbers or tensors that broadcast to the shape; the result is differentiable with respect to them.
+        minval, maxval: numbers or tensors that broadcast to the shape; the result is differentiable with respect to
+            them.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
