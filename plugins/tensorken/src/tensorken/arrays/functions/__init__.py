@@ -1,5 +1,5 @@
 """The numpy-named functions over Tensor, built from the language alone, so they work on every backend and level.
 
-The names are those of the array API standard, beside which stand numpy's own where people type them (`arcsin`,
-`absolute`, `mod`).  All functions take tensors, numbers, nested sequences of them, and buffers.
+The names are those of the array API standard, with common numpy names as aliases (`arcsin`, `absolute`, `mod`).  All
+functions take tensors, numbers, nested sequences of them, and buffers.
 """

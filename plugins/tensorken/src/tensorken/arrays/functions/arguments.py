@@ -1,4 +1,4 @@
-"""Arguments as numpy's functions take them: axes in an order, and the names of arguments in other libraries."""
+"""Argument handling: normalized axes, and errors for argument names of other libraries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tensorken_core.tensor.normalization import axis_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 OTHER_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "out": None}
-"""Names of arguments in other libraries, and their names here; None for an argument that does not exist here."""
+"""A map from argument names of other libraries to the names used here; None for an unsupported argument."""
 
 
 def with_numpys_names(f: F) -> F:
-    """A decorator: an argument named as in another library raises an error with its name here."""
+    """Decorate a function so that an argument name of another library raises an error with the name used here."""
 
     @functools.wraps(f)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -43,7 +43,7 @@ def with_numpys_names(f: F) -> F:
 
 
 def ordered_axes_of(name: str, shape: Shape, axes: int | Sequence[int]) -> Axes:
-    """Axes in the order given, each once."""
+    """Normalize axes, keep their order and refuse duplicates."""
     several = axes if isinstance(axes, Sequence) else (axes,)
     places = tuple([axis_of(name, shape, axis) for axis in several])
     if len(set(places)) != len(places):

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: sums and products, remainders, signs, extremes, rounding.
+"""Elementwise arithmetic: sums and products, remainders, signs, minima and maxima, rounding.
 
 Raises:
     DTypeError: if the function is not defined for the dtype.
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def add(a: Any, b: Any) -> Tensor:
-    """a + b, elementwise; of bools or, as in numpy; the shapes broadcast.
+    """a + b, elementwise; logical or for bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.add([1.0, 2.0], 0.5))
@@ -79,7 +79,7 @@ def subtract(a: Any, b: Any) -> Tensor:
 
 
 def multiply(a: Any, b: Any) -> Tensor:
-    """a * b, elementwise; of bools and, as in numpy; the shapes broadcast.
+    """a * b, elementwise; logical and for bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
@@ -89,7 +89,7 @@ def multiply(a: Any, b: Any) -> Tensor:
 
 
 def divide(a: Any, b: Any) -> Tensor:
-    """a / b, elementwise; of ints in float32; the shapes broadcast.
+    """a / b, elementwise; float32 for ints; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.divide(tk.tensor([1, 3]), 2))
@@ -102,8 +102,8 @@ def divide(a: Any, b: Any) -> Tensor:
 def floor_divide(a: Any, b: Any) -> Tensor:
     """floor(a / b), elementwise, without the rounding of a / b; the shapes broadcast.
 
-    As in Python: `floor_divide(1.0, 0.1)` is 9, for 0.1 is a little more than a tenth.  Where b is 0: infinite or NaN,
-    for integers 0.
+    As in Python: `floor_divide(1.0, 0.1)` is 9, because the float 0.1 is a little more than a tenth.  Where b is 0,
+    the result is infinite or NaN, and 0 for integers.
 
     >>> import tensorken as tk
     >>> print(tk.floor_divide(tk.tensor([7, -7]), 2))
@@ -116,7 +116,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
 def remainder(a: Any, b: Any) -> Tensor:
     """a - floor(a / b) * b, elementwise, rounded once; the shapes broadcast.
 
-    As Python's `%`, it has the sign of b.  Where b is 0: NaN, for integers 0.
+    The result has the sign of b, as with Python's `%`.  Where b is 0, the result is NaN, and 0 for integers.
 
     >>> import tensorken as tk
     >>> print(tk.remainder(tk.tensor([7, -7]), 3))
@@ -139,7 +139,7 @@ def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 def fmod(a: Any, b: Any) -> Tensor:
     """a - trunc(a / b) * b, elementwise, exact; the shapes broadcast.
 
-    As C's fmod, it has the sign of a.  Where b is 0: NaN, for integers 0.
+    The result has the sign of a, as with C's fmod.  Where b is 0, the result is NaN, and 0 for integers.
 
     >>> import tensorken as tk
     >>> print(tk.fmod(tk.tensor([7.0, -7.0]), 3.0))
@@ -159,7 +159,7 @@ def fmod(a: Any, b: Any) -> Tensor:
 def power(a: Any, b: Any) -> Tensor:
     """a**b, elementwise; the shapes broadcast.
 
-    Integers wrap; for a negative power of them the result is 1 / a**-b without its fraction.
+    Integers wrap; for a negative integer exponent the result is 1 / a**-b truncated to an integer.
 
     >>> import tensorken as tk
     >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
@@ -190,7 +190,7 @@ def positive(x: Any) -> Tensor:
 
 
 def conj(x: Any) -> Tensor:
-    """The complex conjugate of x, which is x: numbers here are real.
+    """The complex conjugate of x, which is x, as all dtypes are real.
 
     >>> import tensorken as tk
     >>> print(tk.conj([1.0, -2.0]))
@@ -200,7 +200,7 @@ def conj(x: Any) -> Tensor:
 
 
 def real(x: Any) -> Tensor:
-    """The real part of x, which is x: numbers here are real.
+    """The real part of x, which is x, as all dtypes are real.
 
     >>> import tensorken as tk
     >>> print(tk.real([1.0, -2.0]))
@@ -210,7 +210,7 @@ def real(x: Any) -> Tensor:
 
 
 def imag(x: Any) -> Tensor:
-    """The imaginary part of x, which is 0: numbers here are real.
+    """The imaginary part of x, which is 0, as all dtypes are real.
 
     >>> import tensorken as tk
     >>> print(tk.imag([1.0, -2.0]))
@@ -230,7 +230,7 @@ def square(x: Any) -> Tensor:
 
 
 def reciprocal(x: Any) -> Tensor:
-    """1 / x, elementwise; of integers and bools in float32.
+    """1 / x, elementwise; float32 for integers and bools.
 
     >>> import tensorken as tk
     >>> print(tk.reciprocal([2.0, -4.0]))
@@ -239,7 +239,7 @@ def reciprocal(x: Any) -> Tensor:
     return as_tensor(x).reciprocal()
 
 
-# ---- signs and extremes ------------------------------------------------------------------------------------
+# ---- signs, minima and maxima ------------------------------------------------------------------------------
 
 
 def abs(x: Any) -> Tensor:
@@ -253,7 +253,7 @@ def abs(x: Any) -> Tensor:
 
 
 def sign(x: Any) -> Tensor:
-    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN stays.
+    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN for NaN.
 
     >>> import tensorken as tk
     >>> print(tk.sign([-2.5, 0.0, 4.0]))
@@ -265,7 +265,7 @@ def sign(x: Any) -> Tensor:
 def maximum(a: Any, b: Any) -> Tensor:
     """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
 
-    Of 0.0 and -0.0 the result may be either; of bools it is or.
+    For 0.0 and -0.0 the result may be either; for bools it is logical or.
 
     >>> import tensorken as tk
     >>> print(tk.maximum([1.0, 5.0], 3.0))
@@ -277,7 +277,7 @@ def maximum(a: Any, b: Any) -> Tensor:
 def minimum(a: Any, b: Any) -> Tensor:
     """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
 
-    Of 0.0 and -0.0 the result may be either; of bools it is and.
+    For 0.0 and -0.0 the result may be either; for bools it is logical and.
 
     >>> import tensorken as tk
     >>> print(tk.minimum([1.0, 5.0], 3.0))
@@ -289,7 +289,7 @@ def minimum(a: Any, b: Any) -> Tensor:
 def fmax(a: Any, b: Any) -> Tensor:
     """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
-    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
+    A tie shares the derivative equally; for 0.0 and -0.0 the result may be either.
 
     >>> import tensorken as tk
     >>> print(tk.fmax([1.0, float("nan")], 0.5))
@@ -301,7 +301,7 @@ def fmax(a: Any, b: Any) -> Tensor:
 def fmin(a: Any, b: Any) -> Tensor:
     """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
-    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
+    A tie shares the derivative equally; for 0.0 and -0.0 the result may be either.
 
     >>> import tensorken as tk
     >>> print(tk.fmin([1.0, float("nan")], 0.5))
@@ -316,7 +316,7 @@ def _unless_nan(name: str, extreme: Callable[[Tensor, Tensor], Tensor], a: Any, 
 
 
 def heaviside(x: Any, at_zero: Any) -> Tensor:
-    """0 below 0, 1 above, and `at_zero` at 0, elementwise; NaN stays; the shapes broadcast.
+    """0 below 0, 1 above, and `at_zero` at 0, elementwise; NaN for NaN; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
@@ -327,9 +327,9 @@ def heaviside(x: Any, at_zero: Any) -> Tensor:
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
-    """x where it lies between min and max, else the bound that it passed; the shapes broadcast; None is no bound.
+    """x limited to the interval from min to max, elementwise; the shapes broadcast; None means no bound.
 
-    Where min is above max, the result is max; where x or a bound is NaN, it is NaN.
+    Where min is greater than max, the result is max; where x or a bound is NaN, the result is NaN.
 
     >>> import tensorken as tk
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
@@ -345,11 +345,11 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     return y
 
 
-# ---- to whole numbers --------------------------------------------------------------------------------------
+# ---- rounding to integers ----------------------------------------------------------------------------------
 
 
 def floor(x: Any) -> Tensor:
-    """The largest whole number not above x, elementwise; its derivative is 0.
+    """The largest integer not greater than x, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
     >>> print(tk.floor([-1.5, 1.8]))
@@ -359,7 +359,7 @@ def floor(x: Any) -> Tensor:
 
 
 def ceil(x: Any) -> Tensor:
-    """The smallest whole number not below x, elementwise; its derivative is 0.
+    """The smallest integer not less than x, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
     >>> print(tk.ceil([-1.5, 1.2]))
@@ -369,7 +369,7 @@ def ceil(x: Any) -> Tensor:
 
 
 def trunc(x: Any) -> Tensor:
-    """x without its fraction, elementwise; its derivative is 0.
+    """x truncated to an integer, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
     >>> print(tk.trunc([-1.5, 1.8]))
@@ -379,10 +379,10 @@ def trunc(x: Any) -> Tensor:
 
 
 def round(x: Any, decimals: int = 0) -> Tensor:
-    """The nearest whole number, half-way the even one, elementwise; its derivative is 0.
+    """x rounded to the nearest integer, elementwise, and to the even one halfway between two; its derivative is 0.
 
     Args:
-        decimals: how many digits stay behind the point, for floats: x * 10**decimals is rounded.
+        decimals: the number of decimal places to keep, for floats: x * 10**decimals is rounded.
 
     >>> import tensorken as tk
     >>> print(tk.round([0.5, 1.5, -2.6]))
@@ -400,7 +400,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
 
 def _whole(name: str, x: Tensor) -> Tensor:
-    """An op that rounds floats; others are whole."""
+    """Apply a rounding op to floats; return integers and bools unchanged."""
     result: Tensor = x.apply(OPS[name]) if x.dtype.kind == "float" else x
     return result
 

@@ -1,4 +1,4 @@
-"""Shapes that meet: broadcasting, and axes of size 1 put around few."""
+"""Broadcasting, and axes of size 1 added to reach a least number of axes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = [
 
 
 def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
-    """x repeated to a shape, by numpy's rules.
+    """x broadcast to a shape, by numpy's rules.
 
     Raises:
-        ShapeError: if, from the last axis on, a size is neither equal nor 1.
+        ShapeError: if a size of x, compared from the last axis backwards, is neither 1 nor equal to that of the shape.
 
     >>> import tensorken as tk
     >>> tk.broadcast_to([1, 2], (2, 2)).tolist()
@@ -38,7 +38,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
     """The shape to which all shapes broadcast, by numpy's rules.
 
     Raises:
-        ShapeError: if they do not.
+        ShapeError: if the shapes do not broadcast.
 
     >>> import tensorken as tk
     >>> tk.broadcast_shapes((2, 1), (3,), ())
@@ -48,10 +48,10 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
 
 
 def broadcast_arrays(*tensors: Any) -> list[Tensor]:
-    """Tensors repeated to the shape to which all of them broadcast; each keeps its dtype.
+    """Tensors broadcast to their common shape; each keeps its dtype.
 
     Raises:
-        ShapeError: if they do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> import tensorken as tk
     >>> a, b = tk.broadcast_arrays([[1], [2]], [3.0, 4.0])
@@ -66,7 +66,7 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """The tensor with one axis if it has none; a list, if several are given.
+    """The tensor with at least one axis, or a list for several tensors.
 
     >>> import tensorken as tk
     >>> tk.atleast_1d(3.0).shape
@@ -76,7 +76,7 @@ def atleast_1d(*tensors: Any) -> Any:
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The tensor with axes of size 1 put in front until there are two; a list, if several are given.
+    """The tensor with leading axes of size 1 up to two axes, or a list for several tensors.
 
     >>> import tensorken as tk
     >>> tk.atleast_2d([1.0, 2.0]).shape
@@ -86,7 +86,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensor with axes of size 1 until there are three, as in numpy; a list, if several are given.
+    """The tensor with axes of size 1 added up to three axes, as in numpy, or a list for several tensors.
 
     A vector of size n becomes (1, n, 1), an m × n matrix (m, n, 1).
 
@@ -102,7 +102,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _each(tensors, deepened)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _common(name: str, shapes: Sequence[Shape]) -> Shape:

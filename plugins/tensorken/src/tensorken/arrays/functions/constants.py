@@ -1,9 +1,9 @@
-"""Tensors whose elements are all one value.
+"""Tensors filled with one value.
 
 Raises:
     ShapeError: if a size is negative.
-    ScalarRangeError: if the value does not fit the dtype; it is an OverflowError.
-    DTypeError: if there is no such dtype, or the backend has it not.
+    ScalarRangeError: if the value does not fit the dtype; a subclass of OverflowError.
+    DTypeError: if the dtype is unknown, or the backend does not support it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def full(
     """A tensor of this shape whose elements are all `fill_value`.
 
     Args:
-        shape: the sizes.
+        shape: the shape of the result.
         fill_value: a number; or a tensor or array, which is broadcast and stays on its backend.
-        dtype: of the result; by default that of the value: bool, int32 or float32 for Python's numbers.
+        dtype: the dtype of the result; by default that of the value: bool, int32 or float32 for Python numbers.
         backend, device: as in `tk.tensor`.
 
     Raises:
@@ -81,7 +81,7 @@ def ones(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: st
 
 
 def empty(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
-    """A tensor whose values do not matter: zeros, as nobody could overwrite them.
+    """A tensor of zeros, since tensors are immutable and have no use for uninitialized values.
 
     >>> import tensorken as tk
     >>> tk.empty((2, 3)).shape
@@ -99,13 +99,13 @@ def full_like(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """A tensor like x whose elements are all `fill_value`: a constant to all transforms.
+    """A tensor like x whose elements are all `fill_value`; transforms see it as a constant.
 
     Args:
-        x: gives shape, dtype, backend and device, as far as they are not given.
+        x: the source of the shape, dtype, backend and device where no argument sets them.
         fill_value: a number; or a tensor or array, which is broadcast.
-        dtype: of the result; the value is cast to it.
-        shape: of the result.
+        dtype: the dtype of the result; the value is cast to it.
+        shape: the shape of the result.
         backend, device: as in `tk.tensor`.
 
     Raises:
@@ -127,7 +127,7 @@ def zeros_like(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Zeros of x's shape, dtype and backend, as far as they are not given.
+    """Zeros with the shape, dtype and backend of x, unless arguments set others.
 
     >>> import tensorken as tk
     >>> tk.zeros_like([[1.0, 2.0]]).tolist()
@@ -144,7 +144,7 @@ def ones_like(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Ones of x's shape, dtype and backend, as far as they are not given.
+    """Ones with the shape, dtype and backend of x, unless arguments set others.
 
     >>> import tensorken as tk
     >>> tk.ones_like([[1.0, 2.0]], "int32").tolist()
@@ -161,7 +161,7 @@ def empty_like(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """A tensor like x whose values do not matter: zeros.
+    """A tensor of zeros like x, since tensors are immutable.
 
     >>> import tensorken as tk
     >>> tk.empty_like([[1.0, 2.0]]).shape
@@ -180,7 +180,7 @@ def scalar(value: Scalar, dtype: Any = None, *, backend: Any = None, device: str
     return full((), value, dtype, backend=backend, device=device)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, device: str | None) -> Tensor:
@@ -207,7 +207,7 @@ def _alike(
     backend: Any,
     device: str | None,
 ) -> Tensor:
-    """A number repeated, at the level of x unless a backend is given."""
+    """Fill a shape with a number, at the level of x unless a backend is given."""
     x = as_tensor(x)
     dtype = x.dtype if dtype is None else as_dtype(dtype)
     sizes = x.shape if shape is None else shape_of(name, shape)

@@ -1,4 +1,4 @@
-"""The order of einsum's products: which two operands are multiplied next, by what their products cost."""
+"""The contraction order of einsum, chosen by the costs of the pairwise products."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tensorken_core.errors import ArgumentError
 from tensorken_core.language.shapes import short_repr
 
 MANY = 8
-"""The most operands for which the best order is looked for, in 3 ** MANY steps."""
+"""The greatest number of operands for which the best order is searched, in 3 ** MANY steps."""
 
 Path = tuple[tuple[int, ...], ...]
-"""The places of the operands that are multiplied next; each product becomes the last operand."""
+"""The indices of the operands of each product, which becomes the last operand."""
 
 
 def steps_of(
@@ -26,7 +26,7 @@ def steps_of(
     optimize: bool | str | Path,
     subscripts: str,
 ) -> list[tuple[int, int]]:
-    """Which two operands are multiplied next, as places among those that are left; the product becomes the last."""
+    """The path: pairs of indices into the list of remaining operands, to which each product is appended."""
     count = len(labels)
     if isinstance(optimize, tuple):
         return _followed(optimize, count, subscripts)
@@ -34,7 +34,7 @@ def steps_of(
         raise ArgumentError(
             f"einsum: unknown optimize={optimize!r}; use 'optimal', 'greedy', True, False or a path"
         )
-    if count < 3 or optimize is False:  # the product so far is the last one
+    if count < 3 or optimize is False:  # the partial product is always the last operand
         return [(0, 1) if k == 0 else (count - 1 - k, 0) for k in range(count - 1)]
     terms = [frozenset(term) for term in labels]
     if optimize == "greedy" or count > MANY:
@@ -46,7 +46,7 @@ Term = frozenset[Label]
 
 
 def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """At each step the pair whose product is smallest beside its operands; the cheaper one if two are alike."""
+    """Choose at each step the pair whose product adds the fewest elements; on a tie, the cheaper one."""
     terms, steps = list(terms), []
     while len(terms) > 1:
         best: Any = None
@@ -63,7 +63,7 @@ def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tu
 
 
 def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """The order with the fewest multiplications: the best for each set of operands from those of smaller sets."""
+    """Find the order with the fewest multiplications by dynamic programming over subsets of the operands."""
     count = len(terms)
     full = (1 << count) - 1
     united = [frozenset[Label]()] * (full + 1)
@@ -75,12 +75,12 @@ def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[t
         kept[1 << i] = terms[i]
     cost: list[float] = [math.inf] * (full + 1)
     cut = [0] * (full + 1)
-    for members in range(1, full + 1):  # each is greater than all its subsets
+    for members in range(1, full + 1):  # subsets before supersets
         if members & (members - 1) == 0:
             cost[members] = 0
             continue
         part = (members - 1) & members
-        while part > members ^ part:  # each way to cut it in two, once
+        while part > members ^ part:  # each split into two parts, once
             rest = members ^ part
             price = cost[part] + cost[rest]
             if price < cost[members]:
@@ -106,12 +106,12 @@ def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[t
 
 
 def _extent(labels: Iterable[Label], sizes: dict[Label, int]) -> int:
-    """The number of elements of a tensor with these axes."""
+    """The number of elements of a tensor with these labels."""
     return math.prod([sizes[label] for label in labels])
 
 
 def path_of(path: Sequence[Any]) -> Path:
-    """A path, as numpy's `einsum_path` gives it, in a form that can be remembered."""
+    """Convert a path of numpy's `einsum_path` to a hashable form."""
     steps = list(path)[1:] if len(path) and path[0] == "einsum_path" else list(path)
     try:
         return tuple([tuple([operator.index(i) for i in step]) for step in steps])
@@ -122,7 +122,7 @@ def path_of(path: Sequence[Any]) -> Path:
 
 
 def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
-    """The steps of a path, and then, one after the other, whatever it leaves undone."""
+    """The steps of a path, then the remaining operands from left to right."""
     steps: list[tuple[int, int]] = []
     for places in path:
         if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
@@ -136,7 +136,7 @@ def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
 
 
 def _follow(steps: list[tuple[int, int]], places: tuple[int, ...], count: int) -> int:
-    """Multiply the operands at some places, two at a time; how many are left then."""
+    """Multiply the operands at some positions in pairs, and return the number of remaining operands."""
     last, *others = sorted(places, reverse=True)
     for other in others:
         steps.append((other, last))

@@ -1,4 +1,4 @@
-"""How often values occur: each whole number, or all between two edges."""
+"""Counts of values: per integer, or per bin of a histogram."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = [
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Tensor:
-    """How often each of 0, 1, 2, ... occurs in x, up to the largest; or the sum of the weights where it does.
+    """The number of occurrences in x of each integer from 0 to the largest element, or the sum of their weights.
 
     Args:
-        x: integers, one axis; none negative.
-        weights: as many as x has elements.
-        minlength: the least length of the result.
-        length: the length of the result; values from it on do not count, and no value of x need be known.
+        x: nonnegative integers, with one axis.
+        weights: one for each element of x.
+        minlength: the minimum length of the result.
+        length: the length of the result; greater or equal values are not counted, and x may be abstract, as under vmap.
 
     Returns:
         int32, or the weights' dtype.
 
     Raises:
-        DTypeError: if x is not of integers.
-        ShapeError: if x has not one axis, or the weights another shape.
+        DTypeError: if the dtype of x is not an integer one.
+        ShapeError: if x does not have exactly one axis, or the weights have another shape.
         IndexingError: if an element is negative.
         ConcretizationError: if no length is given and the values are not known, as under vmap.
 
@@ -53,7 +53,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def _known_extent(x: Tensor) -> int:
-    """One more than the largest element; 0 of no elements."""
+    """The largest element plus one; 0 for no elements."""
     if x.size == 0:
         return 0
     try:
@@ -70,7 +70,7 @@ def _known_extent(x: Tensor) -> int:
 
 
 def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
-    """What each element counts: 1, or its weight."""
+    """The weight of each element, 1 by default."""
     if weights is None:
         return x.constant([1], int32, (1,)).reshape(()).broadcast_to(x.shape)
     amounts = as_operand(name, weights, x)
@@ -82,7 +82,7 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
 
 
 def _added_up(places: Tensor, amounts: Tensor, length: int) -> Tensor:
-    """The amounts added at their places from 0 on; those elsewhere at one more place, which is cut off."""
+    """Add the amounts at their indices; amounts with an index out of range go to an extra element, which is dropped."""
     inside = (places >= 0) & (places < length)
     return amounts.scatter_add(inside.where(places, length), 0, length + 1).crop(((0, length),))
 
@@ -94,22 +94,24 @@ def histogram(
     density: bool = False,
     weights: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """How many elements of x lie between each two neighbouring edges, and the edges.
+    """The number of elements of x in each bin of a histogram, and the edges of the bins.
 
-    The upper edge belongs to the next bin; the last to its own.
+    Each bin includes its lower edge; only the last bin includes its upper edge as well.
 
     Args:
-        bins: how many of equal width; or the edges themselves, in ascending order.
+        bins: the number of bins of equal width; or their edges, in ascending order.
         range: the outer edges of bins of equal width; by default the smallest and the largest element.
         density: whether the counts are divided by their sum and by the widths, so that their integral is 1.
-        weights: what each element counts, in x's shape.
+        weights: the weight of each element, in the shape of x.
 
     Returns:
-        The counts as int32, or sums in the weights' dtype; and the edges, in x's dtype, for ints and bools in float32.
+        The counts as int32, or the sums in the dtype of the weights; and the edges in the dtype of x, float32 for
+        ints and bools.
 
     Raises:
         ArgumentError: if the number of bins is not positive.
-        ShapeError: if the edges are less than 2 or have not one axis, or the weights have not x's shape.
+        ShapeError: if there are fewer than 2 edges, they do not have exactly one axis, or the weights differ from x
+            in shape.
 
     >>> import tensorken as tk
     >>> counts, edges = tk.histogram([1.0, 2.0, 2.5, 4.0], bins=3)
@@ -132,7 +134,7 @@ def histogram(
 
 
 def _edges(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
-    """The edges of bins: given, or equally spaced between two that are given or found."""
+    """The edges of the bins: as given, or equally spaced over the given range or that of x."""
     if not isinstance(bins, int):
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:

@@ -1,4 +1,4 @@
-"""Functions that run along an axis: running sums and products, differences.
+"""Cumulative functions along an axis: sums, products, differences.
 
 Raises:
     AxisError: if an axis is out of range, or named twice.
@@ -30,10 +30,10 @@ __all__ = [
 
 @with_numpys_names
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """The running sum along an axis, or over the flat tensor.
+    """The cumulative sum along an axis, or over the flattened tensor.
 
     Args:
-        dtype: in which to add, and of the result; by default x's own, for bool int32.  Integers wrap.
+        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.cumsum([1.0, 2.0, 3.0]))
@@ -44,10 +44,10 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 @with_numpys_names
 def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """The running product along an axis, or over the flat tensor; its derivative is right at zeros, too.
+    """The cumulative product along an axis, or over the flattened tensor; its derivative is correct at zeros, too.
 
     Args:
-        dtype: in which to multiply, and of the result; by default x's own, for bool int32.  Integers wrap.
+        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.cumprod([1.0, 2.0, 3.0]))
@@ -59,14 +59,14 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 def cumulative_sum(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The running sum along an axis, which may be left out if there is only one.
+    """The cumulative sum along an axis, which may be omitted if x has only one.
 
     Args:
-        dtype: in which to add, and of the result; by default x's own, for bool int32.  Integers wrap.
-        include_initial: whether the sum of nothing, 0, comes first, so that the axis is one longer.
+        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
+        include_initial: whether to put the empty sum, 0, first, so that the axis is longer by one.
 
     Raises:
-        AxisError: if no axis is given, and there is not exactly one.
+        AxisError: if no axis is given, and x does not have exactly one.
 
     >>> import tensorken as tk
     >>> print(tk.cumulative_sum([1.0, 2.0, 3.0], include_initial=True))
@@ -78,14 +78,14 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The running product along an axis, which may be left out if there is only one.
+    """The cumulative product along an axis, which may be omitted if x has only one.
 
     Args:
-        dtype: in which to multiply, and of the result; by default x's own, for bool int32.  Integers wrap.
-        include_initial: whether the product of nothing, 1, comes first, so that the axis is one longer.
+        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
+        include_initial: whether to put the empty product, 1, first, so that the axis is longer by one.
 
     Raises:
-        AxisError: if no axis is given, and there is not exactly one.
+        AxisError: if no axis is given, and x does not have exactly one.
 
     >>> import tensorken as tk
     >>> print(tk.cumulative_prod([1.0, 2.0, 3.0], include_initial=True))
@@ -116,15 +116,16 @@ def _cumulative(
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
-    """Each element minus the one before it along an axis, n times over; of bools, whether they differ.
+    """The n-th difference of neighbouring elements along an axis; for bools, whether they differ.
 
     Args:
-        n: how many times; each makes the axis one shorter; 0 gives x itself.
-        prepend, append: what is put before and behind x along the axis first: as many axes as x, or a number.
+        n: the number of times to take differences; each shortens the axis by one; 0 returns x.
+        prepend, append: values to put before and after x along the axis first: a number, or a tensor with as many
+            axes as x.
 
     Raises:
         ArgumentError: if n is negative.
-        ShapeError: if what is put before or behind does not fit.
+        ShapeError: if the shape of `prepend` or `append` does not fit that of x.
 
     >>> import tensorken as tk
     >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))
@@ -151,7 +152,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
 
 
 def _row(x: Tensor, given: Any, axis: int) -> Tensor | None:
-    """What comes before or behind x along the axis; a number fills one row."""
+    """The values to put before or after x along the axis; a number fills one row."""
     if given is None:
         return None
     row = as_operand("diff", given, x)

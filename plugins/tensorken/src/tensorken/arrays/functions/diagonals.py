@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices: taken out, laid in, summed."""
+"""Diagonals and triangles of matrices, identity matrices, traces."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def eye(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """n rows, m columns (n by default), ones on a diagonal, zeros elsewhere.
+    """An n × m matrix (m = n by default) with ones on a diagonal and zeros elsewhere.
 
     Args:
         n, m: the numbers of rows and columns.
-        k: which diagonal: 0 begins at the first element, 1 one column further right, -1 one row further down.
-        dtype: of the result; float32 if None.
+        k: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+        dtype: the dtype of the result; float32 if None.
         backend, device: as in `tk.tensor`.
 
     Raises:
@@ -56,7 +56,7 @@ def eye(
     if height <= 0 or width <= 0:
         return full((rows, columns), 0, dtype, backend=backend, device=device)
     count = min(height, width)
-    # A one and as many zeros as there are columns, again and again, read on as rows that are one shorter.
+    # Rows of a one and `width` zeros, reshaped to rows that are shorter by one: the ones then lie on a diagonal.
     row = full((1,), 1, dtype, backend=backend, device=device).pad(((0, width),))
     ones = row.reshape((1, width + 1)).expand((count, width + 1)).reshape((count * (width + 1),))
     square = ones.crop(((0, count * width),)).reshape((count, width))
@@ -85,7 +85,7 @@ def tri(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """n rows, m columns (n by default), ones on and below the k-th diagonal, zeros above it.
+    """An n × m matrix (m = n by default) with ones on and below the k-th diagonal and zeros above it.
 
     Raises:
         ShapeError: if n or m is negative.
@@ -128,11 +128,11 @@ def triu(x: Any, k: int = 0) -> Tensor:
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The elements whose index along axis2 is that along axis1 plus offset; they form the last axis.
+    """The diagonals over axis1 and axis2 at an offset: the elements (i, i + offset), along the last axis of the result.
 
     Raises:
         ShapeError: if x has fewer than two axes.
-        AxisError: if the two axes are one.
+        AxisError: if the two axes are the same.
 
     >>> import tensorken as tk
     >>> tk.diagonal([[1.0, 2.0], [3.0, 4.0]], 1).tolist()
@@ -143,7 +143,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
 
 def diag(x: Any, k: int = 0) -> Tensor:
-    """The square matrix with a vector on its k-th diagonal, zeros elsewhere; of a matrix, its k-th diagonal.
+    """A square matrix with a vector on its k-th diagonal and zeros elsewhere; for a matrix, its k-th diagonal.
 
     Raises:
         ShapeError: if x has neither one nor two axes.
@@ -160,7 +160,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
             f"diag: need one or two axes, got shape {given.shape}; see tk.diagflat and tk.diagonal"
         )
     (n,) = given.shape
-    # A column of x and n columns of zeros, read on as rows that are one shorter.
+    # A column of x and n columns of zeros, reshaped to rows that are shorter by one: x then lies on a diagonal.
     rows = (
         given.reshape((n, 1))
         .pad(((0, 0), (0, n)))
@@ -172,10 +172,10 @@ def diag(x: Any, k: int = 0) -> Tensor:
 
 
 def diagflat(x: Any, k: int = 0) -> Tensor:
-    """The square matrix with all elements of x on its k-th diagonal, zeros elsewhere.
+    """A square matrix with the elements of the flattened x on its k-th diagonal and zeros elsewhere.
 
     Raises:
-        ArgumentError: if k is no int.
+        ArgumentError: if k is not an int.
 
     >>> import tensorken as tk
     >>> tk.diagflat([[1.0], [2.0]]).tolist()
@@ -185,7 +185,7 @@ def diagflat(x: Any, k: int = 0) -> Tensor:
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of a diagonal, as `tk.diagonal` gives it; of bool in int32.
+    """The sum of a diagonal, see `tk.diagonal`; int32 for bool.
 
     Raises:
         ShapeError: if x has fewer than two axes.
@@ -198,11 +198,11 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return _diagonal("trace", x, offset, axis1, axis2).sum(-1)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tensor:
-    """One gather along the two axes as one: nothing is multiplied, so what lies beside the diagonal has no say."""
+    """Gather along the two axes as one axis; no product with a mask, so NaN off the diagonal does not spread."""
     k = _offset(name, offset)
     first, second = axis_of(name, x.shape, axis1), axis_of(name, x.shape, axis2)
     if first == second:
@@ -218,10 +218,10 @@ def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tens
 
 
 def _above(x: Tensor, k: int) -> Tensor:
-    """Where the column is further right than the k-th diagonal, for the last two axes."""
+    """The bool mask of the elements above the k-th diagonal of the last two axes."""
     rows, columns = iota(x, x.ndim - 2), iota(x, x.ndim - 1)
     n, m = x.shape[-2:]
-    k = max(min(k, m), -n - 1)  # further away there is nothing, and it may not fit an int32
+    k = max(min(k, m), -n - 1)  # a diagonal further away is empty, and k may not fit an int32
     above: Tensor = (rows + k) < columns
     return above.reshape((n, m))
 

@@ -1,4 +1,4 @@
-"""Tensors with elements put in or left out, at places that are known without their values."""
+"""Insertion and deletion of elements along an axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
-    """x with values behind it along an axis; without one, both are flattened.
+    """x with values appended along an axis; without an axis both are flattened.
 
     Raises:
         ShapeError: if the sizes along the other axes differ.
@@ -36,13 +36,13 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
 
 
 def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
-    """x without some slices along an axis, or without some elements of the flat tensor.
+    """x with some slices along an axis, or some elements of the flattened tensor, deleted.
 
     Args:
         x: the tensor.
-        obj: an int, ints, a slice or a mask of as many bools as there are slices: what to leave out.  Of a tensor the
-            values are read, as the shape of the result depends on them.
-        axis: along which; without it the tensor is flattened.
+        obj: the slices to delete: an int, ints, a slice, or a mask with a bool for each slice.  The values of a
+            tensor are read, as the shape of the result depends on them.
+        axis: the axis; without it the tensor is flattened.
 
     Raises:
         IndexingError: if an index is out of range.
@@ -57,14 +57,14 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
-    """x with values put in before some slices along an axis, or before some elements of the flat tensor.
+    """x with values inserted before some slices along an axis, or before some elements of the flattened tensor.
 
     Args:
         x: the tensor.
-        obj: an int, ints, a slice or a mask: before which, counted in x as it is; its size stands for the end.  Of a
-            tensor the values are read.
-        values: what to put in; it broadcasts, and takes x's dtype.  For one int it may be several slices.
-        axis: along which; without it the tensor is flattened.
+        obj: the indices, in x, of the slices before which to insert: an int, ints, a slice or a mask; the size of
+            the axis means the end.  The values of a tensor are read.
+        values: the values to insert, broadcast and cast to the dtype of x; several slices are allowed for one int.
+        axis: the axis; without it the tensor is flattened.
 
     Raises:
         IndexingError: if an index is out of range.
@@ -92,16 +92,16 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         raise ShapeError(
             f"insert: values of shape {new.shape} do not broadcast to {shape}, {len(places)} along axis {place}"
         ) from None
-    # Sorted by where they go, those put in before what is there, and otherwise in their order.
+    # A stable sort by position puts inserted slices before the existing one and keeps their order.
     order = sorted([(at, 0, n + k) for k, at in enumerate(places)] + [(at, 1, at) for at in range(n)])
     return slices_at(old.concatenate(new, axis=place), [source for _, _, source in order], place)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Tensor, int]:
-    """The tensor, flattened if no axis is given, and the axis."""
+    """The tensor, flattened if no axis is given, and the axis to use."""
     old: Tensor = as_tensor(x)
     if axis is None:
         return old.ravel(), 0
@@ -109,14 +109,14 @@ def _along(name: str, x: Any, axis: int | None) -> tuple[Tensor, int]:
 
 
 def _entries(obj: Any) -> list[Any] | None:
-    """The entries of several; None for one."""
+    """The entries of a sequence or array; None for a single index."""
     if isinstance(obj, Sequence):
         return list(obj)
     return list(obj.tolist()) if hasattr(obj, "tolist") and obj.ndim else None
 
 
 def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
-    """What an int, ints, a slice or a mask names of n slices, as ints in [0, end)."""
+    """Convert an int, ints, a slice or a mask over n slices to ints in [0, end)."""
     if isinstance(obj, slice):
         return list(range(*obj.indices(n)))
     several = _entries(obj)

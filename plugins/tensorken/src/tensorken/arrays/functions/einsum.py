@@ -1,8 +1,8 @@
-"""Einsum: any sum of products over named axes, as a few products of two operands in a good order.
+"""Einsum: a sum of products over labelled axes, computed by pairwise products.
 
-What is to be done follows from the subscripts and the shapes alone, so it is planned once for each: which diagonals
-to take, which axes to sum beforehand, which two operands to multiply next.  Each pair is one product and one sum over
-axes, which the interpreters below turn into one contraction without building the product.
+The plan depends only on the subscripts and the shapes, and is cached for them: the diagonals to take, the axes to sum
+beforehand, the order of the pairwise products.  Each pair is one product and one sum over axes, which the backends turn
+into one contraction without storing the product.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ MUL = OPS["mul"]
 def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal") -> Tensor:
     """The sum of products that the subscripts name: `einsum("ij,jk->ik", a, b)` is `a @ b`.
 
-    Each operand has a term of letters, one for each axis; axes of one letter go together, and the letters behind `->`
-    are those of the result; over the others is summed.  A letter that a term has twice takes the diagonal.  `...`
-    stands for the axes that have no letter; they broadcast.  Without `->` the result has the axes of `...`, and then in
-    alphabetical order the letters that occur once.  Axes of one letter have one size, or size 1, which is repeated.
+    The subscripts have a term for each operand, with a letter for each axis.  The letters after `->` are the axes of
+    the result; the other letters are summed over.  A letter repeated in one term takes the diagonal.  `...` denotes the
+    axes without a letter; they broadcast.  Without `->` the result has the axes of `...`, then the letters that occur
+    once, in alphabetical order.  Axes with the same letter have the same size, or size 1, which is broadcast.
 
     Args:
-        subscripts: the terms, and `->` with those of the result.  Or operands and lists of ints in turn, and at the end
-            a list for the result: `einsum(a, [0, 1], b, [1, 2], [0, 2])`; `...` may stand in a list.
+        subscripts: the terms, and `->` with the term of the result.  Or alternating operands and lists of ints, and at
+            the end a list for the result: `einsum(a, [0, 1], b, [1, 2], [0, 2])`; a list may contain `...`.
         operands: the tensors, promoted to one dtype.
-        optimize: the order in which the operands are multiplied: `"optimal"` (or True) takes the fewest
-            multiplications, and for more than eight operands is `"greedy"`, which at each step makes the smallest
-            result; False goes from left to right; or a path as numpy's `einsum_path` gives it.
+        optimize: the contraction order: `"optimal"` (or True) takes the fewest multiplications, and for more than
+            eight operands means `"greedy"`, which at each step chooses the smallest result; False multiplies from
+            left to right; or a path of numpy's `einsum_path`.
 
     Raises:
-        ArgumentError: if the subscripts cannot be read, or do not fit the number of operands.
-        ShapeError: if a term does not fit its operand's axes, or axes of one letter clash.
+        ArgumentError: if the subscripts are malformed, or do not fit the number of operands.
+        ShapeError: if a term does not fit the axes of its operand, or axes with the same letter differ in size.
         DTypeError: if all operands are bool.
 
     >>> import tensorken as tk
@@ -73,12 +73,12 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
     return result
 
 
-# ---- plans: what is to be done -----------------------------------------------------------------------------
+# ---- plans -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done with one operand alone: diagonals, each of two axes, which come last; then a sum."""
+    """Steps on a single operand: diagonals over pairs of axes, each put last, then a sum over axes."""
 
     diagonals: tuple[tuple[int, int], ...]
     summed: Axes
@@ -91,7 +91,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The product of two operands, whose axes are brought side by side, summed over the last axes."""
+    """The product of two operands with aligned axes, summed over the last axes."""
 
     left: int
     right: int
@@ -101,7 +101,7 @@ class Pair:
 
     def __call__(self, tensors: list[Any]) -> Tensor:
         both = tensors[self.left], tensors[self.right]
-        tensors[self.left] = tensors[self.right] = None  # an operand can go when it has been used
+        tensors[self.left] = tensors[self.right] = None  # release the operands after use
         a, b = (
             x.permute(order).reshape(s) for x, order, s in zip(both, self.orders, self.shapes, strict=True)
         )
@@ -112,7 +112,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that einsum does, in order: each pair's result is put behind the operands, and the last one is permuted."""
+    """All steps of an einsum: the result of each pair is appended to the operands, and the last one is permuted."""
 
     preparations: tuple[tuple[int, Preparation], ...]
     pairs: tuple[Pair, ...]
@@ -153,7 +153,7 @@ def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | 
 def _pair(
     i: int, j: int, labels: list[Labels], extents: list[Shape], output: Labels, needed: set[Label]
 ) -> tuple[Pair, Labels, Shape]:
-    """The product of operands i and j, the labels that stay, in the order of `output` if that is known, and sizes."""
+    """The product of operands i and j, its labels (in the order of `output` if given), and its sizes."""
     every = tuple(dict.fromkeys((*output, *labels[i], *labels[j])))
     present = {*labels[i], *labels[j]}
     kept = tuple([label for label in every if label in present and label in needed])
@@ -169,7 +169,7 @@ def _pair(
 
 
 def _diagonals(term: Labels, shape: Shape) -> tuple[tuple[tuple[int, int], ...], Labels, Shape]:
-    """The pairs of axes whose diagonals leave each label once; and labels and sizes then."""
+    """The pairs of axes to take diagonals over, so that each label occurs once; and the labels and sizes afterwards."""
     found = []
     while len(set(term)) != len(term):
         label = next(label for label in term if term.count(label) > 1)

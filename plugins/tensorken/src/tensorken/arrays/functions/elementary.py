@@ -1,6 +1,6 @@
-"""Elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
+"""Elementary functions: exponentials and logarithms, trigonometric and hyperbolic functions, erf.
 
-The result is floating-point: of integers and bools it is float32.
+The result is floating-point: float32 for integers and bools.
 
 Raises:
     ShapeError: if the shapes do not broadcast.
@@ -166,7 +166,7 @@ def log1p(x: Any) -> Tensor:
 
 
 def log2(x: Any) -> Tensor:
-    """The logarithm to base 2, elementwise; -inf at 0, NaN below; whole at powers of 2.
+    """The logarithm to base 2, elementwise; -inf at 0, NaN below; exact at powers of 2.
 
     >>> import tensorken as tk
     >>> print(tk.log2([0.25, 1024.0]))
@@ -176,7 +176,7 @@ def log2(x: Any) -> Tensor:
 
 
 def log10(x: Any) -> Tensor:
-    """The logarithm to base 10, elementwise; -inf at 0, NaN below; whole at powers of 10.
+    """The logarithm to base 10, elementwise; -inf at 0, NaN below; exact at powers of 10.
 
     >>> import tensorken as tk
     >>> print(tk.log10([0.01, 1000.0]))
@@ -195,7 +195,7 @@ def logaddexp(a: Any, b: Any) -> Tensor:
     return of_two(OPS["logaddexp"], a, b)
 
 
-# ---- circular functions ------------------------------------------------------------------------------------
+# ---- trigonometric functions -------------------------------------------------------------------------------
 
 
 def sin(x: Any) -> Tensor:
@@ -229,9 +229,9 @@ def tan(x: Any) -> Tensor:
 
 
 def sinc(x: Any) -> Tensor:
-    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are right there, too.
+    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are correct at 0, too.
 
-    Near 0 it is its Taylor series.
+    Near 0 it is computed by its Taylor series.
 
     >>> import tensorken as tk
     >>> print(f"{tk.sinc([0.0, 0.5, 1.5]):.4f}")
@@ -248,11 +248,11 @@ def sinc(x: Any) -> Tensor:
 
 
 _SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
-"""The coefficients of sin(a) / a in -a**2, the highest power first: far more than float64 needs up to pi / 4."""
+"""The coefficients of sin(a) / a in powers of -a**2, highest first: many more than float64 needs for a up to pi / 4."""
 
 
 def deg2rad(x: Any) -> Tensor:
-    """Degrees in radians, elementwise.
+    """Convert degrees to radians, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.deg2rad([0.0, 180.0]):.5f}")
@@ -263,7 +263,7 @@ def deg2rad(x: Any) -> Tensor:
 
 
 def rad2deg(x: Any) -> Tensor:
-    """Radians in degrees, elementwise.
+    """Convert radians to degrees, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.rad2deg([0.0, tk.pi]):.3f}")
@@ -304,7 +304,7 @@ def atan(x: Any) -> Tensor:
 
 
 def atan2(a: Any, b: Any) -> Tensor:
-    """The angle in [-pi, pi] from the positive axis to the point a up and b across, elementwise.
+    """The angle in [-pi, pi] from the positive x-axis to the point (x, y) = (b, a), elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.atan2([0.0, 1.0], [-1.0, 0.0]):.5f}")
@@ -347,7 +347,7 @@ def tanh(x: Any) -> Tensor:
 
 
 def asinh(x: Any) -> Tensor:
-    """The number whose hyperbolic sine is x, elementwise.
+    """The inverse hyperbolic sine, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.asinh([0.0, 1.0]):.5f}")
@@ -357,7 +357,7 @@ def asinh(x: Any) -> Tensor:
 
 
 def acosh(x: Any) -> Tensor:
-    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1.
+    """The nonnegative inverse hyperbolic cosine, elementwise; NaN below 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.acosh([1.0, 2.0]):.5f}")
@@ -367,7 +367,7 @@ def acosh(x: Any) -> Tensor:
 
 
 def atanh(x: Any) -> Tensor:
-    """The number whose hyperbolic tangent is x, elementwise; infinite at -1 and 1, NaN beyond.
+    """The inverse hyperbolic tangent, elementwise; infinite at -1 and 1, NaN beyond.
 
     >>> import tensorken as tk
     >>> print(tk.atanh([0.0, 1.0, 2.0]))
@@ -376,7 +376,7 @@ def atanh(x: Any) -> Tensor:
     return of_one("atanh", x)
 
 
-# ---- others ------------------------------------------------------------------------------------------------
+# ---- error function ----------------------------------------------------------------------------------------
 
 
 def erf(x: Any) -> Tensor:

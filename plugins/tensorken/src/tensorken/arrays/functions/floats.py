@@ -1,4 +1,4 @@
-"""What only floats have: infinities and NaN, signed zeros, neighbours.
+"""Functions on special values of floats: infinities, NaN, signed zeros, adjacent numbers.
 
 Raises:
     DTypeError: if the function is not defined for the dtype.
@@ -93,12 +93,12 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """x with a number in place of each NaN and infinity; the derivative there is 0.
+    """x with NaN and infinities replaced by numbers; the derivative there is 0.
 
     Args:
         copy: has no effect, as tensors never change.
-        nan: what takes the place of NaN.
-        posinf, neginf: what takes the place of the infinities; by default the largest and the least number.
+        nan: the replacement of NaN.
+        posinf, neginf: the replacements of the infinities; by default the largest and the smallest finite number.
 
     >>> import tensorken as tk
     >>> print(tk.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
@@ -113,11 +113,11 @@ def nan_to_num(
     return y.eq(float("-inf")).where(-limit if neginf is None else neginf, y)
 
 
-# ---- signs and neighbours ----------------------------------------------------------------------------------
+# ---- signs and adjacent numbers ----------------------------------------------------------------------------
 
 
 def signbit(x: Any) -> Tensor:
-    """Whether the sign bit is set, elementwise, as bool: of what is below 0, of -0.0, and of a NaN with that sign.
+    """Whether the sign bit is set, elementwise, as bool: for negative numbers, -0.0, and NaN with a negative sign.
 
     >>> import tensorken as tk
     >>> tk.signbit([-1.0, -0.0, 0.0]).tolist()
@@ -137,7 +137,7 @@ def copysign(a: Any, b: Any) -> Tensor:
 
 
 def nextafter(a: Any, b: Any) -> Tensor:
-    """The number next to a on the way to b, elementwise; b where they are equal; its derivative by a is 1.
+    """The next float after a towards b, elementwise; b where a equals b; its derivative with respect to a is 1.
 
     >>> import tensorken as tk
     >>> tk.nextafter(tk.tensor(1.0, "float64"), 2.0).item() == 1.0 + 2.0**-52

@@ -1,4 +1,4 @@
-"""Tensors laid out by a rule: grids of coordinates, functions of indices, one-hot vectors, powers."""
+"""Coordinate grids, functions of indices, one-hot vectors, Vandermonde matrices."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
 
 
 def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
-    """The coordinates of a grid's points: for each vector a tensor in which its elements vary along one axis.
+    """Coordinate tensors of a grid: one for each vector, with the elements of the vector along one axis.
 
     Args:
         vectors: the coordinates along each axis.
-        indexing: `"ij"`: the first vector varies along axis 0; `"xy"`: along axis 1, and the second along axis 0.
-        sparse: whether to leave size 1 along the other axes.
+        indexing: with `"ij"` the first vector varies along axis 0; with `"xy"` along axis 1, and the second along 0.
+        sparse: whether to keep size 1 along the other axes.
 
     Raises:
-        ArgumentError: if the indexing is neither.
+        ArgumentError: if `indexing` is neither "ij" nor "xy".
 
     >>> import tensorken as tk
     >>> [x.tolist() for x in tk.meshgrid([1, 2, 3], [4, 5])]
@@ -67,9 +67,9 @@ def indices(
     backend: Any = None,
     device: str | None = None,
 ) -> Any:
-    """The indices of the elements of a tensor of this shape: for each axis a tensor, stacked along a new first axis.
+    """The indices of all elements of a shape: a tensor for each axis, stacked along a new first axis.
 
-    With `sparse=True` a tuple of tensors of size 1 along the other axes.
+    With `sparse=True` the result is a tuple of tensors with size 1 along the other axes.
 
     Raises:
         ShapeError: if a size is negative.
@@ -94,7 +94,7 @@ def fromfunction(
     backend: Any = None,
     device: str | None = None,
 ) -> Any:
-    """What a function gives for the indices of a tensor of this shape, one tensor for each axis.
+    """The result of calling a function with the indices of all elements of a shape, one tensor for each axis.
 
     Raises:
         ShapeError: if a size is negative.
@@ -109,13 +109,13 @@ def fromfunction(
 
 
 def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> Tensor:
-    """For each integer a vector with 1 at that place and 0 elsewhere; all 0 for one outside [0, num_classes).
+    """One-hot vectors: for each integer, 1 at that index and 0 elsewhere; all 0 for integers outside [0, num_classes).
 
     Args:
         x: integers.
         num_classes: the size of the vectors.
-        dtype: of the result.
-        axis: of the result, along which the vectors lie.
+        dtype: the dtype of the result.
+        axis: the axis of the result along which the vectors lie.
 
     Raises:
         DTypeError: if x is not int32 or int64.
@@ -136,18 +136,18 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> T
 
 
 def vander(x: Any, n: int | None = None, increasing: bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector: its powers side by side, the highest first.
+    """The Vandermonde matrix of a vector: its powers as columns, the highest power first.
 
     Args:
         x: a vector.
-        n: the number of powers, from 0; by default that of the elements.
-        increasing: whether the highest comes last.
+        n: the number of powers, starting at power 0; by default the number of elements.
+        increasing: whether the highest power comes last.
 
     Returns:
-        Powers in the dtype of x; in int32 of bools.
+        The powers in the dtype of x; int32 for bools.
 
     Raises:
-        ShapeError: if x has not one axis.
+        ShapeError: if x does not have exactly one axis.
 
     >>> import tensorken as tk
     >>> tk.vander([1, 2, 3], increasing=True).tolist()

@@ -1,4 +1,4 @@
-"""What comes from other array libraries through DLPack."""
+"""Import of arrays of other libraries through DLPack."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["from_dlpack"]
 def from_dlpack(
     x: Any, /, *, device: str | None = None, copy: bool | None = None, backend: Any = None
 ) -> Tensor:
-    """A tensor of the values of another library's array, which are copied.
+    """A tensor with a copy of the values of another library's array.
 
     Args:
-        x: what has the methods `__dlpack__` and `__dlpack_device__`, such as an array of numpy, PyTorch or JAX.
+        x: an object with the methods `__dlpack__` and `__dlpack_device__`, such as an array of numpy, PyTorch or JAX.
         device: one of the backend's devices.
-        copy: whether to copy; the values always are, so False is an error.
+        copy: whether to copy; False is an error, as the values are always copied.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
 
     Raises:
-        ArgumentError: if x has no such methods.
-        DTypeError: if there is no dtype here for its elements.
-        ExchangeError: if copy is False, or the values are not within reach; it is a BufferError.
+        ArgumentError: if x does not have these methods.
+        DTypeError: if no dtype corresponds to that of x.
+        ExchangeError: if copy is False, or the memory of x is not accessible; a subclass of BufferError.
 
     >>> import numpy as np
     >>> import tensorken as tk

@@ -1,7 +1,7 @@
-"""Tensors joined from others, and cut into others.
+"""Joining and splitting of tensors.
 
 Raises:
-    ShapeError: if sizes that have to agree differ, or a tensor cannot be cut into equal parts.
+    ShapeError: if sizes differ that must be equal, or a tensor cannot be split into equal parts.
     AxisError: if there is no such axis.
 """
 
@@ -44,12 +44,12 @@ __all__ = [
 
 @with_numpys_names
 def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Tensor:
-    """Tensors one after the other along an axis; their other sizes agree.
+    """Tensors concatenated along an axis; their other sizes are equal.
 
     Args:
         tensors: at least one; they are promoted to one dtype.
-        axis: along which to join; None joins the flat tensors.
-        dtype: of the result, if not the promoted one.
+        axis: the axis along which to join; None joins the flattened tensors.
+        dtype: the dtype of the result, by default the promoted one.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -63,10 +63,10 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None)
 
 
 def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
-    """`tk.concatenate` by the name that the array API standard has for it.
+    """`tk.concatenate` under its name in the array API standard.
 
     Raises:
-        ShapeError: if sizes differ along another axis than that one.
+        ShapeError: if sizes along the other axes differ.
         AxisError: if there is no such axis.
 
     >>> import tensorken as tk
@@ -78,11 +78,11 @@ def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
 
 @with_numpys_names
 def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
-    """Tensors of one shape along a new axis.
+    """Tensors of one shape stacked along a new axis.
 
     Raises:
         ShapeError: if the shapes differ.
-        AxisError: if the result has no such axis.
+        AxisError: if the axis is out of range for the result.
 
     >>> import tensorken as tk
     >>> tk.stack([[1, 2], [3, 4]], axis=1).tolist()
@@ -100,7 +100,7 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
 
 
 def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
-    """Tensors side by side: along axis 1, vectors and numbers along axis 0.
+    """Tensors concatenated along axis 1; vectors and numbers along axis 0.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -114,7 +114,7 @@ def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
 
 
 def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
-    """Tensors below one another, along axis 0; a vector is a row.
+    """Tensors concatenated along axis 0; a vector is a row.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -127,7 +127,7 @@ def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
 
 
 def dstack(tensors: Sequence[Any]) -> Tensor:
-    """Tensors behind one another, along axis 2, as `tk.atleast_3d` gives them.
+    """Tensors concatenated along axis 2, after `tk.atleast_3d`.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -140,7 +140,7 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
 
 
 def column_stack(tensors: Sequence[Any]) -> Tensor:
-    """Tensors side by side along axis 1; a vector is a column.
+    """Tensors concatenated along axis 1; a vector is a column.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -153,20 +153,20 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     return _joined("column_stack", [x if x.ndim > 1 else x.reshape((x.size, 1)) for x in pieces], 1)
 
 
-# ---- cutting -----------------------------------------------------------------------------------------------
+# ---- splitting ---------------------------------------------------------------------------------------------
 
 
 @with_numpys_names
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """The tensor cut along an axis into equal parts, or before each of several places.
+    """The tensor split along an axis into equal parts, or at given indices.
 
     Args:
         x: the tensor.
-        indices_or_sections: how many parts, or the places where a new part begins.
-        axis: along which to cut.
+        indices_or_sections: the number of parts, or the indices at which a new part begins.
+        axis: the axis along which to split.
 
     Raises:
-        ShapeError: if the size is no multiple of the number of parts; `tk.array_split` takes any.
+        ShapeError: if the size is not a multiple of the number of parts; `tk.array_split` takes any size.
         AxisError: if there is no such axis.
 
     >>> import tensorken as tk
@@ -177,7 +177,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 
 
 def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """`tk.split` where the parts need not be equal: the first ones are one longer.
+    """`tk.split` into nearly equal parts: the first ones may be longer by one.
 
     Raises:
         AxisError: if there is no such axis.
@@ -190,10 +190,10 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`tk.split` along axis 1, of a vector along axis 0.
+    """`tk.split` along axis 1, or along axis 0 for a vector.
 
     Raises:
-        ShapeError: if the size is no multiple of the number of parts.
+        ShapeError: if the size is not a multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.hsplit([[1, 2], [3, 4]], 2)]
@@ -207,7 +207,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 0 of a tensor of at least two axes.
 
     Raises:
-        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
+        ShapeError: if x has fewer axes, or the size is not a multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.vsplit([[1, 2], [3, 4]], 2)]
@@ -223,7 +223,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 2 of a tensor of at least three axes.
 
     Raises:
-        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
+        ShapeError: if x has fewer axes, or the size is not a multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.dsplit([[[1, 2], [3, 4]]], 2)]
@@ -237,7 +237,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
 
 @with_numpys_names
 def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is then gone: the inverse of `tk.stack`.
+    """The slices along an axis, without that axis: the inverse of `tk.stack`.
 
     Raises:
         AxisError: if there is no such axis.
@@ -252,7 +252,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple([_cut(x, place, i, i + 1).reshape(shape) for i in range(x.shape[place])])
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None) -> Tensor:
@@ -272,7 +272,7 @@ def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None
 
 
 def _check_axis(name: str, axis: Any) -> None:
-    """Refuse a tensor or a list in the place of the axis, as where the tensors are not given in one list."""
+    """Refuse a tensor or a list as the axis, a sign that the tensors were not passed in one list."""
     if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
         raise ArgumentError(f"{name}: the tensors go into one list, then comes the axis: {name}([a, b], 0)")
 

@@ -58,7 +58,7 @@ def equal(a: Any, b: Any) -> Tensor:
 
 
 def not_equal(a: Any, b: Any) -> Tensor:
-    """Whether a differs from b, elementwise, as bool; NaN differs from all, itself too.
+    """Whether a differs from b, elementwise, as bool; NaN differs from everything, including NaN.
 
     >>> import tensorken as tk
     >>> tk.not_equal([1.0, float("nan")], 1.0).tolist()
@@ -116,7 +116,7 @@ def greater_equal(a: Any, b: Any) -> Tensor:
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether a and b differ by no more than atol + rtol * abs(b), elementwise, as bool; the shapes broadcast.
 
-    Infinities are close to themselves alone.
+    An infinity is close only to itself.
 
     Args:
         equal_nan: whether NaN is close to NaN.
@@ -134,7 +134,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether all elements are close, see `isclose`, as one bool; the shapes broadcast.
+    """Whether all elements are close (see `isclose`), as one bool; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> bool(tk.allclose([1.0, 2.0], [1.000001, 2.0]))
@@ -144,7 +144,7 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 
 
 def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
-    """Whether a and b have one shape and equal elements, as one bool.
+    """Whether a and b have the same shape and equal elements, as one bool.
 
     Args:
         equal_nan: whether NaN equals NaN.
@@ -160,7 +160,7 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
     return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
 
 
-# ---- logic: numbers are true where they are not 0 ----------------------------------------------------------
+# ---- logic: a number is true if it is not 0 ----------------------------------------------------------------
 
 
 def logical_and(a: Any, b: Any) -> Tensor:
@@ -186,7 +186,7 @@ def logical_or(a: Any, b: Any) -> Tensor:
 
 
 def logical_xor(a: Any, b: Any) -> Tensor:
-    """Whether one of a and b is true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+    """Whether exactly one of a and b is true, elementwise, as bool; a nonzero number is true; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> tk.logical_xor([True, True], [True, False]).tolist()
@@ -215,7 +215,7 @@ def _truths(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def bitwise_and(a: Any, b: Any) -> Tensor:
-    """The bits that a and b share, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+    """The bitwise and of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.bitwise_and(tk.tensor([12, 10]), 6))
@@ -226,7 +226,7 @@ def bitwise_and(a: Any, b: Any) -> Tensor:
 
 
 def bitwise_or(a: Any, b: Any) -> Tensor:
-    """The bits that a or b has, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+    """The bitwise or of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.bitwise_or(tk.tensor([12, 10]), 6))
@@ -237,7 +237,7 @@ def bitwise_or(a: Any, b: Any) -> Tensor:
 
 
 def bitwise_xor(a: Any, b: Any) -> Tensor:
-    """The bits in which a and b differ, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+    """The bitwise exclusive or of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.bitwise_xor(tk.tensor([12, 10]), 6))
@@ -248,7 +248,7 @@ def bitwise_xor(a: Any, b: Any) -> Tensor:
 
 
 def bitwise_invert(x: Any) -> Tensor:
-    """The bits that x has not, in two's complement: -1 - x, elementwise; for ints and bools.
+    """The bitwise inverse of x, in two's complement: -1 - x, elementwise; for ints and bools.
 
     >>> import tensorken as tk
     >>> print(tk.bitwise_invert(tk.tensor([0, 5])))

@@ -1,4 +1,4 @@
-"""How the functions take their operands: as tensors of one backend and one dtype."""
+"""Conversion of operands to tensors of one backend and one dtype."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
 def of_one(name: str, x: Any) -> Tensor:
-    """The elementwise op of that name on one operand."""
+    """Apply the elementwise op of this name to one operand."""
     return unary(OPS[name], as_tensor(x))
 
 
 def of_two(op: Op, a: Any, b: Any) -> Tensor:
-    """An elementwise op on two operands, of which one may be a number."""
+    """Apply the elementwise op of this name to two operands; one may be a number."""
     return binary(op, first(op.name, a, b), b)
 
 
 def first(name: str, a: Any, b: Any) -> Tensor:
-    """The first operand as a tensor, on the backend of the second if that is one."""
+    """Convert the first operand to a tensor, on the backend of the second if that is a tensor."""
     return as_operand(name, a, b) if isinstance(b, Tensor) else as_tensor(a)
 
 
 def a_tensor_of(a: Any, b: Any) -> Tensor:
-    """The first of two operands that is a tensor, or the first made one."""
+    """The first operand that is a tensor; if neither is, the first converted to a tensor."""
     return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
 
 
 def together(name: str, tensors: Any) -> list[Tensor]:
-    """A sequence of operands as tensors that can meet at one level."""
+    """Convert a sequence of operands to tensors, and check that their interpreters can be combined."""
     given = list(tensors) if isinstance(tensors, Iterable) else []
     if not given:
         raise ArgumentError(
@@ -51,7 +51,7 @@ def together(name: str, tensors: Any) -> list[Tensor]:
 
 
 def promoted(name: str, tensors: Any) -> list[Tensor]:
-    """A sequence of operands as tensors of one dtype."""
+    """Convert a sequence of operands to tensors of one dtype, and check that their interpreters can be combined."""
     pieces = together(name, tensors)
     dtype = pieces[0].dtype
     for piece in pieces[1:]:

@@ -1,8 +1,8 @@
-"""Products of matrices and vectors: sums of elementwise products, which the interpreters below never build.
+"""Products of matrices and vectors: sums of elementwise products, which the backends never store.
 
 Raises:
-    DTypeError: if both operands are bool: cast one, to count.
-    ShapeError: if sizes that are to meet differ, or batches do not broadcast; each function says which those are.
+    DTypeError: if both operands are bool; cast one to an integer dtype, to count.
+    ShapeError: if contracted sizes differ, or batch axes do not broadcast.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute
 
 
 def matmul(a: Any, b: Any) -> Tensor:
-    """The matrix product, by numpy's rules: leading axes are a batch and broadcast, one axis is a row or column.
+    """The matrix product, by numpy's rules: leading axes are batch axes and broadcast; a vector is a row or a column.
 
-    The product of every row with every column, summed: the interpreters below keep it from ever being built.
+    It is the sum over the products of every row with every column; the backends never store these products.
 
     Args:
         a: of shape (..., m, k), or (k,).
         b: of shape (..., k, n), or (k,).
 
     Returns:
-        A tensor of shape (..., m, n), without m or n where the operand has one axis.
+        A tensor of shape (..., m, n), without m or n if that operand is a vector.
 
     Raises:
-        ShapeError: if an operand has no axes, the inner sizes differ or the batches do not broadcast.
+        ShapeError: if an operand has no axes, the inner sizes differ or the batch axes do not broadcast.
 
     >>> import tensorken as tk
     >>> (tk.tensor([[1.0, 2.0]]) @ tk.tensor([3.0, 4.0])).tolist()
@@ -94,7 +94,7 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 
 def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
-    """The product of matrices, or of equally many, that agree in all but the level that they are on."""
+    """The matrix product of operands with equal batch shapes and dtypes, possibly at different levels."""
     of_a, of_b = a.interpreter, b.interpreter
     interpreter = of_a if of_a is of_b else meet((of_a, of_b), "matmul")
     (*batch, m, k), n = a.shape, b.shape[-1]
@@ -116,7 +116,7 @@ def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
 
 
 def _transposed(a: Shape, b: Shape) -> str:
-    """Which operand of a matrix product has to be transposed for the inner sizes to agree, if that helps."""
+    """A hint for the error: the operand to transpose so that the inner sizes are equal, if there is one."""
     found = [
         text
         for text, last, inner in (
@@ -130,11 +130,11 @@ def _transposed(a: Shape, b: Shape) -> str:
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """numpy's dot: the sum over the last axis of a and the last but one of b, with all other axes side by side.
+    """numpy's dot: the sum of products over the last axis of a and the second to last of b; all other axes are kept.
 
     Args:
         a: of shape (..., k).
-        b: of shape (..., k, n), or (k,); if either has no axes, the two are multiplied.
+        b: of shape (..., k, n), or (k,); if either operand has no axes, the two are multiplied elementwise.
 
     Raises:
         ShapeError: if the two sizes differ.
@@ -155,7 +155,7 @@ def dot(a: Any, b: Any) -> Tensor:
 
 
 def inner(a: Any, b: Any) -> Tensor:
-    """The sum over the last axes of both operands, with all other axes side by side.
+    """The sum of products over the last axes of both operands; all other axes are kept, first those of a.
 
     Raises:
         ShapeError: if the last sizes differ.
@@ -176,7 +176,7 @@ def inner(a: Any, b: Any) -> Tensor:
 
 
 def vdot(a: Any, b: Any) -> Tensor:
-    """The sum of all products of corresponding elements: the dot product of the flat operands.
+    """The dot product of the flattened operands.
 
     Raises:
         ShapeError: if the operands differ in their number of elements.
@@ -197,7 +197,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     """The dot products of the vectors along an axis; all other axes broadcast.
 
     Raises:
-        ShapeError: if the sizes along the axis differ, or the others do not broadcast.
+        ShapeError: if the sizes along the axis differ, or the other axes do not broadcast.
         AxisError: if an operand has no such axis.
 
     >>> import tensorken as tk
@@ -229,8 +229,8 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> 
 
     Args:
         a, b: the operands.
-        axes: how many of the last axes of a meet as many of the first of b; or a pair, the axes of a and those of b,
-            each an int or a sequence of ints.
+        axes: the number of axes to contract, the last of a with the first of b; or a pair, the axes of a and those
+            of b, each an int or a sequence of ints.
 
     Raises:
         ShapeError: if the sizes of a pair differ.
@@ -252,7 +252,7 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> 
 
 
 def kron(a: Any, b: Any) -> Tensor:
-    """The Kronecker product: each element of a times the whole of b, laid out as blocks.
+    """The Kronecker product: a block for each element of a, equal to that element times b.
 
     >>> import tensorken as tk
     >>> tk.kron([1.0, 10.0], [1.0, 2.0]).tolist()
@@ -273,7 +273,7 @@ def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
     """The cross products of the vectors of three elements along an axis; all other axes broadcast.
 
     Raises:
-        ShapeError: if the size along the axis is not 3, or the others do not broadcast.
+        ShapeError: if the size along the axis is not 3, or the other axes do not broadcast.
 
     >>> import tensorken as tk
     >>> tk.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).tolist()
@@ -290,11 +290,11 @@ def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
     return moveaxis(first - roll(a, -2, -1) * roll(b, -1, -1), -1, axis)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """The operands of a product: of one dtype, which is not bool, and of one backend."""
+    """Convert the operands of a product to one backend and one dtype, and refuse bool."""
     a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
     if a.interpreter is not b.interpreter:
         meet((a.interpreter, b.interpreter), name)
@@ -306,7 +306,7 @@ def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _multiplied(name: str, a: Tensor, b: Tensor) -> Tensor:
-    """The elementwise product, with the name of the call in its error."""
+    """The elementwise product, with the name of the function in its error."""
     try:
         return binary(MUL, a, b)
     except ShapeError as error:
@@ -314,7 +314,7 @@ def _multiplied(name: str, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _contracted(a: Tensor, b: Tensor, axes_a: Axes, axes_b: Axes) -> Tensor:
-    """The products of all elements that agree in the paired axes, summed over those."""
+    """The sum of products over pairs of axes of a and b."""
     free_a = [i for i in range(a.ndim) if i not in axes_a]
     free_b = [i for i in range(b.ndim) if i not in axes_b]
     paired = [a.shape[i] for i in axes_a]
@@ -327,7 +327,7 @@ def _contracted(a: Tensor, b: Tensor, axes_a: Axes, axes_b: Axes) -> Tensor:
 
 
 def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
-    """The axes of a and, one for each, those of b."""
+    """The contracted axes of a and the corresponding axes of b."""
     if hasattr(axes, "__index__"):
         count = operator.index(axes)
         if not 0 <= count <= min(a.ndim, b.ndim):

@@ -31,13 +31,13 @@ __all__ = [
 
 
 def astype(x: Any, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
-    """x in another dtype: floats to ints lose their fraction, and all that is not 0 is True.
+    """x cast to another dtype: floats are truncated to ints, and every nonzero number is True.
 
     Args:
         x: the tensor.
-        dtype: of the result.
-        copy: makes no difference, as tensors are immutable.
-        device: one of the backend's devices, if the result is wanted there.
+        dtype: the dtype of the result.
+        copy: has no effect, as tensors are immutable.
+        device: the device of the result, one of the backend's; by default that of x.
 
     Raises:
         DTypeError: if the dtype is unknown.
@@ -91,7 +91,7 @@ _FLOATS = {
 
 
 def finfo(type: Any) -> FloatInfo:
-    """The limits of a floating-point dtype, or of a tensor's.
+    """The limits of a floating-point dtype, or of the dtype of a tensor.
 
     Returns:
         An object with `bits`, `eps` (from 1 to the next number), `max`, `min`, `smallest_normal` and `dtype`.
@@ -110,13 +110,13 @@ def finfo(type: Any) -> FloatInfo:
 
 
 def iinfo(type: Any) -> IntegerInfo:
-    """The limits of an integer dtype, or of a tensor's.
+    """The limits of an integer dtype, or of the dtype of a tensor.
 
     Returns:
         An object with `bits`, `max`, `min` and `dtype`.
 
     Raises:
-        DTypeError: if the dtype is not an integer one.
+        DTypeError: if the dtype is not an integer dtype.
 
     >>> import tensorken as tk
     >>> tk.iinfo(tk.int32).max
@@ -147,7 +147,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
     Args:
         kind: a dtype; one of the names `bool`, `signed integer`, `unsigned integer`, `integral`, `real floating`,
-            `complex floating` and `numeric`; or a tuple of these, any of which will do.
+            `complex floating` and `numeric`; or a tuple of these, as alternatives.
 
     Raises:
         ArgumentError: if the kind is none of these.
@@ -170,13 +170,13 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype in which tensors, dtypes and Python numbers meet.
+    """The dtype to which tensors, dtypes and Python numbers promote.
 
-    Two of a kind: the wider; int with float: the float's; bool with anything: the other.  A number takes the dtype of
-    the rest if its kind allows.
+    Two dtypes of one kind promote to the wider one, int and float to the float, bool and another dtype to the other.  A
+    Python number takes the dtype of the other operands if its kind allows.
 
     Raises:
-        ArgumentError: if there is nothing.
+        ArgumentError: if no argument is given.
 
     >>> import tensorken as tk
     >>> tk.result_type(tk.int32, tk.tensor([1.0]), 2)
@@ -197,10 +197,10 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether promotion takes a dtype, or a tensor's, to another.
+    """Whether a dtype, or the dtype of a tensor, promotes to another dtype.
 
     Raises:
-        DTypeError: if there is no such dtype.
+        DTypeError: if a dtype is unknown.
 
     >>> import tensorken as tk
     >>> tk.can_cast(tk.int32, tk.float32), tk.can_cast(tk.float64, tk.float32)

@@ -1,7 +1,7 @@
-"""Numbers in a row, from one to another by equal steps or equal ratios.
+"""Ranges of numbers with equal steps or equal ratios.
 
-What numbers give is computed on the host in double precision and rounded once; ends that are tensors stay
-differentiable.
+Ranges between Python numbers are computed on the host in double precision and rounded once; ranges between tensors are
+differentiable with respect to them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def arange(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """start, start + step, ... up to but without stop; 0, 1, ... if only one number is given.
+    """The numbers start, start + step, ... before stop; with one argument, 0, 1, ... before that number.
 
     Args:
-        start, stop, step: numbers; of tensors the values are read, as the shape of the result depends on them.
-        dtype: of the result; by default int32 if all numbers are ints, else float32.
+        start, stop, step: numbers; the values of tensors are read, as the shape of the result depends on them.
+        dtype: the dtype of the result; by default int32 if all numbers are ints, else float32.
         backend, device: as in `tk.tensor`.
 
     Returns:
-        A vector of ceil((stop - start) / step) numbers, none if that is negative; of floats there may be one more or
-        less than expected, by rounding: `tk.linspace` is told how many.
+        A vector of max(ceil((stop - start) / step), 0) numbers.  With floats, rounding may add or remove one number;
+        `tk.linspace` takes the number of elements instead.
 
     Raises:
         ArgumentError: if a number is not finite, or the step is 0.
@@ -67,7 +67,7 @@ def arange(
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         values: Sequence[Any] = range(start, stop, step)
         try:
-            for n in (values[0], values[-1]) if values else ():  # before all of them are made
+            for n in (values[0], values[-1]) if values else ():  # the ends first
                 check_scalar(n, found)
         except ScalarRangeError as error:
             raise ScalarRangeError(f"arange: {error}") from None
@@ -89,16 +89,17 @@ def linspace(
     backend: Any = None,
     device: str | None = None,
 ) -> Any:
-    """`num` numbers evenly spaced from start to stop; each is computed by itself, so nothing drifts.
+    """`num` evenly spaced numbers from start to stop, without accumulated rounding errors.
 
     Args:
-        start, stop: numbers; or tensors or arrays, which broadcast, and with respect to which the result can be
-            differentiated.
-        num: how many.
-        endpoint: whether stop is the last of them, or the one after the last.
-        retstep: whether to return a pair, the numbers and their distance.
-        dtype: of the result; by default float32, or that of the tensors.  Ints are rounded down.
-        axis: where the new axis comes to stand, if start or stop has axes.
+        start, stop: numbers; or tensors or arrays, which broadcast; the result is differentiable with respect to
+            tensors.
+        num: the number of elements.
+        endpoint: whether stop is the last number; if not, it would be the next one after the last.
+        retstep: whether to return a pair, the numbers and the step.
+        dtype: the dtype of the result; by default float32, or that of the tensors.  For an integer dtype the numbers
+            are rounded down.
+        axis: the position of the new axis, if start or stop has axes.
         backend, device: as in `tk.tensor`.
 
     Raises:
@@ -138,7 +139,7 @@ def logspace(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """The base raised to the powers that `tk.linspace` gives, from base ** start to base ** stop.
+    """`num` numbers from base ** start to base ** stop, with evenly spaced exponents.
 
     Raises:
         ShapeError: if num is negative.
@@ -165,10 +166,10 @@ def geomspace(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """`num` numbers from start to stop, each the same multiple of the one before.
+    """`num` numbers from start to stop in geometric progression.
 
     Raises:
-        ArgumentError: if an end is 0, or they differ in sign.
+        ArgumentError: if start or stop is 0, or they differ in sign.
         ShapeError: if num is negative.
 
     >>> import tensorken as tk
@@ -190,11 +191,11 @@ def geomspace(
     return _rounded(values, dtype, backend, device)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number of Python or of another library, but not a tensor, whose derivative may be asked for."""
+    """Whether an object is a number of Python or another library; not a tensor, as tensors may be differentiated."""
     return isinstance(value, int | float) or (
         not isinstance(value, Tensor | Sequence)
         and getattr(value, "shape", ()) == ()
@@ -203,7 +204,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(name: str, what: str, value: Any) -> Any:
-    """A finite int or float."""
+    """Convert an argument to a finite int or float, or refuse it."""
     try:
         found = value if isinstance(value, float) else operator.index(value)
     except ConcretizationError as error:
@@ -232,7 +233,7 @@ def _count(name: str, num: Any, endpoint: Any) -> int:
 
 
 def _evenly(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
-    """Evenly spaced numbers; i * (stop - start) / spans is exact where the result is whole, or a decimal share of 1."""
+    """Evenly spaced numbers; i * (stop - start) / spans is exact for integer results and for decimal fractions of 1."""
     spans = num - 1 if endpoint else num
     if num < 2:
         return [start] * num
@@ -247,7 +248,7 @@ def _evenly(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
 
 
 def _power(base: float, exponent: float) -> float:
-    """base ** exponent; inf where that is too large, NaN where it is not real."""
+    """base ** exponent; inf on overflow, NaN where the power is not real."""
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -261,6 +262,6 @@ def _rounded(values: list[float], dtype: Any, backend: Any, device: str | None) 
 
 
 def _shown_as(x: Any, dtype: Any) -> Tensor:
-    """x in a dtype, if one was asked for; in one of ints rounded down."""
+    """Cast x to the dtype, if not None; round down for an integer dtype."""
     result: Tensor = x if dtype is None else (x.floor() if as_dtype(dtype).kind == "int" else x).astype(dtype)
     return result

@@ -1,7 +1,7 @@
-"""Functions that reduce axes: sums and products, extremes and their places, means, truth, softmax.
+"""Reductions: sums and products, means, minima and maxima and their indices, any and all, softmax.
 
-Axes are an int, a sequence of ints, or None for all; negative ones count from the end.  With `keepdims` a reduced axis
-stays with size 1.
+`axis` is an int, a sequence of ints, or None for all axes; negative ones count from the end.  With `keepdims` a reduced
+axis is kept with size 1.
 
 Raises:
     AxisError: if an axis is out of range, or named twice.
@@ -46,10 +46,10 @@ __all__ = [
 
 @with_numpys_names
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over axes, all by default; 0 of no elements.
+    """The sum over axes, all by default; 0 for no elements.
 
     Args:
-        dtype: in which to add, and of the result; by default x's own, for bool int32.  Integers wrap.
+        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.sum([[1.0, 2.0], [3.0, 4.0]], axis=0), tk.sum([True, True]))
@@ -60,10 +60,10 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None)
 
 @with_numpys_names
 def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """The product over axes, all by default; 1 of no elements; the derivative is right where factors are 0, too.
+    """The product over axes, all by default; 1 for no elements; its derivative is correct at zeros, too.
 
     Args:
-        dtype: in which to multiply, and of the result; by default x's own, for bool int32.  Integers wrap.
+        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.prod([[1.0, 2.0], [3.0, 4.0]], axis=1))
@@ -76,9 +76,9 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None
 
 @with_numpys_names
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean over axes, all by default; of ints and bools in float32; NaN of no elements.
+    """The arithmetic mean over axes, all by default; float32 for ints and bools; NaN for no elements.
 
-    A float16 is added in float32, so that the sum does not overflow where the mean would not.
+    The sum of a float16 tensor is computed in float32, so that it does not overflow where the mean would not.
 
     >>> import tensorken as tk
     >>> tk.mean([1, 2, 4, 5]).item()
@@ -91,7 +91,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return result.astype(y.dtype)
 
 
-# ---- extremes ----------------------------------------------------------------------------------------------
+# ---- minima and maxima -------------------------------------------------------------------------------------
 
 
 @with_numpys_names
@@ -126,7 +126,7 @@ amax, amin = max, min
 
 
 def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The maximum minus the minimum over axes ("peak to peak"), all by default; for numbers.
+    """The maximum minus the minimum over axes ("peak to peak"), all by default; not defined for bools.
 
     >>> import tensorken as tk
     >>> tk.ptp([3.0, -1.0, 2.0]).item()
@@ -139,7 +139,7 @@ def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The int32 index of the first maximum along an axis, or in the flat tensor; a NaN counts as the maximum.
+    """The int32 index of the first maximum along an axis, or in the flattened tensor; a NaN counts as the maximum.
 
     Raises:
         ShapeError: if there are no elements along the axis.
@@ -153,7 +153,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The int32 index of the first minimum along an axis, or in the flat tensor; a NaN counts as the minimum.
+    """The int32 index of the first minimum along an axis, or in the flattened tensor; a NaN counts as the minimum.
 
     Raises:
         ShapeError: if there are no elements along the axis.
@@ -166,7 +166,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 
 def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
-    """The place of an extreme along an axis, or in the flat tensor."""
+    """The index of a maximum or minimum along an axis, or in the flattened tensor."""
     if axis is None:
         place = _place(name, x.ravel(), 0, False)
         return place.reshape((1,) * x.ndim) if keepdims else place
@@ -175,12 +175,12 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return result if keepdims else result.reshape(x.shape[:axis] + x.shape[axis + 1 :])
 
 
-# ---- truth -------------------------------------------------------------------------------------------------
+# ---- any, all, counts --------------------------------------------------------------------------------------
 
 
 @with_numpys_names
 def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether any element along axes, all by default, is not 0 (NaN is not); False of no elements; as bool.
+    """Whether any element along axes, all by default, is nonzero (as NaN is), as bool; False for no elements.
 
     >>> import tensorken as tk
     >>> tk.any([[0, 1], [0, 0]], axis=1).tolist()
@@ -194,7 +194,7 @@ def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether no element along axes, all by default, is 0 (NaN is not); True of no elements; as bool.
+    """Whether all elements along axes, all by default, are nonzero (as NaN is), as bool; True for no elements.
 
     >>> import tensorken as tk
     >>> tk.all([[0, 1], [2, 3]], axis=1).tolist()
@@ -207,7 +207,7 @@ def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements along axes, all by default, are not 0 (NaN is not), as int32.
+    """The number of nonzero elements (NaN is one) along axes, all by default, as int32.
 
     >>> import tensorken as tk
     >>> tk.count_nonzero([[0, 1], [2, 3]], axis=1).tolist()
@@ -238,7 +238,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the whole.
+    """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the total of 1.
 
     >>> import tensorken as tk
     >>> tk.softmax([0.0, 0.0]).tolist()
@@ -251,7 +251,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 
 @with_numpys_names
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """log(softmax(x)) along axes, without its rounding to 0 and to 1.
+    """log(softmax(x)) along axes, without rounding the softmax to 0 or 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.log_softmax([0.0, -1000.0]):.1f}")

@@ -1,4 +1,4 @@
-"""The elements of a tensor in another order along its axes: reversed, turned, rolled."""
+"""Reordering along axes: flips, rotations, rolls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def flip(x: Any, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes, all by default.
 
     Raises:
-        AxisError: if there is no such axis, or one is given twice.
+        AxisError: if an axis is out of range or given twice.
 
     >>> import tensorken as tk
     >>> tk.flip([1, 2, 3]).tolist()
@@ -64,10 +64,10 @@ def fliplr(x: Any) -> Tensor:
 
 
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned k times by 90 degrees in the plane of two axes, from the first towards the second.
+    """x rotated k times by 90 degrees in the plane of two axes, from the first towards the second.
 
     Raises:
-        AxisError: if the axes are not two different ones.
+        AxisError: if `axes` are not two different axes.
 
     >>> import tensorken as tk
     >>> tk.rot90([[1, 2], [3, 4]]).tolist()
@@ -88,15 +88,15 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @with_numpys_names
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
-    """The elements moved on by `shift` places along axes; those that leave at the end come back at the start.
+    """The elements shifted by `shift` positions along axes; elements shifted past the end reappear at the start.
 
     Args:
         x: the tensor.
-        shift: how far, backwards if negative; one number for all axes, or one for each.
-        axis: along which axes; without it the flat tensor is rolled, and takes its old shape again.
+        shift: the number of positions, negative for a shift backwards; one number for all axes, or one for each.
+        axis: the axes; without them the flattened tensor is rolled and reshaped to the shape of x.
 
     Raises:
-        ArgumentError: if there are not as many shifts as axes.
+        ArgumentError: if the number of shifts differs from the number of axes.
 
     >>> import tensorken as tk
     >>> tk.roll([1, 2, 3, 4], 1).tolist()

@@ -1,4 +1,4 @@
-"""Elements repeated: tiles, repeats, and margins made of what is already there."""
+"""Repetition and padding: tile, repeat, pad."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
 
 
 def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
-    """x laid out several times along each axis.
+    """x repeated as a tile along each axis.
 
     Args:
         x: the tensor.
-        repetitions: how often along each axis; the shorter of shape and repetitions gets leading ones.
+        repetitions: the number of repetitions along each axis; the shorter of it and the shape gets leading ones.
 
     Raises:
         ShapeError: if a number of repetitions is negative.
@@ -50,16 +50,16 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
 
 @with_numpys_names
 def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
-    """Each element, or each slice along an axis, several times in a row.
+    """Each element, or each slice along an axis, repeated consecutively.
 
     Args:
         x: the tensor.
-        repeats: how often: an int, or an int for each element along the axis.  Of a tensor the values are read, as the
-            shape of the result depends on them.
-        axis: along which axis; without it the flat tensor is repeated.
+        repeats: the number of repetitions: an int, or an int for each element along the axis.  The values of a
+            tensor are read, as the shape of the result depends on them.
+        axis: the axis; without it the elements of the flattened tensor are repeated.
 
     Raises:
-        ShapeError: if there is neither one number nor one for each element, or one is negative.
+        ShapeError: if there is neither one number nor one for each element, or a number is negative.
 
     >>> import tensorken as tk
     >>> tk.repeat([1, 2], 2).tolist(), tk.repeat([1, 2], [2, 1]).tolist()
@@ -82,25 +82,25 @@ def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = Non
     return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
 
 
-# ---- margins -----------------------------------------------------------------------------------------------
+# ---- padding -----------------------------------------------------------------------------------------------
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """Margins before and after the elements along each axis.
+    """x padded before and after its elements along each axis.
 
     Args:
         x: the tensor.
-        pad_width: an int for all margins; a pair (before, after) for all axes; a pair, or an int, for each axis; or
-            a dict from axes to such.
-        mode: what stands in the margins: `"constant"`; `"edge"`, the outermost element; `"reflect"`, what a mirror
-            on that element shows; `"symmetric"`, what a mirror behind it shows; `"wrap"`, what comes from the other
-            end; `"empty"`, anything.
+        pad_width: the widths of the margins: an int for all; a pair (before, after) for all axes; a pair, or an int,
+            for each axis; or a dict from axes to pairs or ints.
+        mode: the elements of the margins: `"constant"`; `"edge"`, the outermost element; `"reflect"`, a reflection at
+            the outermost element, without repeating it; `"symmetric"`, a reflection that repeats it; `"wrap"`, the
+            elements of the other end; `"empty"`, unspecified.
         constant_values: for `"constant"`: a number or tensor for all margins, or numbers in any form that `pad_width`
-            has.  They take x's dtype.
+            allows.  They are cast to the dtype of x.
 
     Raises:
-        ShapeError: if a width is negative, the widths do not fit the number of axes, or an axis has no elements to
-            fill its margins with.
+        ShapeError: if a width is negative, the widths do not fit the number of axes, or an axis to pad from its
+            elements is empty.
         ArgumentError: if the mode is unknown.
 
     >>> import tensorken as tk
@@ -133,13 +133,13 @@ def _edge(i: int, n: int) -> int:
 
 
 def _reflected(i: int, n: int) -> int:
-    """A place in 0, 1, ..., n - 1, n - 2, ..., 1, again and again."""
+    """Element i of the periodic sequence 0, 1, ..., n - 1, n - 2, ..., 1."""
     i %= max(2 * (n - 1), 1)
     return min(i, 2 * (n - 1) - i)
 
 
 def _mirrored(i: int, n: int) -> int:
-    """A place in 0, 1, ..., n - 1, n - 1, ..., 0, again and again."""
+    """Element i of the periodic sequence 0, 1, ..., n - 1, n - 1, ..., 0."""
     i %= 2 * n
     return min(i, 2 * n - 1 - i)
 
@@ -150,11 +150,11 @@ PLACES: dict[str, Callable[[int, int], int]] = {
     "symmetric": _mirrored,
     "wrap": lambda i, n: i % n,
 }
-"""For each mode, the place whose element stands at place i of an axis of size n, be it outside [0, n)."""
+"""For each mode, the source index of position i, inside or outside [0, n), along an axis of size n."""
 
 
 def _framed(x: Tensor, pads: Pairs, values: tuple[tuple[Any, Any], ...]) -> Tensor:
-    """Constants joined on, axis by axis, so that those of the last axis fill the corners, as in numpy."""
+    """Concatenate constants axis by axis, so that those of the last axis fill the corners, as in numpy."""
     for axis, (widths, constants) in enumerate(zip(pads, values, strict=True)):
         margins = []
         for width, constant in zip(widths, constants, strict=True):
@@ -168,7 +168,7 @@ def _framed(x: Tensor, pads: Pairs, values: tuple[tuple[Any, Any], ...]) -> Tens
 
 
 def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tuple[tuple[Any, Any], ...]:
-    """What `given` says of the margins before and after along each axis, by numpy's broadcasting to (ndim, 2)."""
+    """Broadcast `given` to a pair (before, after) for each axis, as numpy broadcasts to (ndim, 2)."""
     if isinstance(given, Mapping):
         by_axis = {axis_of("pad", x.shape, axis): entry for axis, entry in given.items()}
         rows = [_entries(by_axis.get(axis, 0)) or [by_axis.get(axis, 0)] for axis in range(x.ndim)]
@@ -192,14 +192,14 @@ def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tupl
 
 
 def _entries(given: Any) -> list[Any] | None:
-    """The entries of a sequence, or of an array of at least one axis; None for what is one value."""
+    """The entries of a sequence, or of an array with at least one axis; None for a single value."""
     if isinstance(given, Sequence) and not isinstance(given, str):
         return list(given)
     return list(given.tolist()) if hasattr(given, "tolist") and given.ndim else None
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether it is the zero that the language pads with: not -0.0."""
+    """Whether a value is the zero of the op PAD, and not -0.0."""
     return type(value) in (bool, int, float) and repr(value) in ("0", "0.0", "False")
 
 
@@ -212,17 +212,17 @@ def _as_int(value: Any) -> int:
         raise ArgumentError(f"pad: widths must be ints, got {short_repr(value)}") from None
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def slices_at(x: Tensor, places: list[int], axis: int) -> Tensor:
-    """The slices of x at these places along an axis."""
+    """The slices of x at these indices along an axis."""
     dtype = int32 if x.shape[axis] <= 2**31 else int64
     return x.gather(x.constant(places, dtype, (len(places),)), axis)
 
 
 def _counts(name: str, given: Any) -> list[int]:
-    """How often, from one number or several."""
+    """Convert the numbers of repetitions to a list of ints."""
     several = _entries(given)
     try:
         counts = [operator.index(count) for count in ([given] if several is None else several)]

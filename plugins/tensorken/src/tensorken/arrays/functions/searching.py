@@ -1,4 +1,4 @@
-"""Where elements are: choices by a condition, places of what is not 0, places in an order.
+"""Searching: choice by a condition, indices of nonzero elements, search in a sorted vector.
 
 Raises:
     ShapeError: if shapes do not fit or do not broadcast.
@@ -34,10 +34,11 @@ def where(condition: Any) -> tuple[Tensor, ...]: ...
 @overload
 def where(condition: Any, a: Any, b: Any) -> Tensor: ...
 def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tuple[Tensor, ...]:
-    """a where the bool condition holds, else b; the three shapes broadcast.  Of the condition alone: `nonzero` of it.
+    """a where the bool condition is true, else b, elementwise; without a and b, `nonzero` of the condition.
 
-    The operand not chosen contributes neither value nor derivative, whatever it is.  (A derivative that is infinite
-    there still meets a zero cotangent on its way back, and gives NaN: guard the operand as well.)
+    The three shapes broadcast.  The operand not chosen contributes neither value nor derivative, whatever its value.
+    (If computing that operand has an infinite derivative, the product with its zero cotangent is NaN: guard the
+    operand as well.)
 
     Raises:
         ArgumentError: if one of a and b is given without the other.
@@ -55,16 +56,16 @@ def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tupl
         if isinstance(a, Tensor) or isinstance(b, Tensor)
         else as_tensor(condition)
     )
-    if isinstance(condition, bool):  # a number takes the dtype of the tensor beside it
+    if isinstance(condition, bool):  # a number takes the dtype of the other operand
         test = test.astype(bool_)
     return test.where(a, b)
 
 
-# ---- places of what is not 0: as many as there are, so the values must be known ----------------------------
+# ---- indices of nonzero elements: the size depends on the values -------------------------------------------
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The places of the elements that are not 0 (NaN is not), in row-major order: for each axis their int32 indices.
+    """The int32 indices of the nonzero elements (NaN is one), in row-major order: a vector for each axis.
 
     Raises:
         ShapeError: if x has no axes.
@@ -82,7 +83,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 
 
 def flatnonzero(x: Any) -> Tensor:
-    """The int32 places of the elements of the flat tensor that are not 0; see `nonzero`.
+    """The int32 indices of the nonzero elements of the flattened tensor; see `nonzero`.
 
     >>> import tensorken as tk
     >>> tk.flatnonzero([[0, 7], [8, 9]]).tolist()
@@ -92,7 +93,7 @@ def flatnonzero(x: Any) -> Tensor:
 
 
 def argwhere(x: Any) -> Tensor:
-    """The int32 indices of each element that is not 0, one row an element; see `nonzero`.
+    """The int32 indices of the nonzero elements, a row for each element; see `nonzero`.
 
     >>> import tensorken as tk
     >>> tk.argwhere([[0, 7], [8, 9]]).tolist()
@@ -106,12 +107,12 @@ def argwhere(x: Any) -> Tensor:
 
 
 def _indices(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
-    """For each axis of the shape the indices of the elements at these places of the flat tensor."""
+    """Convert flat indices to an index vector for each axis of the shape."""
     return tuple([places // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)])
 
 
 def places_of(name: str, mask: Tensor) -> Tensor:
-    """The int32 places where a bool tensor of one axis holds, in order; their number is the size of the result."""
+    """The ascending int32 indices of the true elements of a bool vector, as many as there are such elements."""
     try:
         return true_places(name, mask)
     except ConcretizationError as error:
@@ -120,23 +121,23 @@ def places_of(name: str, mask: Tensor) -> Tensor:
         ) from None
 
 
-# ---- places in an order ------------------------------------------------------------------------------------
+# ---- search in a sorted vector -----------------------------------------------------------------------------
 
 
 def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """The int32 places at which values would go into x, which is in ascending order, so that it stays so.
+    """The int32 indices at which to insert values into an ascending vector x so that it stays sorted.
 
     Args:
-        x: one axis; NaN comes last.
-        side: before (`left`) or behind (`right`) the elements that equal the value.
-        sorter: the places that bring x into order, as `argsort` gives them, if it is not.
+        x: a vector in ascending order; NaN comes last.
+        side: whether to insert before (`left`) or after (`right`) elements equal to the value.
+        sorter: the indices that sort x, see `argsort`, if x is not sorted.
 
     Returns:
-        int32 of the shape of the values.
+        int32 indices in the shape of the values.
 
     Raises:
-        ShapeError: if x has not one axis.
-        ArgumentError: if the side is another.
+        ShapeError: if x does not have exactly one axis.
+        ArgumentError: if `side` is neither "left" nor "right".
 
     >>> import tensorken as tk
     >>> tk.searchsorted([1.0, 2.0, 2.0, 3.0], [0.0, 2.0, 9.0]).tolist()
@@ -158,7 +159,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
 
 
 def places_in(a: Tensor, values: Tensor, side: str) -> Tensor:
-    """By halves, all values at once: one gather for each bit of a place."""
+    """Binary search for all values at once: one gather for each bit of an index."""
     n, flat = a.shape[0], values.ravel()
     place = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)
     if n == 0:
@@ -172,7 +173,7 @@ def places_in(a: Tensor, values: Tensor, side: str) -> Tensor:
 
 
 def _goes_before(element: Tensor, value: Tensor, side: str) -> Tensor:
-    """Whether the element stands before the place of the value; NaN is the greatest of all."""
+    """Whether an element comes before the insertion point of a value; NaN is greater than all numbers."""
     is_float = element.dtype.kind == "float"
     if side == "left":
         before: Tensor = element < value

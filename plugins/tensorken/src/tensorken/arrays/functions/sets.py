@@ -1,10 +1,10 @@
-"""Tensors as sets: what values there are, how often each, and which are among others.
+"""Set functions: unique values with their indices and counts, membership.
 
-How many values there are depends on the values, so these must be known: under vmap they are not, and the functions
-raise a ConcretizationError.  In a derivative the values are gathered, so they are differentiable.
+The number of unique values depends on the values, so these must be known: under vmap they are not, and the functions
+raise a ConcretizationError.  The unique values are gathered from x, so they are differentiable.
 
 Raises:
-    ConcretizationError: if the values are not known, where their number decides the shape of the result.
+    ConcretizationError: if the values are not known, and the shape of the result depends on them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -37,27 +37,27 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
 
 
 def unique_all(x: Any) -> UniqueAll:
-    """The values of x, each once and in ascending order, with their first places, where each went, and how often.
+    """The unique values of x in ascending order, with their first indices, inverse indices and counts.
 
     Each NaN is a value of its own; 0.0 and -0.0 are one.
 
     Returns:
-        A named tuple of `values` (one axis), `indices` (int32, into the flat x), `inverse_indices` (int32, of x's
-        shape: which of the values each element is) and `counts` (int32).
+        A named tuple of `values` (a vector), `indices` (int32, of the first occurrences in the flattened x),
+        `inverse_indices` (int32, in the shape of x: the index of each element in `values`) and `counts` (int32).
 
     Raises:
         ConcretizationError: if the values are not known, as under vmap.
@@ -71,7 +71,7 @@ def unique_all(x: Any) -> UniqueAll:
 
 
 def unique_counts(x: Any) -> UniqueCounts:
-    """The values of x, each once and in ascending order, and how often each occurs; see `unique_all`.
+    """The unique values of x in ascending order, and their counts; see `unique_all`.
 
     >>> import tensorken as tk
     >>> tk.unique_counts([3, 1, 3]).counts.tolist()
@@ -82,7 +82,7 @@ def unique_counts(x: Any) -> UniqueCounts:
 
 
 def unique_inverse(x: Any) -> UniqueInverse:
-    """The values of x, each once and in ascending order, and which of them each element is; see `unique_all`.
+    """The unique values of x in ascending order, and the index of each element among them; see `unique_all`.
 
     >>> import tensorken as tk
     >>> tk.unique_inverse([3, 1, 3]).inverse_indices.tolist()
@@ -93,7 +93,7 @@ def unique_inverse(x: Any) -> UniqueInverse:
 
 
 def unique_values(x: Any) -> Tensor:
-    """The values of x, each once and in ascending order; see `unique_all`.
+    """The unique values of x in ascending order; see `unique_all`.
 
     >>> import tensorken as tk
     >>> tk.unique_values([[3, 1], [3, 2]]).tolist()
@@ -110,13 +110,13 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """numpy's: the values of x, each once and in ascending order, and in a tuple with them what else is asked for.
+    """The unique values of x in ascending order, as in numpy; with any `return_` option, a tuple with further results.
 
     Args:
-        return_index: the int32 place of each value's first occurrence in the flat x.
-        return_inverse: for each element of x, which of the values it is, as int32.
-        return_counts: how often each value occurs, as int32.
-        equal_nan: whether all NaN are one value.
+        return_index: whether to return the int32 index of the first occurrence of each value in the flattened x.
+        return_inverse: whether to return the index of each element of x among the values, as int32.
+        return_counts: whether to return the count of each value, as int32.
+        equal_nan: whether to treat all NaN as one value.
 
     Raises:
         ConcretizationError: if the values are not known, as under vmap.
@@ -133,7 +133,7 @@ def unique(
 
 
 def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
-    """From the order of the elements: a value begins where an element differs from the one before it."""
+    """Sort the elements; a unique value begins where an element differs from the previous one."""
     flat = x.ravel()
     n = flat.size
     order = flat.argsort(0)
@@ -152,10 +152,10 @@ def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
 
 
 def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
-    """Whether each element of x is among the values, as bool of x's shape; NaN is among none.
+    """Whether each element of x is among the values, as bool in the shape of x; False for NaN.
 
     Args:
-        invert: whether each is not among them.
+        invert: whether to return the negation: True for elements not among the values.
 
     >>> import tensorken as tk
     >>> tk.isin([1, 2, 3, 4], [2, 4, 6]).tolist()

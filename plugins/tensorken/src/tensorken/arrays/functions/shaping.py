@@ -1,4 +1,4 @@
-"""Other shapes, orders and dtypes for the same elements."""
+"""Changes of shape and axis order, and selection of slices."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = [
 
 
 def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape, one size of which may be -1.
+    """The same elements in another shape; one size may be -1, and is computed from the others.
 
     Args:
         x: the tensor.
-        shape: the new sizes, whose product is that of the old.
-        order: `"C"` reads and writes with the last index running fastest, `"F"` with the first.
-        copy: makes no difference, as tensors are immutable.
+        shape: the new shape, with the same number of elements.
+        order: `"C"` reads and writes with the last index changing fastest, `"F"` with the first.
+        copy: has no effect, as tensors are immutable.
 
     Raises:
         ShapeError: if the numbers of elements differ.
@@ -54,7 +54,7 @@ def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool 
 
 
 def ravel(x: Any, order: str = "C") -> Tensor:
-    """All elements along one axis, with the last index running fastest, or with `order="F"` the first.
+    """x flattened to one axis, with the last index changing fastest, or with `order="F"` the first.
 
     Raises:
         ArgumentError: if order is neither "C" nor "F".
@@ -71,10 +71,10 @@ flatten = ravel
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
-    """The axes in another order; reversed by default.
+    """x with its axes in another order; reversed by default.
 
     Raises:
-        AxisError: if the order does not name every axis once.
+        AxisError: if the order does not contain every axis exactly once.
 
     >>> import tensorken as tk
     >>> tk.transpose(tk.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -87,7 +87,7 @@ permute_dims = transpose
 
 
 def matrix_transpose(x: Any) -> Tensor:
-    """The last two axes exchanged; `x.mT`.
+    """x with its last two axes exchanged; the same as `x.mT`.
 
     Raises:
         ShapeError: if x has fewer than two axes.
@@ -103,7 +103,7 @@ def matrix_transpose(x: Any) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged.
+    """x with two axes exchanged.
 
     Raises:
         AxisError: if there is no such axis.
@@ -120,11 +120,11 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to other places; the rest keep their order.
+    """x with axes moved to other positions; the other axes keep their order.
 
     Raises:
         AxisError: if an axis is out of range or given twice.
-        ArgumentError: if there are not as many places as axes.
+        ArgumentError: if the number of positions differs from the number of axes.
 
     >>> import tensorken as tk
     >>> tk.moveaxis(tk.zeros((2, 3, 4)), 0, -1).shape
@@ -146,7 +146,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
-    """An axis moved to before another, as in numpy; `tk.moveaxis` is easier to read.
+    """x with an axis moved before another, as in numpy; `tk.moveaxis` is easier to read.
 
     Raises:
         AxisError: if there is no such axis.
@@ -163,10 +163,10 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 
 @with_numpys_names
 def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
-    """New axes of size 1 at these places of the result.
+    """x with new axes of size 1 at these positions in the result.
 
     Raises:
-        AxisError: if a place is out of range or given twice.
+        AxisError: if a position is out of range or given twice.
 
     >>> import tensorken as tk
     >>> tk.expand_dims(tk.zeros((2, 3)), (0, -1)).shape
@@ -181,7 +181,7 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
 
 @with_numpys_names
 def squeeze(x: Any, axis: Axis = None) -> Tensor:
-    """Without axes of size 1: all of them, or the given ones, which must have size 1.
+    """x without its axes of size 1, or without the given axes, which must have size 1.
 
     Raises:
         ShapeError: if a given axis has another size.
@@ -203,11 +203,11 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
 
 
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
-    """The slices of x at integer indices along an axis, or of the flat tensor; negative ones count from the end.
+    """The slices of x at integer indices along an axis, or of the flattened tensor; negative ones count from the end.
 
     Raises:
         IndexingError: if an index is out of range.
-        DTypeError: if the indices are no ints.
+        DTypeError: if the indices are not ints.
         AxisError: if there is no such axis.
 
     >>> import tensorken as tk
@@ -224,7 +224,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     return slices(x, checked("take", index, place, x.shape), place)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def _is_row_major(name: str, order: str) -> bool:

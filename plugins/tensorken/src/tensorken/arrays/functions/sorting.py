@@ -1,4 +1,4 @@
-"""Order along an axis: sorting, and elements taken by their places.
+"""Sorting along an axis, and selection of elements by their indices.
 
 Raises:
     AxisError: if an axis is out of range, or named twice.
@@ -29,9 +29,9 @@ __all__ = [
 
 @with_numpys_names
 def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements in order along an axis, or of the flat tensor; differentiable.
+    """The elements sorted along an axis, or those of the flattened tensor sorted; differentiable.
 
-    NaN counts as the greatest of all.  Equal elements keep their order, also if `stable` is False.
+    NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
 
     >>> import tensorken as tk
     >>> print(tk.sort([3.0, 1.0, 2.0]))
@@ -41,16 +41,16 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
     if axis is None:
         return sort(y.ravel(), 0, descending=descending)
     along = axis_of("sort", y.shape, axis)
-    if descending:  # backwards twice, so that equal elements keep their order
+    if descending:  # reversed twice, so that equal elements keep their order
         return sort(y.flip(along), along).flip(along)
     return unary(OPS["sort"], y, (along,))
 
 
 @with_numpys_names
 def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The int32 indices that bring the axis, or the flat tensor, into order.
+    """The int32 indices that sort the elements along an axis, or those of the flattened tensor.
 
-    NaN counts as the greatest of all.  Equal elements keep their order, also if `stable` is False.
+    NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
 
     >>> import tensorken as tk
     >>> print(tk.argsort([3.0, 1.0, 2.0]), tk.argsort([3.0, 1.0, 2.0], descending=True))
@@ -66,7 +66,7 @@ def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: 
 
 
 class TopK(NamedTuple):
-    """What `topk` gives."""
+    """The result of `topk`."""
 
     values: Tensor
     indices: Tensor
@@ -74,15 +74,15 @@ class TopK(NamedTuple):
 
 @with_numpys_names
 def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
-    """The k largest elements along an axis in descending order, and their int32 places; differentiable.
+    """The k largest elements along an axis in descending order, and their int32 indices; differentiable.
 
-    NaN counts as the greatest of all; of equal elements those that come first are taken first.
+    NaN counts as greater than all numbers; equal elements are taken in their order in x.
 
     Args:
-        largest: whether not the k smallest are taken, in ascending order.
+        largest: whether to take the k largest; False takes the k smallest, in ascending order.
 
     Raises:
-        ArgumentError: if there are less than k elements, or k is negative.
+        ArgumentError: if there are fewer than k elements, or k is negative.
 
     >>> import tensorken as tk
     >>> values, indices = tk.topk([3.0, 1.0, 7.0], 2)
@@ -101,10 +101,11 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
-    """The elements of x at integer indices along the axis, row by row; differentiable.
+    """The elements of x at integer indices along an axis, matched along the other axes; differentiable.
 
     Args:
-        indices: as many axes as x has; the other sizes broadcast.  Negative ones count from the end.
+        indices: a tensor of ints with as many axes as x; the other sizes broadcast.  Negative indices count from the
+            end.
 
     Raises:
         ShapeError: if the numbers of axes differ, or the other sizes do not broadcast.
@@ -139,5 +140,5 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
 
 
 def _with(shape: shapes.Shape, axis: int, size: int) -> shapes.Shape:
-    """The shape with another size along the axis."""
+    """The shape with another size along an axis."""
     return (*shape[:axis], size, *shape[axis + 1 :])

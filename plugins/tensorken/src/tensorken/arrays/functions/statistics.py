@@ -37,10 +37,10 @@ __all__ = [
 
 
 def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean over axes, all by default, in which each element counts as much as its weight.
+    """The weighted mean over axes, all by default.
 
     Args:
-        weights: of x's shape, or one for each element along the one axis; equal ones by default.
+        weights: in the shape of x, or a vector along the single axis; equal weights by default.
 
     Raises:
         ShapeError: if the weights have another shape.
@@ -74,14 +74,14 @@ def var(
     *,
     ddof: float | None = None,
 ) -> Tensor:
-    """The variance over axes, all by default: the mean square of the distance from the mean.
+    """The variance over axes, all by default: the mean of the squared deviation from the mean.
 
     Args:
-        correction: what is taken off the number of elements by which the sum of squares is divided; 1 gives the
-            unbiased estimate from a sample.  `ddof` is numpy's name for it.
+        correction: the sum of squares is divided by the number of elements minus the correction; 1 makes the estimate
+            from a sample unbiased.  `ddof` is the numpy name of this argument.
 
     Returns:
-        A float32 for ints and bools; NaN of no elements.
+        The dtype is float32 for ints and bools; NaN for no elements.
 
     Raises:
         ArgumentError: if both correction and ddof are given.
@@ -102,10 +102,10 @@ def std(
     *,
     ddof: float | None = None,
 ) -> Tensor:
-    """The standard deviation over axes, all by default: the square root of `var`; its derivative is 0 where it is 0.
+    """The standard deviation over axes, all by default: the square root of `var`; its derivative is 0 at 0.
 
     Args:
-        correction: see `var`; `ddof` is numpy's name for it.
+        correction: see `var`; `ddof` is the numpy name of this argument.
 
     >>> import tensorken as tk
     >>> tk.std([1.0, 1.0, 5.0, 5.0]).item()
@@ -138,10 +138,10 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 @with_numpys_names
 def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The value in the middle of the order over axes, all by default, or the mean of the two there.
+    """The median over axes, all by default: the middle element in sorted order, or the mean of the two middle ones.
 
     Returns:
-        A float32 for ints and bools; NaN where an element is NaN, and of no elements.
+        The dtype is float32 for ints and bools; NaN where an element is NaN, and for no elements.
 
     >>> import tensorken as tk
     >>> tk.median([3.0, 1.0, 10.0, 2.0]).item()
@@ -152,22 +152,22 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
-    """The value below which the share q of the elements over axes, all by default, lies.
+    """The q-quantile over axes, all by default: a fraction q of the elements is below it.
 
-    The derivative by x goes to the elements that are taken: of equal ones to those that `sort` brings to the places.
+    The derivative with respect to x goes to the selected elements; for equal elements, to those that `sort` selects.
 
     Args:
-        q: a number from 0 to 1, or a sequence of them, for which the result has a first axis; or a tensor or an array,
-            whose axes come first and to which the result is differentiable. Where the values of a tensor are not
-            known yet, as under `jit`, one outside of 0 to 1 gives NaN.
-        method: what is taken between two elements: `linear` interpolation, the `lower`, `higher` or `nearest` of them,
-            or the `midpoint`.
+        q: a number from 0 to 1; or a sequence of numbers, a tensor or an array, whose axes become the first axes of
+            the result.  The result is differentiable with respect to a tensor q.  Where the values of q are not
+            known, as under `jit`, the result is NaN for values outside [0, 1].
+        method: the value between two elements: `linear` interpolation, the `lower`, `higher` or `nearest` of the two,
+            or their `midpoint`.
 
     Returns:
-        A float32 for ints and bools; NaN where an element is NaN, and of no elements.
+        The dtype is float32 for ints and bools; NaN where an element is NaN, and for no elements.
 
     Raises:
-        ArgumentError: if q is no number from 0 to 1, or the method is unknown.
+        ArgumentError: if q is not a number from 0 to 1, or the method is unknown.
 
     >>> import tensorken as tk
     >>> tk.quantile([1.0, 2.0, 3.0, 4.0], [0.0, 0.5, 0.75]).tolist()
@@ -179,7 +179,7 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
 
 
 def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
-    """The value below which q percent of the elements over axes, all by default, lie; see `quantile`.
+    """The q-th percentile over axes, all by default; see `quantile`.
 
     >>> import tensorken as tk
     >>> tk.percentile([1.0, 2.0, 3.0, 4.0], 50).item()
@@ -219,7 +219,7 @@ def _check_numbers(name: str, q: Any, whole: int) -> None:
 
 
 def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
-    """x and the shares q / whole in one dtype; NaN for shares outside of 0 to 1 where they are not known yet."""
+    """Convert x and the fractions q / whole to one dtype; unknown fractions outside [0, 1] become NaN."""
     if q.dtype is bool_:
         raise DTypeError(f"{name}: q must be numbers, got bool; cast it (q.astype)")
     y, share = pair_of_operands(name, x, q, x)
@@ -231,14 +231,14 @@ def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor
 
 
 def _as_rows(x: Tensor, axes: Axes) -> Tensor:
-    """Two axes: the second runs over all elements along `axes`, the first over all else."""
+    """Reshape to two axes: the second one for the elements along `axes`, the first for all others."""
     kept = [i for i in range(x.ndim) if i not in axes]
     count: Shape = (math.prod([x.shape[i] for i in kept]), math.prod([x.shape[i] for i in axes]))
     return x.permute((*kept, *axes)).reshape(count)
 
 
 def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
-    """Between the two elements of each ordered row where a share of it ends; NaN, which comes last, is all there is."""
+    """Interpolate between two elements of each sorted row at a fraction of it; NaN if its last element is NaN."""
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1)
@@ -260,7 +260,7 @@ def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
 
 
 def _at_shares(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
-    """`_at_share` for shares of shape (1, m) that need not be known: an axis of size m behind that of the rows."""
+    """`_at_share` for possibly unknown fractions of shape (1, m): the result has an axis of size m after the rows."""
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1, keepdims=True) + shares
@@ -291,9 +291,10 @@ def _at_shares(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
 
 
 def _between(low: Any, high: Any, part: Any) -> Any:
-    """low * (1 - part) + high * part, for 0 < part < 1: high - low may overflow; of equal ones exactly low.
+    """low * (1 - part) + high * part, for 0 < part < 1, as high - low may overflow; exactly low if low equals high.
 
-    The derivative is 1 - part by low and part by high in either case, which is why equal ones are no case of their own.
+    The derivatives with respect to low and high are 1 - part and part in either case, so equal values need no
+    separate case.
     """
     exact = low.eq(high) & (low.abs() < math.inf)
     gap = exact.where(low, 0.0) - exact.where(high, 0.0)

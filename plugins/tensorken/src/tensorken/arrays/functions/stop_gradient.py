@@ -1,4 +1,4 @@
-"""What users tell the transforms: here a constant begins."""
+"""`stop_gradient`: treat a value as a constant in derivatives."""
 
 from __future__ import annotations
 

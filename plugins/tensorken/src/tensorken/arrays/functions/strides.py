@@ -1,4 +1,4 @@
-"""Elements by their strides: windows, diagonals, and whatever else a step along each axis can say."""
+"""Selection of elements by strides: windows, diagonals and other regular patterns."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["as_strided"]
 
 
 def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> Tensor:
-    """The elements of x that strides lead to: element (i, j, ...) is that at offset + i * stride0 + j * stride1 + ...
+    """A strided selection of x: element (i, j, ...) is the flat element offset + i * stride0 + j * stride1 + ...
 
-    Unlike numpy's function of this name it counts in elements of x in row-major order, not in bytes, reads nothing
-    outside of x, and copies.  Elements may repeat; their derivatives add up.
+    Unlike the numpy function of this name, it counts in elements of x in row-major order, not in bytes, reads nothing
+    outside of x, and copies.  Elements may repeat; their derivatives are added.
 
     Args:
-        shape: of the result.
-        strides: a step in elements for each axis of the result; any ints.
-        offset: where the element (0, 0, ...) is.
+        shape: the shape of the result.
+        strides: an int for each axis of the result, its step in elements of x.
+        offset: the flat index of element (0, 0, ...).
 
     Raises:
         ShapeError: if shape and strides differ in length, or a size is negative.
-        IndexingError: if an element would be outside of x.
+        IndexingError: if an index is outside of x.
 
     >>> import tensorken as tk
     >>> tk.as_strided(tk.tensor([1, 2, 3, 4]), (3, 2), (1, 1)).tolist()

@@ -1,4 +1,4 @@
-"""The subscripts of einsum: which label each axis has, and which sizes the labels have."""
+"""Parsing of einsum subscripts: the labels of the axes, and the sizes of the labels."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tensorken_core.language.shapes import Shape, short_repr
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 Label = str | int
-"""A letter; or, for an axis that `...` stands for, its place from the last of them: -1, -2, ..."""
+"""A letter; or, for an axis of `...`, its index from the end of these axes: -1, -2, ..."""
 
 Labels = tuple[Label, ...]
 
 
 def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labels]:
-    """The labels of the operands' axes, and those of the result."""
+    """Parse the subscripts to the labels of each operand and of the result."""
     text = "".join(subscripts.split())
     before, arrow, after = text.partition("->")
     written = before.split(",")
@@ -61,7 +61,7 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
 
 
 def _expanded(subscripts: str, i: int, term: str, shape: Shape) -> Labels:
-    """The labels of an operand's axes."""
+    """The labels of the axes of an operand."""
     letters = len(term.replace("...", ""))
     hidden = len(shape) - letters
     if hidden < 0 or (hidden and "..." not in term):
@@ -78,7 +78,7 @@ def _labels(term: str, hidden: tuple[int, ...]) -> Labels:
 
 
 def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[Label, int]:
-    """The size of each label; one of size 1 is repeated, but not beside itself in one term."""
+    """The size of each label; size 1 broadcasts, but not between axes of the same term."""
     sizes: dict[Label, int] = {}
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         own: dict[Label, int] = {}
@@ -102,7 +102,7 @@ def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) ->
 
 
 def lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts and operands from operands and lists of ints in turn."""
+    """Convert alternating operands and lists of ints to subscripts and operands."""
     operands, lists = given[::2], given[1::2]
     result = None
     if len(operands) > len(lists):
