@@ -199,7 +199,7 @@ def _entries(given: Any) -> list[Any] | None:
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether a value is the zero of the op PAD, and not -0.0."""
+    """Whether a value is zero, but not -0.0; the pad op of the language pads with this zero."""
     return type(value) in (bool, int, float) and repr(value) in ("0", "0.0", "False")
 
 

@@ -81,7 +81,7 @@ def var(
             from a sample unbiased.  `ddof` is the numpy name of this argument.
 
     Returns:
-        The dtype is float32 for ints and bools; NaN for no elements.
+        A tensor, in float32 for ints and bools; NaN for no elements.
 
     Raises:
         ArgumentError: if both correction and ddof are given.
@@ -141,7 +141,7 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The median over axes, all by default: the middle element in sorted order, or the mean of the two middle ones.
 
     Returns:
-        The dtype is float32 for ints and bools; NaN where an element is NaN, and for no elements.
+        A tensor, in float32 for ints and bools; NaN where an element is NaN, and for no elements.
 
     >>> import tensorken as tk
     >>> tk.median([3.0, 1.0, 10.0, 2.0]).item()
@@ -164,7 +164,7 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
             or their `midpoint`.
 
     Returns:
-        The dtype is float32 for ints and bools; NaN where an element is NaN, and for no elements.
+        A tensor, in float32 for ints and bools; NaN where an element is NaN, and for no elements.
 
     Raises:
         ArgumentError: if q is not a number from 0 to 1, or the method is unknown.
