@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
+"""Derived ops along axes: products, extremes and their places, cumulative sums and products, sorting, joining."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ EXTREME: Any = {
 
 
 class Arrangement(Interpreter[R]):
-    """Products, extremes and their places, running sums and products, sorting, joining."""
+    """Products, extremes and their places, cumulative sums and products, sorting, joining."""
 
     # ---- reductions and scans ----------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Arrangement(Interpreter[R]):
         body=arrangement.cumsum,
     )
     def cumsum(self, x: R, axis: int) -> R:
-        """The running sum along the axis."""
+        """The cumulative sum along the axis."""
 
     @primitive(
         shape=reduced,
