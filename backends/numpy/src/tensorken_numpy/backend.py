@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,9 +65,8 @@ class Numpy(Factorizations):
         _check_axes("full", shape)
         return quiet.run(np.full, shape, value, _NUMPY_DTYPE[dtype])
 
-    def shape(self, x: Array) -> Shape:
-        shape: Shape = x.shape
-        return shape
+    # Every op reads a shape; attrgetter reads it without a Python frame.
+    shape: staticmethod[[Array], Shape] = staticmethod(attrgetter("shape"))  # type: ignore[assignment]
 
     def dtype(self, x: Array) -> DType:
         return _DTYPE[x.dtype]
@@ -203,7 +203,8 @@ class Numpy(Factorizations):
     # ---- movement --------------------------------------------------------------------------------------------
 
     def reshape(self, x: Array, shape: Shape) -> Array:
-        _check_axes("reshape", shape)
+        if len(shape) > MOST_AXES:
+            _check_axes("reshape", shape)
         return x.reshape(shape)
 
     def permute(self, x: Array, order: Axes) -> Array:

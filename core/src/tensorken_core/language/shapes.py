@@ -34,7 +34,10 @@ def same(first: Shape, *rest: Shape) -> Shape:
 def reduced(x: Shape, axes: Axes) -> Shape:
     """Reductions: the axes stay, with size 1."""
     check_axes(x, axes)
-    return tuple([1 if i in axes else n for i, n in enumerate(x)])
+    sizes = list(x)
+    for i in axes:
+        sizes[i] = 1
+    return tuple(sizes)
 
 
 def reduced_nonempty(x: Shape, axes: Axes) -> Shape:

@@ -81,15 +81,17 @@ class Reverse(Level[TapeValue[R]]):
             raise self.escaped_error(op.name)
         primals: list[Any] = []
         indices: list[int | None] = []
+        depends: list[bool] = []
         for x in operands:  # Python 3.11 calls a comprehension as a function
             primals.append(x.primal)
             indices.append(x.index)
+            depends.append(x.index is not None)
+        active = tuple(depends)
         if op.higher_order is not None:
-            return self._record_higher_order(op, op.higher_order, indices, primals, params)
-        if op.primal_rule is not None and indices.count(None) < len(indices):
-            return self._record_primal_rule(op, operands, indices, primals, params)
+            return self._record_higher_order(op, op.higher_order, active, indices, primals, params)
+        if op.primal_rule is not None and any(active):
+            return self._record_primal_rule(op, operands, active, indices, primals, params)
         y = run(self.inner, op, primals, params)
-        active = (indices[0] is not None,) if len(indices) == 1 else _active(indices)
         needs = op.tape_needs.get(active)
         if needs is None:
             needs = op.tape_needs[active] = _tape_needs(op, active)
@@ -134,6 +136,7 @@ class Reverse(Level[TapeValue[R]]):
         self,
         op: Op,
         operands: Sequence[TapeValue[R]],
+        active: tuple[bool, ...],
         indices: list[int | None],
         primals: list[R],
         params: tuple[Any, ...],
@@ -144,7 +147,7 @@ class Reverse(Level[TapeValue[R]]):
             results = op.body(*[Tensor(self, x) for x in operands], *params)
             return tuple([lifted(y, self) for y in results])
         assert op.primal_rule is not None
-        ys, residuals = op.primal_rule(_active(indices), [Tensor(self.inner, p) for p in primals], params)
+        ys, residuals = op.primal_rule(active, [Tensor(self.inner, p) for p in primals], params)
         results = [y.representation for y in (*ys, *residuals)]
         return self._record(op, indices, (VALUE,), primals, results, params)[: len(ys)]
 
@@ -152,12 +155,12 @@ class Reverse(Level[TapeValue[R]]):
         self,
         op: Op,
         rules: HigherOrderRules[Op],
+        active: tuple[bool, ...],
         indices: list[int | None],
         primals: list[R],
         params: tuple[Any, ...],
     ) -> tuple[TapeValue[R], ...]:
         """Record, in place of an op with programs, the op that returns its results and the residuals."""
-        active = _active(indices)
         count: int | None = None
         if any(active):
             token = transposing.set(self.linear)
@@ -227,11 +230,6 @@ class Reverse(Level[TapeValue[R]]):
         if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
             return x
         return Tensor(self.inner, lifted(x, self.inner), x.shape, x.dtype)
-
-
-def _active(indices: Sequence[int | None]) -> tuple[bool, ...]:
-    """For each operand whether it depends on a variable."""
-    return tuple([index is not None for index in indices])
 
 
 # ---- how much the tape keeps -------------------------------------------------------------------------------

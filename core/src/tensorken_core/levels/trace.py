@@ -86,9 +86,8 @@ class Trace(Level[Variable]):
         if number is not None:
             return Literal(shape, dtype, python_scalar(number, dtype))
         variable = Variable(shape, dtype)
-        self.constants[variable] = Tensor(
-            start, x, shape, dtype
-        )  # keeps x alive, so no other value takes its id
+        # This keeps x alive, so no other value takes its id.
+        self.constants[variable] = Tensor(start, x, shape, dtype)
         self._captured[id(x)] = variable
         return variable
 

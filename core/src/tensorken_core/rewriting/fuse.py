@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from operator import attrgetter
 from typing import Any, Generic
 
@@ -188,7 +189,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return [self.wrap(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
 
     def settle(self, x: Deferred[R]) -> Deferred[R]:
-        self.raw.settle(self.unexpanded(x))
+        self.raw.settle(x.value if x.value is not None else self.unexpanded(x))
         return x
 
     def realize(self, x: Deferred[R]) -> Deferred[R]:
@@ -201,11 +202,12 @@ class Fuse(Wrapper[Deferred[R]]):
         raw = self.raw
         method = raw.overrides[op]
         if method is None and op.body is not None and not raw.has(op):
-            return super().interpret(
-                op, operands, params
-            )  # the body runs on this interpreter, and is fused too
+            # The body runs on this interpreter, and is fused too.
+            return super().interpret(op, operands, params)
         if op.elementwise:
-            values = [self.unexpanded(x) if x.value is None else x.value for x in operands]
+            values = []
+            for x in operands:  # Python 3.11 calls a comprehension as a function
+                values.append(self.unexpanded(x) if x.value is None else x.value)
             if len(values) > 1 and not raw.broadcasts:
                 values = self._matched(values)
             y = raw.interpret(op, values, params) if method is None else method(raw, *values)
@@ -259,7 +261,7 @@ class Fuse(Wrapper[Deferred[R]]):
         done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
         pending = x.pending
         if pending is None:
-            value = self.unexpanded(x)
+            value = x.value if x.value is not None else self.unexpanded(x)
             if done or math.prod(self.raw.shape(value)) > SMALL:
                 return Deferred(shape, self._total(value, x.shape, axes))
             pending = SumOfProducts(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
@@ -428,7 +430,7 @@ def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[
         new: the new shape.
         blank: the fact of an axis of size 1.
     """
-    real = iter([(fact, n) for fact, n in zip(facts, old, strict=True) if n != 1])
+    real = compress(zip(facts, old, strict=True), map((1).__ne__, old))
     moved = []
     for n in new:
         fact, size = (blank, 1) if n == 1 else next(real, (blank, None))

@@ -86,9 +86,8 @@ def binary(op: Op, a: V, b: Any) -> V:
             shape = broadcast(shape, b.shape)
         except ShapeError as error:
             raise ShapeError(f"{op.name}: {error}") from None
-        if (
-            a.interpreter is not b.interpreter
-        ):  # lift before broadcasting: a trace then captures the small value
+        # Lift before broadcasting: a trace then captures the small value.
+        if a.interpreter is not b.interpreter:
             interpreter, operands = at_one_level(op, (a, b))
             a, b = [
                 type(a)(interpreter, *facts)

@@ -431,4 +431,5 @@ def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     result = unary(op, x, (axes,))
     if keepdims or not axes:
         return result
-    return unary(RESHAPE, result, (tuple([n for i, n in enumerate(shape) if i not in axes]),))
+    kept = () if axis is None else tuple([n for i, n in enumerate(shape) if i not in axes])
+    return unary(RESHAPE, result, (kept,))
