@@ -181,7 +181,7 @@ class Reverse(Level[TapeValue[R]]):
         Args:
             consume: whether to forget each entry after use, which frees its values; the tape then serves once.
         """
-        tape, inner = self.tape, self.inner
+        tape, inner, shape = self.tape, self.inner, self.inner.shape
         for index in range(max(cotangents, default=-1), -1, -1):
             entry = tape[index]
             if entry is None:
@@ -198,7 +198,7 @@ class Reverse(Level[TapeValue[R]]):
                     continue
                 values: list[Any] = []
                 for x in kept:
-                    values.append(x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x))
+                    values.append(x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x, shape(x)))
                 for parent, rule in zip(parents, op.vjp, strict=True):
                     needed = parent is not None and rule is not None
                     contributions.append(rule(t, *values, *params) if needed else None)  # type: ignore[misc]

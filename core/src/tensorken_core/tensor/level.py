@@ -170,7 +170,7 @@ def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> 
 
 def lifted(x: Any, to: Interpreter[Any]) -> Any:
     """The representation of a tensor, lifted as a constant to a level above its own; unchanged at its own."""
-    return lift(x.representation, x.interpreter, to)
+    return x.representation if x.interpreter is to else to.lift_from(x.representation, x.interpreter)
 
 
 def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:

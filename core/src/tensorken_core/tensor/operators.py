@@ -83,7 +83,9 @@ class Operators(Value):
         return _divided(*_pair(DIV, self, other))
 
     def __pow__(self, other: Any) -> Self:
-        if type(other) is int and (other == 2 or self.dtype.kind == "int"):
+        if type(other) is int and other == 2:
+            return self.square()
+        if type(other) is int and self.dtype.kind == "int":
             return _integer_power(self, other)
         return _power(*_pair(POW, self, other))
 
@@ -219,8 +221,6 @@ def _power(a: O, b: O) -> O:
 
 def _integer_power(x: O, exponent: int) -> O:
     """x multiplied by itself, by repeated squaring."""
-    if exponent == 2:
-        return x.square()
     if exponent < 0:
         raise DTypeError(
             f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
