@@ -225,7 +225,7 @@ def normalize_axes(axis: int | Sequence[int] | None, shape: Shape) -> Axes:
     rank = len(shape)
     if axis is None:
         return tuple(range(rank))
-    if not isinstance(axis, Sequence):
+    if type(axis) is int or (type(axis) is not tuple and not isinstance(axis, Sequence)):
         return (normalize_axis(axis, rank, shape),)
     axes = tuple(sorted([normalize_axis(a, rank, shape) for a in axis]))
     if len(set(axes)) != len(axes):

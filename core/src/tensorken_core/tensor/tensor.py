@@ -14,7 +14,7 @@ from tensorken_core.errors import (
 )
 from tensorken_core.language.dtypes import DType, as_dtype, bool_, check_scalar, int32
 from tensorken_core.language.interpreter import Interpreter
-from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.attached import Attached
@@ -329,9 +329,9 @@ class Tensor(Attached):
         if own == shape:
             return self
         missing = len(shape) - len(own)
-        x = self.reshape((1,) * missing + own) if missing > 0 else self
+        x = unary(RESHAPE, self, ((1,) * missing + own,)) if missing > 0 else self
         try:
-            return x.expand(shape)
+            return x if x.shape == shape else unary(EXPAND, x, (shape,))
         except ShapeError:
             raise ShapeError(
                 f"broadcast_to: shape {own} does not broadcast to {shape}; "
@@ -432,4 +432,6 @@ def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     if keepdims or not axes:
         return result
     kept = () if axis is None else tuple([n for i, n in enumerate(shape) if i not in axes])
-    return unary(RESHAPE, result, (kept,))
+    interpreter = result.interpreter
+    y = run(interpreter, RESHAPE, (result.representation,), (kept,))
+    return Tensor(interpreter, y, kept, result.dtype)
