@@ -52,6 +52,21 @@ def chooses_zeros(step: Step, operands: Operands, results: Sequence[Array]) -> b
     return any(name in step.text for name in ("max", "min", "clip", "relu", "ptp"))
 
 
+def sees_signs(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
+    """Whether the result depends on the sign of a zero among the operands."""
+    named = any(name in step.text for name in ("atan2", "copysign", "signbit", "reciprocal", " / "))
+    return named and any(x.dtype.kind == "f" and (x == 0).any() for x in operands.values())
+
+
+def other_sign(found: Array, wanted: Array) -> Array:
+    """Elements that would be equal if a zero had the other sign: negated, the other bool, or 0 and pi by atan2."""
+    if wanted.dtype == bool:
+        return np.ones(wanted.shape, bool)
+    pi = wanted.dtype.type(np.pi) if wanted.dtype.kind == "f" else 0
+    half_turns = np.isin(np.abs(found), (0, pi)) & np.isin(np.abs(wanted), (0, pi))
+    return np.asarray((np.abs(found) == np.abs(wanted)) | half_turns)
+
+
 def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Array]) -> bool:
     """Whether a product or sum of finite operands may be beyond the range, in a step that adds up more than two."""
     if step.row in ELEMENTWISE:
@@ -76,6 +91,7 @@ def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) ->
 
 RULES = (
     Rule("the maximum and the minimum of 0.0 and -0.0 are either", chooses_zeros, zeros),
+    Rule("a sum of zeros has either sign where a factor is taken out of it", sees_signs, other_sign),
     Rule(
         "where a sum or a product overflows on the way, infinities and NaN depend on the order of the terms",
         may_overflow,

@@ -492,3 +492,21 @@ def test_missing_dtypes_raise_when_the_op_is_recorded() -> None:
         lazy.interpret(OPS["cast"], [x], (int64,))
     assert lazy.pending == 0
     assert list(lazy.ravel(lazy.interpret(OPS["cast"], [x], (int32,)))) == [1, 1]
+
+
+@pytest.mark.parametrize("name", LAZIES)
+def test_programs_that_capture_pending_values_run(name):
+    """The branch captures a value that is computed in the same run as the cond."""
+
+    def f(x):
+        def loss(v):
+            positive = v.sum() > 0.0
+            return tk.cond(
+                positive, lambda w: tk.jit(lambda u: tk.maximum(x[0], u))(w), lambda w: w * 0.5, v
+            ).sum()
+
+        return tk.vmap(tk.grad(loss))(x)
+
+    with tk.use_backend(LAZIES[name]):
+        x = tk.tensor([[0.0, -1.0, 0.0]]).reshape((3, 1)).T
+        assert f(x).tolist() == [[0.5, 0.5, 0.5]]

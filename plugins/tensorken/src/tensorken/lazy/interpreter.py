@@ -13,6 +13,7 @@ from typing import Any
 from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, serials
 from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
+from tensorken.programs.names import within
 from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.passes.elements import MOVEMENT_OPS
 from tensorken.programs.passes.equation_writer import program_of
@@ -332,6 +333,8 @@ class Lazy(Wrapper[Node[R]]):
     def _run(self, wanted: list[Node[R]]) -> None:
         """Compute nodes, and those of their pending operands that are in use elsewhere."""
         nodes = pending_nodes(wanted)
+        if self._compute_captured(nodes):
+            nodes = pending_nodes(wanted)
         if not nodes:
             return
         self._last_run = next(serials)
@@ -350,6 +353,29 @@ class Lazy(Wrapper[Node[R]]):
         for (_, node), value in zip(held, values, strict=True):
             node.value = value
         self._pending_ops = max(self._pending_ops - len(graph.steps), 0)
+
+    def _compute_captured(self, nodes: Sequence[Node[R]]) -> bool:
+        """Compute the pending constants of programs among the nodes' params; whether there were any.
+
+        They are needed to prepare these programs, when the nodes of this run are already taken out of the graph.
+        """
+        programs = [
+            p
+            for node in nodes
+            if node.op is not None and node.op.higher_order is not None
+            for p in node.params
+            if isinstance(p, Program)
+        ]
+        captured = [
+            tensor.representation
+            for program in programs
+            for inner in within(program)
+            for tensor in inner.constants.values()
+            if tensor.interpreter is self and tensor.representation.op is not None
+        ]
+        for node in captured:
+            self.value(node)
+        return bool(captured)
 
     def _program_for(self, graph: Graph[R], outputs: tuple[int, ...]) -> SpecializedProgram:
         """The program of a graph; made for a new structure, or for numbers that no program of the structure has."""
