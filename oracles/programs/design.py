@@ -22,11 +22,11 @@ def absolutely_near(found: Array, wanted: Array) -> Array:
 
 
 def subnormal(x: Array) -> bool:
-    """Whether any number is subnormal."""
+    """Whether any number is subnormal, or so near that a part of it may be."""
     if x.dtype.kind != "f":
         return False
     with np.errstate(all="ignore"):
-        return bool(((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)).any())
+        return bool(((x != 0) & (np.abs(x) < 4 * np.finfo(x.dtype).tiny)).any())
 
 
 RULES_OF_JAX = (
@@ -39,9 +39,16 @@ RULES_OF_JAX = (
         absolutely_near,
     ),
     Rule(
-        "JAX's softmax of an infinite maximum is NaN; here the maxima share it",
+        "JAX's softmax where the maximum is infinite is NaN; here the maxima share it",
         lambda step, operands, results: any(
-            "softmax" in step.text and x.dtype.kind == "f" and np.isposinf(x).any() for x in operands.values()
+            "softmax" in step.text and x.dtype.kind == "f" and np.isinf(x).any() for x in operands.values()
+        ),
+        one_not_finite,
+    ),
+    Rule(
+        "JAX computes functions of int64 in float64, and here they are computed in float32",
+        lambda step, operands, results: any(
+            x.dtype.kind == "i" and (np.abs(x.astype("float64")) > 2**24).any() for x in operands.values()
         ),
         anywhere,
     ),
