@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import DType, python_scalar
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.observe import OBSERVERS, notify
 from tensorken_core.language.op import OPS, Op
@@ -84,7 +84,7 @@ class Trace(Level[Variable]):
         shape, dtype = start.shape(x), start.dtype(x)
         number = start.number(x) if isinstance(start, RawTensor) else None
         if number is not None:
-            return Literal(shape, dtype, python_scalar(number, dtype))
+            return Literal(shape, dtype, number)
         variable = Variable(shape, dtype)
         # This keeps x alive, so no other value takes its id.
         self.constants[variable] = Tensor(start, x, shape, dtype)

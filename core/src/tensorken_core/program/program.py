@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, python_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import Shape
@@ -52,7 +52,7 @@ class Literal(Variable):
 
     def __init__(self, shape: Shape, dtype: DType, value: bool | int | float) -> None:
         super().__init__(shape, dtype)
-        self.value = value
+        self.value = python_scalar(value, dtype)
 
     def __repr__(self) -> str:
         return f"<{self.dtype.name}{list(self.shape)} {self.value!r}>"

@@ -359,16 +359,11 @@ class Lazy(Wrapper[Node[R]]):
 
         They are needed to prepare these programs, when the nodes of this run are already taken out of the graph.
         """
-        programs = [
-            p
-            for node in nodes
-            if node.op is not None and node.op.higher_order is not None
-            for p in node.params
-            if isinstance(p, Program)
-        ]
         captured = [
             tensor.representation
-            for program in programs
+            for node in nodes
+            if node.op is not None and node.op.higher_order is not None
+            for program in node.op.higher_order.layout(node.params).programs
             for inner in within(program)
             for tensor in inner.constants.values()
             if tensor.interpreter is self and tensor.representation.op is not None

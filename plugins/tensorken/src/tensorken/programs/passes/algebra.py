@@ -22,9 +22,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 ABS, ADD, AND, CAST, DIV, EQ = (OPS[n] for n in ("abs", "add", "bitwise_and", "cast", "div", "eq"))
 FLOOR_DIVIDE, LT, MAXIMUM, MINIMUM = (OPS[n] for n in ("floor_divide", "lt", "maximum", "minimum"))
-MUL, NEG, OR, POW, RELU, SQUARE, SUB = (
-    OPS[n] for n in ("mul", "neg", "bitwise_or", "pow", "relu", "square", "sub")
-)
+MUL, NEG, OR, POW, SQUARE, SUB = (OPS[n] for n in ("mul", "neg", "bitwise_or", "pow", "square", "sub"))
 LEFT, RIGHT, WHERE, XOR = (OPS[n] for n in ("shift_left", "shift_right", "where", "bitwise_xor"))
 
 MAX_NEGATED_USES = 2
@@ -135,11 +133,7 @@ def _add_of_negated(rewriting: Rewriting, e: Equation) -> Variable | None:
 def _add_to_itself(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x + x is x * 2."""
     a, b = e.operands
-    return (
-        rewriting.write(MUL, (a, Literal(a.shape, a.dtype, 2.0 if a.dtype.kind == "float" else 2)))
-        if a is b
-        else None
-    )
+    return rewriting.write(MUL, (a, Literal(a.shape, a.dtype, 2))) if a is b else None
 
 
 def _sub_from_negated_self(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -148,7 +142,7 @@ def _sub_from_negated_self(rewriting: Rewriting, e: Equation) -> Variable | None
     inner = rewriting.operands_if(a, NEG)
     if inner is None or inner[0] is not b:
         return None
-    return rewriting.write(MUL, (b, Literal(b.shape, b.dtype, -2.0 if b.dtype.kind == "float" else -2)))
+    return rewriting.write(MUL, (b, Literal(b.shape, b.dtype, -2)))
 
 
 def _sub_of_negated(rewriting: Rewriting, e: Equation) -> Variable | None:

@@ -8,7 +8,7 @@ import math
 import weakref
 from collections.abc import Sequence
 
-from tensorken_core.language.dtypes import DType, wrap_integer
+from tensorken_core.language.dtypes import DType, python_scalar, wrap_integer
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation, Literal, Variable
 from tensorken_core.rewriting.view import View
@@ -75,7 +75,7 @@ def computed_elements(equation: Equation, operands: Sequence[Elements]) -> Eleme
 
 
 def _padded(x: Variable, result: Variable, pads: Sequence[tuple[int, int]], elements: Elements) -> Elements:
-    zero = {"bool": False, "int": 0, "float": 0.0}[x.dtype.kind]
+    zero = python_scalar(0, x.dtype)
     ys = [zero] * math.prod(result.shape)
     limits = [(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)]
     for place, element in zip(View.contiguous(result.shape).crop(limits).indices(), elements, strict=True):

@@ -16,7 +16,7 @@ from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequa
 from tensorken.programs.passes.elements import MOVEMENT_OPS, remember_elements
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import DType, python_scalar
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
@@ -84,7 +84,7 @@ class EquationWriter(RawTensor[Variable]):
         return self.backend.ravel(known.representation)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Variable:
-        return Literal(shape, dtype, python_scalar(value, dtype))
+        return Literal(shape, dtype, value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Variable:
         numbers = isinstance(data, list | range) and len(data) <= MAX_FOLDED_SIZE
