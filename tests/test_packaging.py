@@ -233,6 +233,35 @@ def cube(x):
 
 cube.defvjp(lambda x: (cube(x), x), lambda x, cotangent: (5.0 * x * cotangent,))
 assert core.grad(lambda x: cube(x).sum())(x).tolist() == [0.0, 5.0]
+
+def ones(shape, dtype):
+    return core.as_tensor(1, dtype).broadcast_to(shape)
+
+def results_of(op, xs, params):
+    ys = xs[0].apply(op, *xs[1:], *params)
+    return [y for y in (ys if isinstance(ys, tuple) else (ys,)) if y.dtype is core.float64]
+
+differentiated = 0
+for op in core.OPS.values():
+    for shapes, params in op.samples:
+        dtypes = {"data": core.float64, "condition": core.bool_, "indices": core.int64}
+        xs = [ones(s, dtypes[k]) for s, k in zip(shapes, op.operand_kinds or ["data"] * len(shapes))]
+        if not (op.jvp or op.jvp_all) or not results_of(op, xs, params):
+            continue
+        at = [i for i, x in enumerate(xs) if x.dtype is core.float64]
+
+        def f(*floats):
+            operands = [floats[at.index(i)] if i in at else x for i, x in enumerate(xs)]
+            return results_of(op, operands, params)
+
+        floats = tuple([xs[i] for i in at])
+        ys, tangents = core.jvp(f, floats, floats)
+        found, pull_back = core.vjp(f, *floats)
+        assert [y.shape for y in ys] == [y.shape for y in found] == [t.shape for t in tangents]
+        assert [t.shape for t in pull_back(found)] == [x.shape for x in floats]
+        core.vmap(f)(*[x.reshape((1, *x.shape)) for x in floats])
+        differentiated += 1
+assert differentiated >= 60, differentiated
 assert not [name for name in sys.modules if name.partition(".")[0] in ("tensorken", "numpy")]
 """
 

@@ -10,7 +10,7 @@ import tensorken as tk
 from tensorken.arrays.methods import ATTACHED
 from tensorken_core.tensor import tensor
 
-REPLACED = {"__repr__", "_unknown", "flip", "max", "min", "prod", "sum"}
+REPLACED = {"__matmul__", "__repr__", "_unknown", "flip", "max", "min", "prod", "sum"}
 REPLACED |= {
     "__add__",
     "__sub__",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from tensorken_core.errors import DTypeError, TensorkenError
-from tensorken_core.language.dtypes import bool_, float32
+from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
@@ -80,7 +80,7 @@ class Operators(Value):
         return binary(MUL, self, other)
 
     def __truediv__(self, other: Any) -> Self:
-        return _divided(*_pair(DIV, self, other))
+        return binary(DIV, self, other)
 
     def __pow__(self, other: Any) -> Self:
         if type(other) is int and other == 2:
@@ -118,7 +118,7 @@ class Operators(Value):
         return _shifted_right(self, other)
 
     __rsub__ = _reflected(SUB, functools.partial(binary, SUB))
-    __rtruediv__ = _reflected(DIV, lambda a, b: _divided(a, b))
+    __rtruediv__ = _reflected(DIV, functools.partial(binary, DIV))
     __rpow__ = _reflected(POW, lambda a, b: _power(a, b))
     __rfloordiv__ = _reflected(FLOOR_DIVIDE, lambda a, b: _floor_divided(a, b))
     __rmod__ = _reflected(REMAINDER, functools.partial(binary, REMAINDER))
@@ -182,23 +182,11 @@ def _greater(name: str, a: O, b: Any) -> O:
         raise renamed(error, LT.name, name) from None
 
 
-def floating_of(x: V) -> V:
-    """x in float32 if it is not floating-point."""
-    return x if x.dtype.kind == "float" else x.astype(float32)
-
-
-def _divided(a: O, b: O) -> O:
-    """a / b; in float32 if neither is a float."""
-    if a.dtype.kind != "float" and b.dtype.kind != "float":
-        a, b = a.astype(float32), b.astype(float32)
-    return binary(DIV, a, b)
-
-
 def _floor_divided(a: O, b: O) -> O:
     """floor(a / b); where floats' a / b was rounded up to a whole number, which the remainder shows, one less."""
     if "float" not in (a.dtype.kind, b.dtype.kind):
         return binary(FLOOR_DIVIDE, a, b)
-    quotient, rest = _divided(a, b), binary(REMAINDER, a, b)
+    quotient, rest = binary(DIV, a, b), binary(REMAINDER, a, b)
     whole = quotient.floor()
     rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
     return (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))

@@ -305,6 +305,12 @@ class Tensor(Attached):
             raise ShapeError(f"mT: need at least 2 axes, got shape {self.shape}; reshape first")
         return self.permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
+    def __matmul__(self, other: Any) -> Tensor:
+        """The products of matrices, of shapes (..., m, k) and (..., k, n): a sum, whose terms no backend stores."""
+        columns: Tensor = other.mT
+        rows = self.reshape((*self.shape[:-1], 1, self.shape[-1]))
+        return (rows * columns.reshape((*columns.shape[:-2], 1, *columns.shape[-2:]))).sum(-1)
+
     def expand(self, shape: Shape) -> Tensor:
         """Axes of size 1 repeated to the sizes of shape; no axis is added.
 

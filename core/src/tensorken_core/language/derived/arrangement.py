@@ -104,7 +104,7 @@ class Arrangement(Interpreter[R]):
 
     @linear(
         along_axis,
-        lambda t, y, x, axis: t.flip((axis,)).cumsum(axis).flip((axis,)),
+        lambda t, y, x, axis: t.flip((axis,)).apply(OPS["cumsum"], axis).flip((axis,)),
         (((2, 3),), (1,)),
         (((4,),), (0,)),
         dtype=numeric_with(1),

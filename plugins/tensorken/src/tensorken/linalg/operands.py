@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.operands import a_tensor_of, floating_of
 from tensorken_core.errors import ConcretizationError, LinearAlgebraError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.level import lower
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 

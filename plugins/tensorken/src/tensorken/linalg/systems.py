@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import applied, check, matrices, square, system
 from tensorken_core.language.bodies.matrices import EPSILON
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import apply
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

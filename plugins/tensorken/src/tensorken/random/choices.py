@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.searching import searchsorted
 from tensorken.random.bits import checked, pairs, shape_of
 from tensorken.random.distributions import gumbel, uniform
@@ -15,7 +16,6 @@ from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor
 
 

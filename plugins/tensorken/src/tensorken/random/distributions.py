@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import checked, dtype_of, fitted, logically_down, shape_of, words
 from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor
 
 PRECISION = {float16: 11, float32: 24, float64: 53}

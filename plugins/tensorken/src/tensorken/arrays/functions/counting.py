@@ -5,12 +5,11 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tensorken.arrays.functions.operands import first
+from tensorken.arrays.functions.operands import first, floating_of
 from tensorken.arrays.functions.searching import places_in
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import int32, promote
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor
 
 __all__ = [

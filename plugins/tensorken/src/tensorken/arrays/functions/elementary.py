@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.arrays.functions.operands import of_one, of_two
+from tensorken.arrays.functions.operands import floating_of, of_one, of_two
 from tensorken_core.language.op import OPS
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

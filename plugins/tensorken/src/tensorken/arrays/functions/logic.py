@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.arrays.functions.floats import isnan
-from tensorken.arrays.functions.operands import a_tensor_of, of_two
+from tensorken.arrays.functions.operands import a_tensor_of, floating_of, of_two
 from tensorken.arrays.functions.reductions import all
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

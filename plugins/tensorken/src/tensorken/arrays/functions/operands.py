@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
-from tensorken_core.language.dtypes import promote
+from tensorken_core.language.dtypes import float32, promote
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import binary, unary
 from tensorken_core.tensor.level import meet
 from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.tensor.value import V
 
 
 def of_one(name: str, x: Any) -> Tensor:
@@ -33,6 +34,11 @@ def first(name: str, a: Any, b: Any) -> Tensor:
 def a_tensor_of(a: Any, b: Any) -> Tensor:
     """The first operand that is a tensor; if neither is, the first converted to a tensor."""
     return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
+
+
+def floating_of(x: V) -> V:
+    """x in float32 if it is not floating-point."""
+    return x if x.dtype.kind == "float" else x.astype(float32)
 
 
 def together(name: str, tensors: Any) -> list[Tensor]:

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.creation import tensor
-from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.operands import a_tensor_of, floating_of
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
 from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.normalization import axis_of
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Scalar, Tensor
 
 __all__ = [

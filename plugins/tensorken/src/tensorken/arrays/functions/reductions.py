@@ -14,11 +14,11 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
+from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.language.dtypes import bool_, float16, float32, int32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import unary
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [

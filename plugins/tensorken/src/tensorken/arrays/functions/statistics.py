@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.functions.operands import first
+from tensorken.arrays.functions.operands import first, floating_of
 from tensorken.arrays.functions.reductions import mean
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -20,7 +20,6 @@ from tensorken_core.language.dtypes import bool_, float16, float32, int32
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.normalization import Axis, axes_of
-from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
