@@ -55,7 +55,10 @@ RULES_OF_JAX = (
     Rule(
         "JAX's quantile multiplies an infinite neighbour by a share of 0, which is NaN; here it has no share",
         lambda step, operands, results: any(
-            "quantile" in step.text and x.dtype.kind == "f" and np.isinf(x).any() for x in operands.values()
+            ("quantile" in step.text or "percentile" in step.text)
+            and x.dtype.kind == "f"
+            and np.isinf(x).any()
+            for x in operands.values()
         ),
         one_not_finite,
     ),

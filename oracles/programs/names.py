@@ -19,8 +19,20 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK} {EXACT}"
 ROOMS = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
 
 
+def absolute(x: Any) -> Any:
+    """The absolute value, with the derivative 0 at 0, as that of `sign`; JAX's is 1 there."""
+    return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
+
+
 class Linalg:
     """`jnp.linalg`, and `solve_triangular`."""
+
+    @staticmethod
+    def matrix_norm(x: Any, ord: Any = "fro") -> Any:
+        """A norm of matrices; those of order 1 and infinity by the absolute value above."""
+        if ord == 1 or ord == jnp.inf:
+            return jnp.max(jnp.sum(absolute(x), axis=-2 if ord == 1 else -1), axis=-1)
+        return jnp.linalg.matrix_norm(x, ord=ord)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jax.scipy.linalg if name == "solve_triangular" else jnp.linalg, name)
@@ -31,6 +43,7 @@ class JaxNames:
 
     linalg = Linalg()
     cond = staticmethod(jax.lax.cond)
+    abs = staticmethod(absolute)
     norm = staticmethod(jnp.linalg.norm)
     fix = staticmethod(jnp.trunc)
     concat = staticmethod(jnp.concatenate)
@@ -42,9 +55,14 @@ class JaxNames:
         raise AttributeError(name)
 
     @staticmethod
-    def abs(x: Any) -> Any:
-        """The absolute value, with the derivative 0 at 0, as that of `sign`; JAX's is 1 there."""
-        return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
+    def fmax(a: Any, b: Any) -> Any:
+        """The larger number; equal operands share the derivative, which JAX's fmax gives to one of them."""
+        return jnp.where(jnp.isnan(a), b, jnp.where(jnp.isnan(b), a, jnp.maximum(a, b)))
+
+    @staticmethod
+    def fmin(a: Any, b: Any) -> Any:
+        """The smaller number; equal operands share the derivative, as for fmax."""
+        return jnp.where(jnp.isnan(a), b, jnp.where(jnp.isnan(b), a, jnp.minimum(a, b)))
 
     @staticmethod
     def topk(x: Any, k: int) -> Any:
