@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from tensorken.kernels.nests import FusionGroup
+from tensorken.kernels.products import product_of
+from tensorken.kernels.rows import rows_of
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_wgpu import contractions
 from tensorken_wgpu.blocks import Block
 from tensorken_wgpu.contractions import kernels, parts_of, tiles_of
-from tensorken_wgpu.kernels import FusionGroup, Kernel
+from tensorken_wgpu.kernels import Kernel
 from tensorken_wgpu.planning import Plan, Step
-from tensorken_wgpu.products import product_of
 from tensorken_wgpu.programs import LoadedProgram
-from tensorken_wgpu.reductions import rows_of
 from tensorken_wgpu.single_op import Value, single
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.tiles import Tile

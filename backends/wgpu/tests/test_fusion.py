@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from tensorken.kernels.rows import Rows
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_wgpu import fusion, kernels
+from tensorken_wgpu import kernels, planning
 from tensorken_wgpu.kernels import Division
 from tensorken_wgpu.planning import plan
-from tensorken_wgpu.reductions import Rows
 
 SHAPE = (4, 6, 5)
 
@@ -125,7 +125,7 @@ def test_random_programs_with_random_divisions_of_rows(
     monkeypatch.setattr(kernels, "MIN_VECTORISED", 1)
     monkeypatch.setattr(kernels, "MAX_VECTORISED_LINES", 10**6)
     monkeypatch.setattr(kernels, "divide_rows", divided)
-    monkeypatch.setattr(fusion, "divide_rows", divided)
+    monkeypatch.setattr(planning, "divide_rows", divided)
     check_against_numpy(drawn_program(seed), lazy, shape, seed, rtol=2e-4, atol=2e-5)
 
 

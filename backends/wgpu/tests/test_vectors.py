@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from tensorken.kernels.rows import Rows
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.kernels import MAX_ITERATIONS, MIN_VECTORISED, divide_rows
 from tensorken_wgpu.planning import plan
-from tensorken_wgpu.reductions import Rows
 from tensorken_wgpu.target import Target
 
 SOFTWARE, HARDWARE = Target(32, 2**27, True), Target(32, 2**27, False)

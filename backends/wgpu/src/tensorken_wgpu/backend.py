@@ -9,6 +9,8 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorken.kernels.elements import INLINE
+from tensorken.kernels.rows import REDUCTIONS
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DType, int32, int64
@@ -26,7 +28,6 @@ from tensorken_wgpu.single_op import Value, single
 from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.wgsl import OPS
-from tensorken_wgpu.writer import INLINE, REDUCTIONS
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Program

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu.index_expressions import IndexExpression, variable
-from tensorken_wgpu.templates import integer
+from tensorken.kernels.index_expressions import IndexExpression, variable
+from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.tiles import Tile, TileKernel
 
 if TYPE_CHECKING:
+    from tensorken.kernels.nests import FusionGroup
     from tensorken_core.program.program import Equation, Variable
-    from tensorken_wgpu.kernels import FusionGroup
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 
@@ -133,28 +133,31 @@ class BlockKernel(TileKernel):
         for iteration in range(side * depth // 4 // workgroup_size):
             number = variable("l", workgroup_size).plus(iteration * workgroup_size)
             if neighbours == "inner":
-                line, first = number.divided(depth // 4, writer.index)
+                line, first = number.divided(depth // 4, writer)
                 elements = [(line, first.times(4).plus(e)) for e in range(4)]
             else:
-                step, first = number.divided(side // 4, writer.index)
+                step, first = number.divided(side // 4, writer)
                 elements = [(first.times(4).plus(e), step) for e in range(4)]
             for line, step in elements:
                 value = self._element(operand, dimension, line, begin + step)
-                writer.line(f"{_SHARED[operand]}[{step.times(side) + line}] = {value};")
+                writer.line(f"{_SHARED[operand]}[{index_text(step.times(side) + line)}] = {value};")
 
     def _element(self, operand: int, dimension: str, line: IndexExpression, inner: IndexExpression) -> str:
         """An element of an operand; 0 after the end of the sum."""
         size = self.product.size("inner")
         indices = {"batch": self.corner["batch"], dimension: self.corner[dimension] + line}
         if size % self.block.depth == 0:
-            return self.product.element(self.writer, operand, {**indices, "inner": inner})
+            element: str = self.product.element(self.writer, operand, {**indices, "inner": inner})
+            return element
         step = 4 if size % 4 == 0 and all([f % 4 == 0 for f in inner.terms.values()]) else 1
         rest = inner.constant % step
-        clamped = self.writer.index(f"min({inner.over(step)}, {integer(size // step - 1)})", size // step)
+        clamped = self.writer.index(
+            f"min({index_text(inner.over(step))}, {integer(size // step - 1)})", size // step
+        )
         value = self.product.element(
             self.writer, operand, {**indices, "inner": clamped.times(step).plus(rest)}
         )
-        return f"select({self.accumulator.type}(0), {value}, {inner.over(step)} < {integer(size // step)})"
+        return f"select({self.accumulator.type}(0), {value}, {index_text(inner.over(step))} < {integer(size // step)})"
 
     def _step(self, k: int) -> None:
         """Add the products of one element of the sum in workgroup memory."""

@@ -7,25 +7,25 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorken.kernels.elements import NotComputedHere
+from tensorken.kernels.nests import FusionGroup
+from tensorken.kernels.products import Product, product_of
+from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import (
     Choice,
     Division,
-    FusionGroup,
     Kernel,
     group_of_parts,
     kernels_of,
     row_kernel,
     with_vectors,
 )
-from tensorken_wgpu.products import Product, product_of
-from tensorken_wgpu.reductions import Rows
 from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.tiles import MAX_LOOPED, STEP, Tile, TileKernel
 from tensorken_wgpu.wgsl import sums
-from tensorken_wgpu.writer import REDUCTIONS, NotComputedHere
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable

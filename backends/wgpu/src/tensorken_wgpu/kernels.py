@@ -1,10 +1,7 @@
 """Kernels: the WGSL of a fusion group, as loop nests over the rows of an array.
 
-A row is reduced in stages: each stage is one loop over the row, which runs all reductions that depend only on
-earlier stages.  Then the values with one element per element of the row are computed in a last loop.  Where each
-element is its own row there are no loops.  An invocation has one row, or several neighbouring rows, or shares a row
-with its workgroup, whose partial results are combined as a tree.  Few long rows are reduced in parts, by two
-kernels.
+An invocation has one row, or several neighbouring rows, or shares a row with its workgroup, whose partial results are
+combined as a tree.  Few long rows are reduced in parts, by two kernels.
 """
 
 from __future__ import annotations
@@ -14,15 +11,18 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable, written_variable
+from tensorken.kernels.nests import FusionGroup, Nest
+from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.functions import needed
-from tensorken_wgpu.index_expressions import IndexExpression, constant_index, variable, written_variable
-from tensorken_wgpu.reductions import Reduction, Rows, reduction_of
+from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import NUMBERS, integer
+from tensorken_wgpu.templates import NUMBERS, index_text, integer
 from tensorken_wgpu.vectors import FOUR, Vector, vector_of
-from tensorken_wgpu.writer import REDUCTIONS, Writer
+from tensorken_wgpu.wgsl import Accumulator
+from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
@@ -123,48 +123,11 @@ def divide_parts(parts: int, count: int, target: Target) -> Division:
     return Division(64 if parts >= 64 and count * 64 <= target.busy_invocations else 1, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """The kernel of a fusion group without vectors.
-
-    Attributes:
-        division: of its rows.
-        kernel: the kernel.
-        lines: the lines of its body.
-    """
-
-    division: Division
-    kernel: Kernel
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class FusionGroup:
-    """Values that one kernel computes.
-
-    Attributes:
-        rows: of the array that the kernel iterates over.
-        values: all of them, in an order in which they can be computed.
-        written: those that are needed elsewhere.
-        needs: for each value the values in memory, or of this group, from which it is computed.
-    """
-
-    rows: Rows
-    values: tuple[Variable, ...]
-    written: tuple[Variable, ...]
-    needs: Mapping[Variable, frozenset[Variable]]
-
-    def is_outer(self, v: Variable) -> bool:
-        """Whether a value has one element per row."""
-        return prod(v.shape) == self.rows.count
-
-
 def kernels_of(
     group: FusionGroup,
     producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     target: Target,
-    draft: Draft | None = None,
 ) -> list[Kernel]:
     """The kernels of a fusion group: one, or two if its rows are reduced in parts.
 
@@ -173,19 +136,18 @@ def kernels_of(
         producers: for each computed value its equation.
         kept: the values in memory.
         target: the device.
-        draft: of this group, if there is one already.
 
     Raises:
         NotComputedHere: if one of its values needs another at an element that is not computed.
     """
     division = divide_rows(group.rows, target)
     if division.parts == 1:
-        return [row_kernel(group, producers, kept, division, target, draft=draft)]
+        return [row_kernel(group, producers, kept, division, target)]
     lanes = division.parts * group.rows.count
     rest = divide_parts(division.parts, group.rows.count, target)
     reductions = [v for v in group.values if producers[v].op.name in REDUCTIONS]
     partials: dict[Variable, Any] = {
-        v: Value((lanes,), DTYPES[reduction_of(producers[v]).accumulator.dtype]) for v in reductions
+        v: Value((lanes,), DTYPES[accumulator_of(producers[v]).dtype]) for v in reductions
     }
     return [
         row_kernel(group, producers, kept, division, target, partials),
@@ -206,19 +168,18 @@ def row_kernel(
     division: Division,
     target: Target,
     partials: Mapping[Variable, Variable] | None = None,
-    draft: Draft | None = None,
 ) -> Kernel:
     """The kernel of a fusion group, with vectors where possible and useful."""
-    if draft is None or draft.division != division:
-        draft = RowKernel(group, producers, kept, division, target, partials).draft()
+    single = RowKernel(group, producers, kept, division, target, partials)
+    kernel = single.kernel()
     rows = group.rows
-    size = _vector_size(rows, division, draft.lines, target)
+    size = _vector_size(rows, division, single.writer.lines, target)
     if size == 1:
-        return draft.kernel
+        return kernel
     lanes, steps = (1, size) if rows.along_the_last else (size, 1)
     return with_vectors(
         lambda vectors: RowKernel(group, producers, kept, division, target, partials, vectors, lanes, steps),
-        [*draft.kernel.reads, *draft.kernel.writes],
+        [*kernel.reads, *kernel.writes],
         size,
     )
 
@@ -267,7 +228,7 @@ def with_vectors(
         vectors = {v: vector for v, vector in smaller.items() if vector}
 
 
-class RowKernel:
+class RowKernel(Nest[str]):
     """Writes the kernel of a fusion group.
 
     Args:
@@ -295,9 +256,6 @@ class RowKernel:
         lanes: int = 1,
         steps: int = 1,
     ) -> None:
-        self.group = group
-        self.rows = group.rows
-        self.producers = producers
         self.division = division
         self.partials = partials or {}
         self.steps = steps
@@ -305,39 +263,21 @@ class RowKernel:
         known = {*kept, *self.partials.values()} if partials else kept
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         self.shared: list[str] = []
-        self.reductions = [v for v in group.values if producers[v].op.name in REDUCTIONS]
-        self.depths = self._depths()
+        super().__init__(group, self.writer)
 
     # ---- the kernel ----------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         """Write the kernel."""
         rows = self._rows()
-        self._set_current(rows, [])
-        self._compute_outer(0, rows)
-        for stage in range(1, self.loops):
-            self._stage([v for v in self.reductions if self.depths[v] == stage], rows)
-            self._set_current(rows, [])
-            if self.division.parts == 1:
-                self._compute_outer(stage, rows)
-        if self.division.parts > 1:
-            self._store_parts(rows)
+        if self.division.parts == 1:
+            self.run(rows)
         else:
-            self._store(rows)
+            self.set_current(rows, [])
+            self.compute_outer(0, rows)
+            self.reduce(self.reductions, rows)
+            self._store_parts(rows)
         return self._finished()
-
-    def draft(self) -> Draft:
-        """Write the kernel as a draft."""
-        return Draft(self.division, self.kernel(), self.writer.lines)
-
-    @property
-    def loops(self) -> int:
-        """An upper bound of the number of loops."""
-        return max(self.depths.values()) + 1
-
-    def can_reduce_in_parts(self) -> bool:
-        """Whether rows may be reduced in parts: there is one loop, and all values have one element per row."""
-        return self.loops == 2 and all(map(self.group.is_outer, self.group.values))
 
     def _rows(self) -> list[IndexExpression]:
         """Write the head of the body; the rows of an invocation."""
@@ -354,31 +294,12 @@ class RowKernel:
             index = written_variable("t", count)
         self.part, lane = constant_index(0), index
         if division.parts > 1:
-            self.part, lane = index.divided(self.rows.count // self.lanes, writer.index)
+            self.part, lane = index.divided(self.rows.count // self.lanes, writer)
         return [lane.times(self.lanes).plus(j) for j in range(self.lanes)]
-
-    def _depths(self) -> dict[Variable, int]:
-        """For each value the number of loops that must run before it is known."""
-        depths: dict[Variable, int] = {}
-        for v in self.group.values:
-            before = max([depths.get(x, 0) for x in self.group.needs[v]], default=0)
-            depths[v] = before + 1 if v in self.reductions else before
-        return depths
-
-    def _set_current(self, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]) -> None:
-        outer = list(rows)
-        inner = [self.rows.element(self.writer, row, i).linear for row in rows for i in steps]
-        self.writer.set_current(
-            {
-                v: outer if self.group.is_outer(v) else inner
-                for v in self.group.values
-                if v not in self.reductions
-            }
-        )
 
     # ---- loops ---------------------------------------------------------------------------------------------
 
-    def _loop(self, body: Callable[[list[IndexExpression]], None]) -> None:
+    def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
         """Loop over the row, or a part of it, or every n-th element of it."""
         division, writer = self.division, self.writer
         length = self.rows.length // self.steps
@@ -389,60 +310,55 @@ class RowKernel:
             index = self.part.times(chunk) + variable(k, chunk) if chunk > 1 else self.part.times(chunk)
             if index.end is None or index.end > length:
                 name = writer.new_name()
-                writer.line(f"let {name} = {index};")
+                writer.line(f"let {name} = {index_text(index)};")
                 writer.line(f"if ({name} >= {integer(length)}) {{ break; }}")
                 index = variable(name, length)
             body([index.times(self.steps).plus(e) for e in range(self.steps)])
 
-    def _stage(self, reductions: list[Variable], rows: list[IndexExpression]) -> None:
-        """One loop that runs reductions which do not depend on each other."""
+    def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         writer = self.writer
-        found = {v: self._reduction_of(v) for v in reductions}
+        found = {v: accumulator_of(self.producers[v]) for v in reductions}
         totals = {(v, j): writer.new_name() for v in reductions for j in range(len(rows))}
         for (v, _), total in totals.items():
-            accumulator = found[v].accumulator
-            writer.line(f"var {total}: {accumulator.type} = {accumulator.start};")
+            writer.line(f"var {total}: {found[v].type} = {found[v].start};")
 
-        def body(steps: list[IndexExpression]) -> None:
-            self._set_current(rows, steps)
+        def body(steps: Sequence[IndexExpression]) -> None:
+            self.set_current(rows, steps)
             for v in reductions:
-                pairs = [(j, i) for j in range(len(rows)) for i in steps]
-                values = found[v].elements(writer, [(rows[j], i) for j, i in pairs])
-                for (j, _), value in zip(pairs, values, strict=True):
-                    total = totals[v, j]
-                    writer.line(f"{total} = {found[v].accumulator.combine(total, value)};")
+                values = iter(self.reduced(v, rows, steps))
+                for j in range(len(rows)):
+                    for _ in steps:
+                        total = totals[v, j]
+                        writer.line(f"{total} = {found[v].combine(total, next(values))};")
 
         if self.rows.length:
-            self._loop(body)
+            self.loop(body)
         if self.division.invocations > 1:
             self._combine([(found[v], total) for (v, _), total in totals.items()])
         for (v, j), total in totals.items():
             if self.division.parts > 1:
                 writer.define(self.partials[v], rows[j], total)
             else:
-                writer.define(v, rows[j], writer.named(("total", total), found[v].accumulator.finish(total)))
+                writer.define(v, rows[j], writer.named(("total", total), found[v].finish(total)))
 
-    def _reduction_of(self, v: Variable) -> Reduction:
-        reduction = reduction_of(self.producers[v])
+    def reduced(
+        self, v: Variable, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]
+    ) -> Sequence[str]:
         part = self.partials.get(v)
         if part is None or self.division.parts > 1:
-            return reduction
+            return super().reduced(v, rows, steps)
+        indices = [i.times(self.rows.count) + row for row in rows for i in steps]
+        return self.writer.values(part, [self.writer.element(part.shape, index) for index in indices])
 
-        def elements(writer: Writer, indices: Sequence[tuple[IndexExpression, IndexExpression]]) -> list[str]:
-            elements = [writer.element(part.shape, i.times(self.rows.count) + row) for row, i in indices]
-            return writer.values(part, elements)
-
-        return Reduction(self.rows.length, reduction.accumulator, elements)
-
-    def _combine(self, totals: list[tuple[Reduction, str]]) -> None:
+    def _combine(self, totals: list[tuple[Accumulator, str]]) -> None:
         """Combine the partial results of the workgroup, always in the same order."""
         writer, invocations = self.writer, self.division.invocations
         if self.shared:
             writer.line("workgroupBarrier();")
         names = []
-        for i, (reduction, total) in enumerate(totals):
-            name = f"shared_{reduction.accumulator.type}_{i}"
-            declaration = f"var<workgroup> {name}: array<{reduction.accumulator.type}, {invocations}>;"
+        for i, (accumulator, total) in enumerate(totals):
+            name = f"shared_{accumulator.type}_{i}"
+            declaration = f"var<workgroup> {name}: array<{accumulator.type}, {invocations}>;"
             if declaration not in self.shared:
                 self.shared.append(declaration)
             writer.line(f"{name}[l] = {total};")
@@ -451,50 +367,25 @@ class RowKernel:
         s = writer.new_name()
         with writer.block(f"for (var {s} = {invocations // 2}u; {s} > 0u; {s} /= 2u)"):
             with writer.block(f"if (l < {s})"):
-                for name, (reduction, _) in zip(names, totals, strict=True):
-                    writer.line(
-                        f"{name}[l] = {reduction.accumulator.combine(f'{name}[l]', f'{name}[l + {s}]')};"
-                    )
+                for name, (accumulator, _) in zip(names, totals, strict=True):
+                    writer.line(f"{name}[l] = {accumulator.combine(f'{name}[l]', f'{name}[l + {s}]')};")
             writer.line("workgroupBarrier();")
         for name, (_, total) in zip(names, totals, strict=True):
             writer.line(f"{total} = {name}[0];")
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _compute_outer(self, stage: int, rows: list[IndexExpression]) -> None:
-        """Compute the values with one element per row that are known after this many loops."""
-        if not self.rows.axes:
-            return
-        for v in self.group.values:
-            if self.depths[v] == stage and self.group.is_outer(v) and v not in self.reductions:
-                for row in rows:
-                    self.writer.value(v, self.writer.element(v.shape, row))
+    def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
+        self.writer.store(v, elements)
 
-    def _store(self, rows: list[IndexExpression]) -> None:
-        writer = self.writer
-        outer = [v for v in self.group.written if self.group.is_outer(v)]
-        inner = [v for v in self.group.written if not self.group.is_outer(v)]
-        values = {v: writer.values(v, [writer.element(v.shape, row) for row in rows]) for v in outer}
-        if outer and self.division.invocations > 1:
-            with writer.block("if (l == 0u)"):
-                for v in outer:
-                    writer.store(v, [*zip(rows, values[v], strict=True)])
+    def store_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, str]]]]) -> None:
+        if values and self.division.invocations > 1:
+            with self.writer.block("if (l == 0u)"):
+                super().store_outer(values)
         else:
-            for v in outer:
-                writer.store(v, [*zip(rows, values[v], strict=True)])
-        if not inner:
-            return
+            super().store_outer(values)
 
-        def body(steps: list[IndexExpression]) -> None:
-            self._set_current(rows, steps)
-            indices = [self.rows.element(writer, row, i).linear for row in rows for i in steps]
-            for v in inner:
-                values = writer.values(v, [writer.element(v.shape, index) for index in indices])
-                writer.store(v, [*zip(indices, values, strict=True)])
-
-        self._loop(body)
-
-    def _store_parts(self, rows: list[IndexExpression]) -> None:
+    def _store_parts(self, rows: Sequence[IndexExpression]) -> None:
         writer = self.writer
         count = self.rows.count
         for part in self.partials.values():

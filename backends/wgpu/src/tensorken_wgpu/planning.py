@@ -1,37 +1,30 @@
-"""Planning: which values of a program are kept in memory; all others are computed inside the kernels that need
-them.
-"""
+"""Planning: the kernels of a program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
+from tensorken.kernels.keeping import Costs
+from tensorken.kernels.lowering import Lowered, lower
+from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken_wgpu import contractions, scatters
-from tensorken_wgpu.fusion import FusionGroups
-from tensorken_wgpu.kernels import Draft, FusionGroup, Kernel, kernels_of
-from tensorken_wgpu.reductions import rows_of
+from tensorken_wgpu.dtypes import size_of
+from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
 from tensorken_wgpu.scatters import has_scatter_kernels
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.writer import MOVES, REDUCTIONS
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
-MAX_RECOMPUTED_COST = 4
-"""A value of at most this cost is recomputed by each kernel that needs it."""
+MAX_TOTAL_ITERATIONS = 2**15
+"""The most iterations of one invocation over all loops of a kernel; see `MAX_ITERATIONS` of kernels."""
 
-MAX_RECOMPUTED_FACTOR_COST = 1
-"""The same limit for operands of matrix products, whose elements are needed many times."""
+MAX_COMPUTED = 400
+"""The most elements and indices that a fused kernel computes: each is a line."""
 
-MAX_INLINED = 128
-"""The most values that are computed inside one kernel."""
-
-_COSTS = {"exp": 4, "log": 4, "sin": 4, "cos": 4, "pow": 8, "sqrt": 2, "div": 2, "floor_divide": 4}
-FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
-_FREE = FREE_MOVES | {"crop", "cast"}
+COSTS = Costs()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,161 +48,56 @@ class Plan:
     outputs: tuple[Variable, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FusionTarget:
+    """What fusion depends on, for kernels of a device."""
+
+    device: Target
+
+    @property
+    def costs(self) -> Costs:
+        """What it costs to compute values again."""
+        return COSTS
+
+    @property
+    def max_operands(self) -> int:
+        """How many values one kernel may read and write."""
+        return self.device.bindings
+
+    def runs_alone(self, equation: Equation) -> bool:
+        """Whether an op has kernels of its own."""
+        return has_scatter_kernels(equation, self.device)
+
+    def fits(self, operands: Collection[Variable], count: int) -> bool:
+        """Whether the operands can be bound, and the text is not too long."""
+        windows = [len(self.device.windows(size_of(v))) for v in operands]
+        return sum(windows) <= self.device.bindings and count <= MAX_COMPUTED
+
+    def can_reduce(self, nest: CountingNest) -> bool:
+        """Whether one kernel can reduce the rows, as they are divided."""
+        division = divide_rows(nest.rows, self.device)
+        if division.parts > 1:  # one loop, and all values have one element per row
+            return nest.loops == 2 and all(map(nest.group.is_outer, nest.group.values))
+        return nest.loops * nest.rows.length <= MAX_TOTAL_ITERATIONS * division.invocations
+
+
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
-    producers = {v: e for e in program.equations for v in e.results}
-    reshaped_from = _reshaped_from(program)
-    outputs = tuple([reshaped_from.get(v, v) for v in program.outputs])
-    kept = _kept(program, producers, reshaped_from, outputs, target.bindings - 1)
-    fusion_groups = FusionGroups(producers, kept, outputs, target)
-    kernels = [
-        kernel
-        for group in fusion_groups.in_order()
-        for kernel in _kernels(group, producers, kept, target, fusion_groups.drafts.get(group.values))
-    ]
+    lowered = lower(program, FusionTarget(target))
+    kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
-    last.update(dict.fromkeys([*outputs, *program.inputs, *program.constants], len(kernels)))
+    last.update(dict.fromkeys([*lowered.outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []
     for i, kernel in enumerate(kernels):
         dead = [x for x in (*kernel.reads, *kernel.writes) if last[x] == i]
         steps.append(Step(kernel, tuple(dead)))
-    return Plan(tuple(steps), outputs)
+    return Plan(tuple(steps), lowered.outputs)
 
 
-def _kernels(
-    group: FusionGroup,
-    producers: Mapping[Variable, Equation],
-    kept: set[Variable],
-    target: Target,
-    draft: Draft | None,
-) -> list[Kernel]:
+def _kernels(group: FusionGroup, lowered: Lowered, target: Target) -> list[Kernel]:
+    producers, kept = lowered.producers, lowered.kept
     first = group.values[0]
     if has_scatter_kernels(producers[first], target):
         return scatters.kernels(first, producers, kept, target)
     tiled = contractions.kernels(group, producers, kept, target)
-    return kernels_of(group, producers, kept, target, draft) if tiled is None else tiled
-
-
-def _reshaped_from(program: Program) -> dict[Variable, Variable]:
-    """For each reshaped value the value it was reshaped from: both have the same elements in memory."""
-    reshaped_from: dict[Variable, Variable] = {}
-    for e in program.equations:
-        if e.op.name == "reshape":
-            (x,) = e.operands
-            reshaped_from[e.results[0]] = reshaped_from.get(x, x)
-    return reshaped_from
-
-
-def _kept(
-    program: Program,
-    producers: Mapping[Variable, Equation],
-    reshaped_from: Mapping[Variable, Variable],
-    outputs: Sequence[Variable],
-    inputs: int,
-) -> set[Variable]:
-    """The values kept in memory: inputs, outputs, reductions, and values that would be recomputed too often or
-    inlined too deeply.
-    """
-    kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
-    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS}
-    _keep_recomputed(program, producers, reshaped_from, kept)
-    _keep_oversized(program, reshaped_from, kept, inputs)
-    return kept
-
-
-def _keep_recomputed(
-    program: Program,
-    producers: Mapping[Variable, Equation],
-    reshaped_from: Mapping[Variable, Variable],
-    kept: set[Variable],
-) -> None:
-    """Keep values that are expensive and needed by several kernels, at several element indices, or for many
-    elements of a result.
-
-    Equations are visited backwards to collect the element indices at which each value is needed: those of the
-    kernel's results pass through elementwise ops, and each movement op changes them.
-    """
-    costs = _costs(program, kept)
-    indices: dict[Variable, set[object]] = {}
-    for e in reversed(program.equations):
-        (v,) = e.results
-        name, needed_at = e.op.name, indices.get(v, set())
-        if len(needed_at) > 1 and costs[v] > MAX_RECOMPUTED_COST and v not in reshaped_from:
-            kept.add(v)
-        if v in kept:
-            needed_at = {v}
-        moves = name in REDUCTIONS or (name in MOVES and name != "reshape")
-        for x in e.operands:
-            if costs.get(x, 0) > (
-                MAX_RECOMPUTED_FACTOR_COST if name == "fused_multiply_add" else MAX_RECOMPUTED_COST
-            ) and _repeats(e, x):
-                kept.add(_unmoved(x, producers))
-            indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
-
-
-def _unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
-    """The value before movement ops: as expensive, and no larger."""
-    while v in producers and producers[v].op.name in FREE_MOVES:
-        (v,) = producers[v].operands
-    return v
-
-
-def _repeats(equation: Equation, x: Variable) -> bool:
-    """Whether an op reads elements of an operand several times."""
-    name = equation.op.name
-    if name == "fused_multiply_add":
-        return prod(x.shape) < prod(rows_of(equation).shape)
-    return name in ("expand", "gather") and prod(equation.results[0].shape) > prod(x.shape)
-
-
-def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
-    """The cost of one element of each value, computed from values in memory."""
-    costs: dict[Variable, int] = {}
-    for e in program.equations:
-        (v,) = e.results
-        cost = 0 if e.op.name in _FREE else _COSTS.get(e.op.name, 1)
-        cost += sum([costs.get(x, 0) for x in e.operands])
-        costs[v] = 0 if v in kept else min(cost, 1000)
-    return costs
-
-
-def _keep_oversized(
-    program: Program, reshaped_from: Mapping[Variable, Variable], kept: set[Variable], inputs: int
-) -> None:
-    """Keep values that would need too many operands, or too much text, in one kernel.
-
-    The values that each value reads, and those inlined in it, are bit sets.
-    """
-    bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
-    reads: dict[Variable, int] = {}
-    inlined: dict[Variable, int] = {}
-    reshapes: dict[Variable, list[Variable]] = {}
-    for x, other in reshaped_from.items():
-        reshapes.setdefault(other, []).append(x)
-
-    def union(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
-        found = 0
-        for x in operands:
-            found |= sets.get(x, 0)
-        return found
-
-    def keep(v: Variable) -> None:
-        v = reshaped_from.get(v, v)
-        kept.add(v)
-        for x in (v, *reshapes.get(v, ())):
-            reads[x], inlined[x] = bits[v], 0
-
-    def keep_largest(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
-        keep(max(operands, key=lambda x: sets.get(x, 0).bit_count()))
-
-    for v in list(kept):
-        keep(v)
-    for e in program.equations:
-        (v,) = e.results
-        while (needed := union(reads, e.operands)).bit_count() > inputs:
-            keep_largest(reads, e.operands)
-        while (text := union(inlined, e.operands)).bit_count() >= MAX_INLINED:
-            keep_largest(inlined, e.operands)
-            needed = union(reads, e.operands)
-        if v not in kept:
-            reads[v], inlined[v] = needed, text | bits[v]
+    return kernels_of(group, producers, kept, target) if tiled is None else tiled

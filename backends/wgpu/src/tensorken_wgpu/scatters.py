@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorken.kernels.element_indices import ElementIndex
+from tensorken.kernels.index_expressions import constant_index, variable, written_variable
+from tensorken.kernels.nests import FusionGroup
+from tensorken.kernels.rows import Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.element_indices import ElementIndex
-from tensorken_wgpu.index_expressions import constant_index, variable, written_variable
-from tensorken_wgpu.kernels import WORKGROUP, FusionGroup, Kernel, kernel_template, kernels_of, workgroup_grid
-from tensorken_wgpu.reductions import Rows
+from tensorken_wgpu.kernels import WORKGROUP, Kernel, kernel_template, kernels_of, workgroup_grid
 from tensorken_wgpu.single_op import Equation as SingleEquation, Value
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import integer
-from tensorken_wgpu.wgsl import as_index, sums
+from tensorken_wgpu.templates import index_text, integer
+from tensorken_wgpu.wgsl import sums
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
@@ -108,27 +109,26 @@ def _scatter_kernel(
     name = writer.writes.setdefault(total, "y0")
     writer.line(f"let t = g.x + g.y * n.x * {WORKGROUP}u;")
     writer.line(f"if (t >= {integer(invocations)}) {{ return; }}")
-    segment, column = written_variable("t", invocations).divided(prod(columns), writer.index)
+    segment, column = written_variable("t", invocations).divided(prod(columns), writer)
     outer_index = writer.element(columns, column).indices
     first, width = constant_index(0), integer(size)
     if shared > 1:
         length_of_segment = -(-size // shared)
-        first = writer.index(f"min({segment.times(length_of_segment)}, {width})", size + 1)
-        width = writer.named("width", f"min({width} - {first}, {integer(length_of_segment)})")
+        first = writer.index(f"min({index_text(segment.times(length_of_segment))}, {width})", size + 1)
+        width = writer.named("width", f"min({width} - {index_text(first)}, {integer(length_of_segment)})")
     k = writer.new_name()
     with writer.block(f"for (var {k} = 0u; {k} < {integer(length)}; {k} += 1u)"):
         i = variable(k, length).plus(begin)
-        index = as_index(indices.dtype.name, writer.value(indices, writer.element(indices.shape, i)))
-        target_index = writer.named(index, index)
-        row = variable(target_index, size)
-        with writer.block(f"if ({target_index} - {first} < {width})"):
+        row = writer.as_index(writer.value(indices, writer.element(indices.shape, i)), indices.dtype, size)
+        with writer.block(f"if ({index_text(row)} - {index_text(first)} < {width})"):
             value = writer.value(
-                x, ElementIndex(x.shape, writer.index, [*outer_index[:axis], i, *outer_index[axis + 1 :]])
+                x, ElementIndex(x.shape, writer, [*outer_index[:axis], i, *outer_index[axis + 1 :]])
             )
             address = ElementIndex(
-                v.shape, writer.index, [*outer_index[:axis], row, *outer_index[axis + 1 :]]
+                v.shape, writer, [*outer_index[:axis], row, *outer_index[axis + 1 :]]
             ).linear
-            writer.line(f"{name}[{address}] = {accumulator.combine(f'{name}[{address}]', value)};")
+            place = f"{name}[{index_text(address)}]"
+            writer.line(f"{place} = {accumulator.combine(place, value)};")
     work = invocations * length if indices.shape[0] <= MAX_ITERATIONS else 0  # several kernels share one text
     return Kernel(
         kernel_template(writer, WORKGROUP),

@@ -11,6 +11,7 @@ import re
 import struct
 from dataclasses import dataclass
 
+from tensorken.kernels.index_expressions import IndexExpression
 from tensorken_wgpu.functions import needed
 from tensorken_wgpu.wgsl import OPAQUE, literal_of_bits
 
@@ -41,6 +42,11 @@ class Text:
 def integer(number: int) -> str:
     """The mark of an integer, modulo 2**32."""
     return f"#u{number % 2**32}#"
+
+
+def index_text(index: IndexExpression) -> str:
+    """An index expression."""
+    return index.text(integer)
 
 
 def number(type: str, bits: int) -> str:

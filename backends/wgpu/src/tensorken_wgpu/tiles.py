@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu.index_expressions import IndexExpression, constant_index, variable
-from tensorken_wgpu.kernels import FusionGroup, Kernel, kernel_template, workgroup_grid
-from tensorken_wgpu.products import product_of
-from tensorken_wgpu.templates import integer
+from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable
+from tensorken.kernels.nests import FusionGroup
+from tensorken.kernels.products import product_of
+from tensorken.kernels.rows import REDUCTIONS
+from tensorken_wgpu.kernels import Kernel, kernel_template, workgroup_grid
+from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.wgsl import sums
-from tensorken_wgpu.writer import REDUCTIONS, Writer
+from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
@@ -142,9 +144,9 @@ class TileKernel:
     def _tile_start(self, tile: IndexExpression) -> dict[str, IndexExpression]:
         """From a tile's number its batch index, and its first row and column."""
         writer = self.writer
-        rest, column = tile.divided(self._tiles("columns"), writer.index)
-        rest, row = rest.divided(self._tiles("rows"), writer.index)
-        self.part, batch = rest.divided(self.product.size("batch"), writer.index)
+        rest, column = tile.divided(self._tiles("columns"), writer)
+        rest, row = rest.divided(self._tiles("rows"), writer)
+        self.part, batch = rest.divided(self.product.size("batch"), writer)
         self.tiles = {"rows": row, "columns": column}
         return {
             "batch": batch,
@@ -158,7 +160,9 @@ class TileKernel:
             return tile.times(length)
         step = gcd(length, size)
         last = (size - length) // step
-        return self.writer.index(f"min({tile.times(length // step)}, {integer(last)})", last + 1).times(step)
+        return self.writer.index(
+            f"min({index_text(tile.times(length // step))}, {integer(last)})", last + 1
+        ).times(step)
 
     # ---- the sum -------------------------------------------------------------------------------------------
 
@@ -192,7 +196,7 @@ class TileKernel:
             if self.parts == 1:
                 self._steps(indices, last)
             else:
-                with writer.block(f"if ({self.part} == {integer(self.parts - 1)})"):
+                with writer.block(f"if ({index_text(self.part)} == {integer(self.parts - 1)})"):
                     self._steps(indices, last)
 
     @contextmanager
@@ -200,10 +204,10 @@ class TileKernel:
         """A loop of this many iterations, divided among the parts; lines written meanwhile are in it."""
         chunk = -(-count // self.parts)
         name, start = self.writer.new_name(), self.part.times(chunk)
-        end = str(start.plus(chunk))
+        end = index_text(start.plus(chunk))
         if chunk * self.parts > count:
             end = f"min({end}, {integer(count)})"
-        with self.writer.block(f"for (var {name} = {start}; {name} < {end}; {name} += 1u)"):
+        with self.writer.block(f"for (var {name} = {index_text(start)}; {name} < {end}; {name} += 1u)"):
             yield variable(name, count)
 
     def _steps(self, indices: Mapping[str, IndexExpression], inner: Sequence[IndexExpression]) -> None:
@@ -270,7 +274,7 @@ class TileKernel:
         """Store the results of one column or four, unless another tile does."""
         column, _ = found[0]
         conditions = [
-            f"{index} >= {self.tiles[dimension].times(self._length(dimension))}"
+            f"{index_text(index)} >= {index_text(self.tiles[dimension].times(self._length(dimension)))}"
             for dimension, index in (("rows", row), ("columns", column))
             if self.product.size(dimension) % self._length(dimension)
         ]

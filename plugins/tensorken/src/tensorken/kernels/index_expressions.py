@@ -1,4 +1,7 @@
-"""Index expressions: integers computed from a kernel's loop variables, kept as sums so that divisions cancel."""
+"""Index expressions: integers computed from a kernel's loop variables, kept as sums so that divisions cancel.
+
+An expression is data.  A target prints it, evaluates it, or turns it into instructions.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import gcd
+from typing import Protocol
 
-from tensorken_wgpu.templates import integer
+
+class IndexTarget(Protocol):
+    """Computes the indices that no sum of variables is."""
+
+    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+        """The quotient (`/`) or remainder (`%`) of numbers that are not negative: a variable of this many values."""
+
+    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+        """The index as a variable of this many values; it may be out of these bounds, but then nothing uses it."""
 
 
 @dataclass(eq=False)
@@ -76,10 +88,8 @@ class IndexExpression:
         """The sum plus a number."""
         return self._with(self.terms, self.constant + number)
 
-    def divided(
-        self, by: int, name: Callable[[str, int], IndexExpression]
-    ) -> tuple[IndexExpression, IndexExpression]:
-        """Quotient and remainder; where the sum does not determine them, `name` names a computed division."""
+    def divided(self, by: int, target: IndexTarget) -> tuple[IndexExpression, IndexExpression]:
+        """Quotient and remainder; the target computes those that the sum does not determine."""
         if by == 1:
             return self, constant_index(0)
         multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}
@@ -89,28 +99,36 @@ class IndexExpression:
             return self._with(multiples, self.constant // by), rest
         step = gcd(by, *self.terms.values())
         if step > 1:  # neighbours, such as the elements of a vector, share one division
-            quotient, remainder = self.over(step).divided(by // step, name)
+            quotient, remainder = self.over(step).divided(by // step, target)
             return quotient, remainder.times(step).plus(self.constant % step)
         end = self.end
         if end is not None and end <= by:
             return constant_index(0), self
         most = 2**31 if end is None else -(-end // by)
-        quotient, remainder = name(f"({self}) / {integer(by)}", most), name(f"({self}) % {integer(by)}", by)
+        quotient, remainder = target.divide(self, "/", by, most), target.divide(self, "%", by, by)
         if not (quotient.terms and remainder.terms):
             return quotient, remainder
         (dividend,), (remainder_variable,) = quotient.terms, remainder.terms
         return replace(quotient, quotients={dividend: (self, by, remainder_variable)}), remainder
 
-    def __str__(self) -> str:
+    def text(self, literal: Callable[[int], str]) -> str:
+        """The sum as text, in which `literal` writes the numbers."""
         if not self.terms:
-            return integer(self.constant)
-        positive = [v if f == 1 else f"{v} * {integer(f)}" for v, f in self.terms.items() if f > 0]
-        negative = [v if f == -1 else f"{v} * {integer(-f)}" for v, f in self.terms.items() if f < 0]
+            return literal(self.constant)
+        positive = [v if f == 1 else f"{v} * {literal(f)}" for v, f in self.terms.items() if f > 0]
+        negative = [v if f == -1 else f"{v} * {literal(-f)}" for v, f in self.terms.items() if f < 0]
         if self.constant > 0 or not positive:
-            positive.insert(0, integer(self.constant))
+            positive.insert(0, literal(self.constant))
         elif self.constant < 0:
-            negative.append(integer(-self.constant))
+            negative.append(literal(-self.constant))
         return " - ".join([" + ".join(positive), *negative])
+
+    def __str__(self) -> str:
+        return self.text(str)
+
+    def value(self, values: Mapping[str, int]) -> int:
+        """The number, for these values of the variables."""
+        return self.constant + sum([f * values[v] for v, f in self.terms.items()])
 
 
 def constant_index(number: int) -> IndexExpression:
@@ -124,7 +142,5 @@ def variable(name: str, size: int) -> IndexExpression:
 
 
 def written_variable(name: str, size: int) -> IndexExpression:
-    """A variable that is written even if it has a single value, so that kernels of one element share the text of
-    larger ones.
-    """
+    """A variable even if it has a single value, so that kernels of one element share the text of larger ones."""
     return IndexExpression({name: 1}, 0, {name: size})

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tensorken_wgpu.index_expressions import IndexExpression, constant_index
+from tensorken.kernels.elements import ElementWalk
+from tensorken.kernels.index_expressions import IndexExpression, constant_index
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
-    from tensorken_wgpu.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +49,25 @@ class Product:
         """The dimension along which neighbouring elements of an operand are adjacent in memory."""
         return [axis.dimension for axis in self.axes if axis.present[operand]][-1]
 
-    def element(self, writer: Writer, operand: int, indices: Mapping[str, IndexExpression]) -> str:
-        """Write an element of an operand, at an index along each dimension."""
+    def element(self, walk: ElementWalk[Any], operand: int, indices: Mapping[str, IndexExpression]) -> Any:
+        """An element of an operand, at an index along each dimension."""
         v = self.operands[operand]
         axes = [i for i, axis in enumerate(self.axes) if axis.present[operand]]
-        return writer.value(v, writer.element(v.shape, self._linear(writer, axes, indices)))
+        return walk.value(v, walk.element(v.shape, self._linear(walk, axes, indices)))
 
-    def result(self, writer: Writer, indices: Mapping[str, IndexExpression]) -> IndexExpression:
+    def result(self, walk: ElementWalk[Any], indices: Mapping[str, IndexExpression]) -> IndexExpression:
         """The row-major index of an element of the result."""
         axes = [i for i, axis in enumerate(self.axes) if axis.dimension != "inner"]
-        return self._linear(writer, axes, indices)
+        return self._linear(walk, axes, indices)
 
     def _linear(
-        self, writer: Writer, axes: Sequence[int], indices: Mapping[str, IndexExpression]
+        self, walk: ElementWalk[Any], axes: Sequence[int], indices: Mapping[str, IndexExpression]
     ) -> IndexExpression:
         """The row-major index in an array that has some of the axes."""
         axis_indices: dict[int, IndexExpression] = {}
         for dimension in {self.axes[i].dimension: None for i in axes}:
             along = [i for i, axis in enumerate(self.axes) if axis.dimension == dimension]
-            found = writer.element([self.axes[i].size for i in along], indices[dimension]).indices
+            found = walk.element([self.axes[i].size for i in along], indices[dimension]).indices
             axis_indices.update(zip(along, found, strict=True))
         total, step = constant_index(0), 1
         for i in reversed(axes):

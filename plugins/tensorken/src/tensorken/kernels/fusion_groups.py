@@ -1,61 +1,68 @@
-"""Fusion: which values of a program one kernel computes."""
+"""Fusion groups: which values of a program one kernel computes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.index_expressions import IndexExpression, written_variable
-from tensorken_wgpu.kernels import Division, Draft, FusionGroup, RowKernel, divide_rows
-from tensorken_wgpu.reductions import Rows, rows_of
-from tensorken_wgpu.scatters import has_scatter_kernels
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.writer import REDUCTIONS, NotComputedHere, Writer
+from tensorken.kernels.elements import NotComputedHere
+from tensorken.kernels.index_expressions import IndexExpression, written_variable
+from tensorken.kernels.keeping import Costs
+from tensorken.kernels.nests import CountingNest, CountingWalk, FusionGroup
+from tensorken.kernels.rows import REDUCTIONS, Rows, rows_of
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
-MAX_TOTAL_ITERATIONS = 2**15
-"""The most iterations of one invocation over all loops of a kernel; see `MAX_ITERATIONS` of kernels."""
 
-MAX_LINES = 400
-"""The most lines of a fused kernel."""
+class Target(Protocol):
+    """What fusion depends on: the properties of a device or compiler."""
 
-HEAD_LINES = 2
-"""How many of these lines compute the index of the invocation's element."""
+    @property
+    def costs(self) -> Costs:
+        """What it costs to compute values again."""
+
+    @property
+    def max_operands(self) -> int:
+        """How many values one kernel may read and write."""
+
+    def runs_alone(self, equation: Equation) -> bool:
+        """Whether an op has kernels of its own, which nothing is fused into."""
+
+    def fits(self, operands: Collection[Variable], count: int) -> bool:
+        """Whether one kernel may read and write these values, and compute this many elements and indices."""
+
+    def can_reduce(self, nest: CountingNest) -> bool:
+        """Whether one kernel can run the loops of a group; the group is not counted yet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """The needs of a value computed by a kernel of its own, one element per invocation.
+    """The needs of a value computed by a kernel of its own, one element at a time.
 
     Attributes:
         loads: for each value that it reads the element indices at which it does.
-        lines: the length of the text.
+        count: of the computed elements and indices.
     """
 
     loads: Mapping[Variable, Collection[object]]
-    lines: int
+    count: int
 
 
 class FusionGroups:
     """The fusion groups of a program.
 
     Kept values are visited in order.  Each joins the kernel of one of its operands, or a kernel that reads the same
-    values, if they iterate over the same rows, if it needs the values of that kernel only at the elements that the
-    same invocation computes, and if no third kernel would have to run between the two.
+    values, if they iterate over the same rows, if it needs the values of that kernel only at the elements that are
+    computed at the same time, and if no third kernel would have to run between the two.
 
     Args:
         producers: for each computed value its equation.
         kept: the values in memory.
         outputs: the kept values that are results.
-        target: the device.
-
-    Attributes:
-        drafts: kernels that were written to test whether a fusion group is possible, by its values.
+        target: the device or compiler.
     """
 
     def __init__(
@@ -81,8 +88,7 @@ class FusionGroups:
         self._readers: dict[Variable, list[int]] = {}
         self._sources: dict[int, set[int]] = {}  # cleared when groups are merged
         self._needs_alone: dict[Variable, Needs] = {}
-        self._texts: dict[tuple[Variable, ...], Writer] = {}
-        self.drafts: dict[tuple[Variable, ...], Draft] = {}
+        self._walks: dict[tuple[Variable, ...], CountingWalk] = {}
         for v in self._order:
             self._add(v)
 
@@ -162,87 +168,70 @@ class FusionGroups:
         return FusionGroup(rows, values, tuple(written), self._needs)
 
     def _can_be_fused(self, group: FusionGroup) -> bool:
-        if any([has_scatter_kernels(self._producers[v], self._target) for v in group.values]):
+        if any([self._target.runs_alone(self._producers[v]) for v in group.values]):
             return False
         if not group.rows.axes and not any([self._producers[v].op.name in REDUCTIONS for v in group.values]):
             return self._can_be_fused_elementwise(group)
-        division = divide_rows(group.rows, self._target)
-        kernel = RowKernel(group, self._producers, self._kept, Division(1, 1), self._target)
-        if division.parts > 1 and not kernel.can_reduce_in_parts():
-            return False
-        if (
-            division.parts == 1
-            and kernel.loops * group.rows.length > MAX_TOTAL_ITERATIONS * division.invocations
-        ):
+        nest = CountingNest(group, self._producers, self._kept)
+        if not self._target.can_reduce(nest):
             return False
         try:
-            draft = kernel.draft()
+            count = nest.counted()
         except NotComputedHere:
             return False
-        if (
-            not self._can_be_bound([*draft.kernel.reads, *draft.kernel.writes])
-            or len(draft.lines) > MAX_LINES
-        ):
-            return False
-        self.drafts[group.values] = draft
-        return True
+        return self._target.fits([*nest.walk.loads, *group.written], count)
 
     def _can_be_fused_elementwise(self, group: FusionGroup) -> bool:
         """Whether elementwise values can be fused; this follows from the needs of each value.
 
-        An invocation computes one element of each value, so values of the group must be needed at that element
-        only.  The joint text is at most as long as the sum of the texts; it is written only if that sum is too
-        long.
+        One element of each value is computed at a time, so values of the group must be needed at that element only.
+        At most the sum of their elements and indices is computed; these are counted together only if that sum does
+        not fit.
         """
         inside, current = frozenset(group.values), {_element(group.rows.count).key}
         read: set[Variable] = set()
-        lines = len(group.written)
+        count = len(group.written)
         for v in group.values:
             of_value = self._needs_of(v)
-            lines += of_value.lines
+            count += of_value.count
             for x, indices in of_value.loads.items():
                 if x not in inside:
                     read.add(x)
                 elif not current.issuperset(indices):
                     return False
-        if not self._can_be_bound([*read, *group.written]):
+        operands = [*read, *group.written]
+        if self._target.fits(operands, count):
+            return True
+        if not self._target.fits(operands, 0):
             return False
-        most = MAX_LINES - HEAD_LINES
-        return lines <= most or len(self._writer_of(group.values).lines) + len(group.written) <= most
+        return self._target.fits(operands, self._walk_of(group.values).count + len(group.written))
 
     def _needs_of(self, v: Variable) -> Needs:
         found = self._needs_alone.get(v)
         if found is None:
-            writer = self._extended(None, v)
-            found = self._needs_alone[v] = Needs(writer.loads, len(writer.lines))
+            walk = self._extended(None, v)
+            found = self._needs_alone[v] = Needs(walk.loads, walk.count)
         return found
 
-    def _writer_of(self, values: tuple[Variable, ...]) -> Writer:
-        """A writer that has written these values; usually all but the last have been written before."""
+    def _walk_of(self, values: tuple[Variable, ...]) -> CountingWalk:
+        """A walk that has computed these values; usually all but the last have been computed before."""
         *before, last = values
-        writer = self._texts.get(tuple(before))
-        if writer is None:
+        walk = self._walks.get(tuple(before))
+        if walk is None:
             for v in before:
-                writer = self._extended(writer, v)
-            if writer is not None:
-                self._texts[tuple(before)] = writer
-        writer = self._texts[values] = self._extended(writer, last)
-        return writer
+                walk = self._extended(walk, v)
+            if walk is not None:
+                self._walks[tuple(before)] = walk
+        walk = self._walks[values] = self._extended(walk, last)
+        return walk
 
-    def _extended(self, before: Writer | None, v: Variable) -> Writer:
-        """A copy of the writer that has also written this value."""
+    def _extended(self, before: CountingWalk | None, v: Variable) -> CountingWalk:
+        """A copy of the walk that has also computed this value."""
         index = _element(prod(v.shape))
-        if before is None:
-            writer = Writer(self._producers, self._kept, frozenset(), target=self._target)
-        else:
-            writer = before.copy_state()
-        writer.include(v, index)
-        writer.value(v, writer.element(v.shape, index))
-        return writer
-
-    def _can_be_bound(self, values: Collection[Variable]) -> bool:
-        windows = [len(self._target.windows(size_of(v))) for v in values]
-        return sum(windows) <= self._target.bindings
+        walk = CountingWalk(self._producers, self._kept, ()) if before is None else before.copy()
+        walk.include(v, index)
+        walk.value(v, walk.element(v.shape, index))
+        return walk
 
     def _sources_of(self, number: int) -> set[int]:
         """The groups that a group reads from."""
@@ -272,8 +261,8 @@ class FusionGroups:
 
 
 def _element(count: int) -> IndexExpression:
-    """The index of the element that an invocation computes."""
-    return written_variable("t", count)
+    """The index of the element that is computed."""
+    return written_variable("element", count)
 
 
 def common(one: Rows, other: Rows) -> Rows | None:

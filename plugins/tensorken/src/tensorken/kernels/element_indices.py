@@ -5,29 +5,28 @@ No movement op copies: a kernel that reads its result reads the operand at the i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tensorken_wgpu.index_expressions import IndexExpression, constant_index
-from tensorken_wgpu.templates import integer
+from tensorken.kernels.index_expressions import IndexExpression, IndexTarget, constant_index
 
-Name = Callable[[str, int], IndexExpression]
-"""Gives an expression, and the number of values it takes, a name in the kernel."""
+Bound = tuple[IndexExpression, int]
+"""A condition: the index is from 0 up to the number (exclusive)."""
 
 
 class ElementIndex:
     """The index of an element of an array: an index along each axis, a row-major index, or both."""
 
-    __slots__ = ("_indices", "_key", "_linear", "_name", "shape")
+    __slots__ = ("_indices", "_key", "_linear", "_target", "shape")
 
     def __init__(
         self,
         shape: Sequence[int],
-        name: Name,
+        target: IndexTarget,
         indices: Sequence[IndexExpression] | None = None,
         linear: IndexExpression | None = None,
     ) -> None:
         self.shape = tuple(shape)
-        self._name = name
+        self._target = target
         self._indices = None if indices is None else tuple(indices)
         self._linear = linear
         self._key: tuple[object, ...] | None = None
@@ -46,7 +45,7 @@ class ElementIndex:
             assert self._linear is not None
             rest, found = self._linear, []
             for n in reversed(self.shape[1:]):
-                rest, index = rest.divided(n, self._name)
+                rest, index = rest.divided(n, self._target)
                 found.append(index)
             self._indices = (rest, *reversed(found)) if self.shape else ()
         return self._indices
@@ -64,13 +63,13 @@ class ElementIndex:
 
     def of_array(self, shape: Sequence[int], indices: Sequence[IndexExpression]) -> ElementIndex:
         """An element of another array."""
-        return ElementIndex(shape, self._name, indices)
+        return ElementIndex(shape, self._target, indices)
 
     # ---- the operand of each movement op -------------------------------------------------------------------
 
     def before_reshape(self, shape: Sequence[int]) -> ElementIndex:
         """In the operand of a reshape, which has this shape."""
-        return ElementIndex(shape, self._name, linear=self.linear)
+        return ElementIndex(shape, self._target, linear=self.linear)
 
     def before_permute(self, shape: Sequence[int], order: Sequence[int]) -> ElementIndex:
         """Axis `order[i]` of the operand is axis i here."""
@@ -101,18 +100,30 @@ class ElementIndex:
 
     def before_pad(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]]
-    ) -> tuple[ElementIndex, list[str]]:
+    ) -> tuple[ElementIndex, list[Bound]]:
         """The operand's element, and the conditions under which it exists; elsewhere the index is arbitrary."""
-        indices, conditions = [], []
+        indices: list[IndexExpression] = []
+        conditions: list[Bound] = []
         for index, n, (low, high) in zip(self.indices, shape, pads, strict=True):
             if low == high == 0:
                 indices.append(index)
                 continue
             inner = index.plus(-low)
-            if inner.terms:  # below 0 it wraps, and is larger than any size
-                conditions.append(f"({inner}) < {integer(n)}")
-                indices.append(self._name(str(inner), n))
+            if inner.terms:
+                conditions.append((inner, n))
+                indices.append(self._target.bounded(inner, n))
             else:
-                conditions += [] if 0 <= inner.constant < n else ["false"]
+                conditions += [] if 0 <= inner.constant < n else [(inner, n)]
                 indices.append(constant_index(min(max(inner.constant, 0), n - 1)))
         return self.of_array(shape, indices), conditions
+
+
+INDICES_BEFORE: Mapping[str, Callable[..., ElementIndex]] = {
+    "reshape": lambda element, shape, _: element.before_reshape(shape),
+    "permute": lambda element, shape, order: element.before_permute(shape, order),
+    "expand": lambda element, shape, _: element.before_expand(shape),
+    "flip": lambda element, _, axes: element.before_flip(axes),
+    "crop": lambda element, shape, limits: element.before_crop(shape, limits),
+}
+"""For each op that only moves elements: from the index of a result's element, the operand's shape and the params to
+the index of the operand's element."""

@@ -1,0 +1,226 @@
+"""The walk that computes an element of a value, together with everything that it is computed from.
+
+Elementwise ops are applied to the operands' elements at the same index; movement ops, pads and gathers only change the
+index.  The walk ends at values in memory, which are loaded, and at values that the kernel has computed already.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tensorken.kernels.element_indices import INDICES_BEFORE, Bound, ElementIndex
+from tensorken.kernels.index_expressions import IndexExpression, constant_index
+
+if TYPE_CHECKING:
+    from tensorken_core.language.dtypes import DType
+    from tensorken_core.language.op import Op
+    from tensorken_core.program.program import Equation, Variable
+
+E = TypeVar("E")
+"""An element: a text, an instruction, a number.  Only the target knows what it is."""
+
+
+class NotComputedHere(Exception):
+    """A value of this kernel is needed at an element that is not computed at this point."""
+
+
+class ElementWalk(ABC, Generic[E]):
+    """Computes elements for one kernel.
+
+    A subclass is a target: it defines what the abstract methods do.
+
+    Args:
+        producers: for each computed value its equation.
+        kept: the values in memory, before or after this kernel.
+        computed: those of them that this kernel computes.
+
+    Attributes:
+        producers: see above.
+        loads: for each value loaded from memory the keys of the element indices.
+        current: for each value that this kernel computes the keys of the element indices that it currently computes.
+        known: what has been computed in this scope, by keys.
+    """
+
+    def __init__(
+        self,
+        producers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        computed: Collection[Variable],
+    ) -> None:
+        self.producers = producers
+        self.loads: dict[Variable, set[object]] = {}
+        self.current: dict[Variable, set[object]] = {}
+        self.known: dict[object, Any] = {}
+        self._kept = kept
+        self._computed = frozenset(computed)
+
+    # ---- what a target defines -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def load(self, v: Variable, index: IndexExpression) -> E:
+        """The element of a value in memory at a row-major index."""
+
+    @abstractmethod
+    def constant(self, value: bool | int | float, dtype: DType) -> E:
+        """A number of the program."""
+
+    @abstractmethod
+    def op(self, op: Op, operands: Sequence[E], dtype: DType) -> E:
+        """The elementwise op of elements; dtype is that of the last operand."""
+
+    @abstractmethod
+    def cast(self, x: E, source: DType, dtype: DType) -> E:
+        """The element in another dtype."""
+
+    @abstractmethod
+    def product(self, a: E, b: E, dtype: DType) -> E:
+        """The product of two elements that is added to a sum, possibly unrounded."""
+
+    @abstractmethod
+    def guarded(
+        self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType
+    ) -> list[E]:
+        """The values, and zero in place of each that has a bound which does not hold.
+
+        Args:
+            values: computes them; the ones out of bounds are arbitrary, or need not be computed.
+            bounds: of each value.
+            dtype: of the values.
+        """
+
+    @abstractmethod
+    def as_index(self, element: E, dtype: DType, size: int) -> IndexExpression:
+        """An integer element as a variable, also if it has a single value; one out of its bounds stays so."""
+
+    @abstractmethod
+    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+
+    @abstractmethod
+    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+
+    def bind(self, element: E, dtype: DType) -> E:
+        """What to use for an element wherever it is needed again."""
+        return element
+
+    # ---- what is computed at this point --------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget what is computed meanwhile, such as in the body of a loop."""
+        known = self.known.copy()
+        yield
+        self.known = known
+
+    def set_current(self, indices: Mapping[Variable, Collection[IndexExpression]]) -> None:
+        """From here on the kernel computes these values at these row-major indices."""
+        self.current = {v: {index.key for index in found} for v, found in indices.items()}
+
+    def include(self, v: Variable, index: IndexExpression) -> None:
+        """Let the kernel compute another value, at this row-major index, from values that it has computed."""
+        self._computed |= {v}
+        self.current = {**self.current, v: {index.key}}
+
+    def define(self, v: Variable, index: IndexExpression, element: E) -> None:
+        """Register a computed element."""
+        self.known[id(v), index.key] = element
+
+    # ---- elements ------------------------------------------------------------------------------------------
+
+    def element(self, shape: Sequence[int], linear: IndexExpression) -> ElementIndex:
+        """The index of the element with this row-major index."""
+        return ElementIndex(shape, self, linear=linear)
+
+    def value(self, v: Variable, index: ElementIndex) -> E:
+        """An element.
+
+        Raises:
+            NotComputedHere: if this kernel computes the value, but not this element.
+        """
+        return self.values(v, [index])[0]
+
+    def values(self, v: Variable, indices: Sequence[ElementIndex]) -> list[E]:
+        """Several elements, op by op: processors overlap independent instructions that are close.
+
+        Raises:
+            NotComputedHere: as for `value`.
+        """
+        literal = getattr(v, "value", None)
+        if literal is not None:
+            return [self.constant(literal, v.dtype)] * len(indices)
+        known = self.known
+        keys = [(id(v), index.key) for index in indices]
+        missing = {key: index for key, index in zip(keys, indices, strict=True) if key not in known}
+        if missing:
+            for key, element in zip(missing, self._computed_elements(v, [*missing.values()]), strict=True):
+                self.known[key] = self.bind(element, v.dtype)
+        return [self.known[key] for key in keys]
+
+    def _computed_elements(self, v: Variable, indices: Sequence[ElementIndex]) -> Sequence[E]:
+        if self._is_loaded(v, indices):
+            return [self.load(v, index.linear) for index in indices]
+        equation = self.producers[v]
+        name, operands = equation.op.name, equation.operands
+        if name in INDICES_BEFORE:
+            (x,), before = operands, INDICES_BEFORE[name]
+            return self.values(x, [before(index, x.shape, *equation.params) for index in indices])
+        if name == "pad":
+            return self._padded(equation, indices)
+        if name == "gather":
+            return self._gathered(equation, indices)
+        columns = [self.values(x, indices) for x in operands]
+        if name == "cast":
+            (x,), (elements,) = operands, columns
+            return elements if x.dtype is v.dtype else [self.cast(y, x.dtype, v.dtype) for y in elements]
+        return [self.op(equation.op, row, operands[-1].dtype) for row in zip(*columns, strict=True)]
+
+    def _is_loaded(self, v: Variable, indices: Sequence[ElementIndex]) -> bool:
+        """Whether a value is loaded from memory, and not computed here; loads are recorded."""
+        if v in self._computed:
+            current = self.current.get(v, ())
+            if any([index.key not in current for index in indices]):
+                raise NotComputedHere
+            return False
+        if v not in self._kept:
+            return False
+        self.loads.setdefault(v, set()).update([index.key for index in indices])
+        return True
+
+    def _padded(self, equation: Equation, indices: Sequence[ElementIndex]) -> Sequence[E]:
+        (x,), (pads,) = equation.operands, equation.params
+        if 0 in x.shape:
+            return [self.constant(0, x.dtype)] * len(indices)
+        found = [index.before_pad(x.shape, pads) for index in indices]
+        bounds = [conditions for _, conditions in found]
+        return self._guarded(lambda: self.values(x, [index for index, _ in found]), bounds, x.dtype)
+
+    def _gathered(self, equation: Equation, indices: Sequence[ElementIndex]) -> Sequence[E]:
+        (x, places), (axis,) = equation.operands, equation.params
+        along = [index.indices for index in indices]
+        found = self.values(
+            places,
+            [index.of_array(places.shape, [one[axis]]) for index, one in zip(indices, along, strict=True)],
+        )
+        size = x.shape[axis]
+        moved = [self.as_index(element, places.dtype, size) for element in found]
+        inside = [
+            index.of_array(x.shape, [*one[:axis], place if size > 1 else constant_index(0), *one[axis + 1 :]])
+            for index, one, place in zip(indices, along, moved, strict=True)
+        ]
+        return self._guarded(lambda: self.values(x, inside), [[(place, size)] for place in moved], x.dtype)
+
+    def _guarded(
+        self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType
+    ) -> Sequence[E]:
+        return self.guarded(values, bounds, dtype) if any(bounds) else values()
+
+
+MOVES = frozenset({*INDICES_BEFORE, "pad", "gather"})
+"""Ops that change only the index of an element."""
+
+INLINE = MOVES | {"cast"}
+"""Ops that the walk computes by itself; all others but reductions are elementwise."""

@@ -1,0 +1,181 @@
+"""Which values of a program are kept in memory; all others are computed inside the kernels that need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorken.kernels.elements import MOVES
+from tensorken.kernels.rows import REDUCTIONS, rows_of
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Program, Variable
+
+FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
+_FREE = FREE_MOVES | {"crop", "cast"}
+_MAX_COST = 1000
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What it costs to compute a value again instead of keeping it.
+
+    Attributes:
+        ops: the cost of an element of an elementwise op, by its name; 1 for all others.
+        recomputed: a value of at most this cost is computed again by each kernel that needs it.
+        recomputed_factor: the same limit for operands of matrix products, whose elements are needed many times.
+        inlined: the most values that are computed inside one kernel.
+    """
+
+    ops: Mapping[str, int] = field(
+        default_factory=lambda: {
+            "exp": 4,
+            "log": 4,
+            "sin": 4,
+            "cos": 4,
+            "pow": 8,
+            "sqrt": 2,
+            "div": 2,
+            "floor_divide": 4,
+        }
+    )
+    recomputed: int = 4
+    recomputed_factor: int = 1
+    inlined: int = 128
+
+
+def reshape_sources(program: Program) -> dict[Variable, Variable]:
+    """For each reshaped value the value it was reshaped from: both have the same elements in memory."""
+    reshaped_from: dict[Variable, Variable] = {}
+    for e in program.equations:
+        if e.op.name == "reshape":
+            (x,) = e.operands
+            reshaped_from[e.results[0]] = reshaped_from.get(x, x)
+    return reshaped_from
+
+
+def kept_values(
+    program: Program,
+    producers: Mapping[Variable, Equation],
+    reshaped_from: Mapping[Variable, Variable],
+    outputs: Sequence[Variable],
+    inputs: int,
+    costs: Costs,
+) -> set[Variable]:
+    """The values kept in memory: inputs, outputs, reductions, and values that would be recomputed too often or
+    inlined too deeply.
+
+    Args:
+        program: to lower.
+        producers: for each computed value its equation.
+        reshaped_from: see `reshape_sources`.
+        outputs: of the program, before reshapes.
+        inputs: how many values one kernel may read.
+        costs: of the target.
+    """
+    kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
+    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS}
+    _keep_recomputed(program, producers, reshaped_from, kept, costs)
+    _keep_oversized(program, reshaped_from, kept, inputs, costs.inlined)
+    return kept
+
+
+def _keep_recomputed(
+    program: Program,
+    producers: Mapping[Variable, Equation],
+    reshaped_from: Mapping[Variable, Variable],
+    kept: set[Variable],
+    limits: Costs,
+) -> None:
+    """Keep values that are expensive and needed by several kernels, at several element indices, or for many
+    elements of a result.
+
+    Equations are visited backwards to collect the element indices at which each value is needed: those of the
+    kernel's results pass through elementwise ops, and each movement op changes them.
+    """
+    costs = _costs(program, kept, limits)
+    indices: dict[Variable, set[object]] = {}
+    for e in reversed(program.equations):
+        (v,) = e.results
+        name, needed_at = e.op.name, indices.get(v, set())
+        if len(needed_at) > 1 and costs[v] > limits.recomputed and v not in reshaped_from:
+            kept.add(v)
+        if v in kept:
+            needed_at = {v}
+        moves = name in REDUCTIONS or (name in MOVES and name != "reshape")
+        for x in e.operands:
+            if costs.get(x, 0) > (
+                limits.recomputed_factor if name == "fused_multiply_add" else limits.recomputed
+            ) and _repeats(e, x):
+                kept.add(_unmoved(x, producers))
+            indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
+
+
+def _unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
+    """The value before movement ops: as expensive, and no larger."""
+    while v in producers and producers[v].op.name in FREE_MOVES:
+        (v,) = producers[v].operands
+    return v
+
+
+def _repeats(equation: Equation, x: Variable) -> bool:
+    """Whether an op reads elements of an operand several times."""
+    name = equation.op.name
+    if name == "fused_multiply_add":
+        return prod(x.shape) < prod(rows_of(equation).shape)
+    return name in ("expand", "gather") and prod(equation.results[0].shape) > prod(x.shape)
+
+
+def _costs(program: Program, kept: set[Variable], limits: Costs) -> dict[Variable, int]:
+    """The cost of one element of each value, computed from values in memory."""
+    costs: dict[Variable, int] = {}
+    for e in program.equations:
+        (v,) = e.results
+        cost = 0 if e.op.name in _FREE else limits.ops.get(e.op.name, 1)
+        cost += sum([costs.get(x, 0) for x in e.operands])
+        costs[v] = 0 if v in kept else min(cost, _MAX_COST)
+    return costs
+
+
+def _keep_oversized(
+    program: Program, reshaped_from: Mapping[Variable, Variable], kept: set[Variable], inputs: int, most: int
+) -> None:
+    """Keep values that would need too many operands, or too much text, in one kernel.
+
+    The values that each value reads, and those inlined in it, are bit sets.
+    """
+    bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
+    reads: dict[Variable, int] = {}
+    inlined: dict[Variable, int] = {}
+    reshapes: dict[Variable, list[Variable]] = {}
+    for x, other in reshaped_from.items():
+        reshapes.setdefault(other, []).append(x)
+
+    def union(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
+        found = 0
+        for x in operands:
+            found |= sets.get(x, 0)
+        return found
+
+    def keep(v: Variable) -> None:
+        v = reshaped_from.get(v, v)
+        kept.add(v)
+        for x in (v, *reshapes.get(v, ())):
+            reads[x], inlined[x] = bits[v], 0
+
+    def keep_largest(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
+        keep(max(operands, key=lambda x: sets.get(x, 0).bit_count()))
+
+    for v in list(kept):
+        keep(v)
+    for e in program.equations:
+        (v,) = e.results
+        while (needed := union(reads, e.operands)).bit_count() > inputs:
+            keep_largest(reads, e.operands)
+        while (text := union(inlined, e.operands)).bit_count() >= most:
+            keep_largest(inlined, e.operands)
+            needed = union(reads, e.operands)
+        if v not in kept:
+            reads[v], inlined[v] = needed, text | bits[v]

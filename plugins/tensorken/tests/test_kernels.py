@@ -1,0 +1,189 @@
+"""The lowering: kernels of the reference target have the results of the ops that they compute, to the last bit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.known_programs import REAL
+from core.tests.random_programs.draft import Draft
+from core.tests.random_programs.drawing import drawn
+from core.tests.random_programs.judging import leaves_of
+from core.tests.support import Required
+from tensorken.kernels.elements import ElementWalk
+from tensorken.kernels.lowering import lower
+from tensorken.kernels.reference import ReferenceTarget, can_lower, run_lowered
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.errors import ArgumentError, TensorkenError
+from tensorken_core.program.program import Program
+from tensorken_reference.backend import Reference
+
+REFERENCE, REQUIRED = Reference(), Required()
+LARGE = 400
+"""The most elements of all results of a program that is run element by element."""
+
+
+def lowerable(program: Program) -> Program | None:
+    """The program in required ops; None if it has others than the lowering knows, or is too large."""
+    program = optimised(program, REQUIRED)
+    size = sum([math.prod(v.shape) for v in program.variables()])
+    return program if can_lower(program) and size <= LARGE else None
+
+
+def traced(draft: Draft, steps: Any) -> tuple[Program, list[Any]]:
+    """The steps as a program, and its inputs on the reference backend."""
+    part = draft.program.only(steps, draft.found)
+    leaves = leaves_of(part)
+    names = list(leaves)
+
+    def run(*xs: Any) -> list[Any]:
+        found = part.run(tk, dict(zip(names, xs, strict=True)))
+        return [found[name] for step in part.steps for name in step.names]
+
+    program = tk.trace(run)(*[tk.tensor(x, backend=REQUIRED) for x in leaves.values()])
+    inputs = [REFERENCE.new(x.shape, x.reshape(-1).tolist(), tk.tensor(x).dtype) for x in leaves.values()]
+    return program, inputs
+
+
+def lowered_part(seed: int) -> tuple[Program, list[Any]] | None:
+    """The steps of a random program that can be lowered, as one program; what others compute is an input."""
+    draft = drawn(seed, whole=seed % 2 == 0)
+    kept: list[Any] = []
+    for step in draft.steps:
+        try:
+            program, _ = traced(draft, [*kept, step])
+            if lowerable(program) is not None:
+                kept.append(step)
+        except (TensorkenError, TypeError):  # of a step that is not traced
+            continue
+    if not kept:
+        return None
+    program, inputs = traced(draft, kept)
+    found = lowerable(program)
+    assert found is not None
+    return found, inputs
+
+
+def bits(x: Any) -> Any:
+    """Equal for arrays with the same bits, but for those of NaN."""
+    numbers = np.array(x.data, {"bool": bool}.get(x.dtype.name, x.dtype.name))
+    return x.shape, x.dtype.name, [str(number) for number in numbers.tolist()]
+
+
+def check(program: Program, inputs: list[Any], target: ReferenceTarget) -> None:
+    """Compare kernels with the ops, one by one."""
+    found = run_lowered(program, REFERENCE, inputs, target)
+    expected = program.replay(REFERENCE, inputs)
+    assert [*map(bits, found)] == [*map(bits, expected)], f"{target}\n{program}"
+
+
+def random_target(rng: random.Random) -> ReferenceTarget:
+    """Limits of kernels, narrow ones among them."""
+    return ReferenceTarget(rng.choice((4, 5, 8, 100)), rng.choice((10, 40, 1000)))
+
+
+def check_seeds(seeds: range) -> int:
+    """Compare random programs; the number of equations."""
+    count = 0
+    for seed in seeds:
+        found = lowered_part(seed)
+        if found is not None:
+            program, inputs = found
+            check(program, inputs, random_target(random.Random(seed)))
+            count += len(program.equations)
+    return count
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_kernels_of_random_programs_compute_what_their_ops_do(first: int) -> None:
+    assert check_seeds(range(first, first + 10)) > 20
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(40, 1000, 40))
+def test_kernels_of_many_random_programs_compute_what_their_ops_do(first: int) -> None:
+    assert check_seeds(range(first, first + 40)) > 80
+
+
+@pytest.mark.parametrize("name", [name for name, (program, *_) in REAL.items() if can_lower(program)])
+@pytest.mark.parametrize("operands", [4, 8])
+def test_kernels_of_programs_compute_what_their_ops_do(name: str, operands: int) -> None:
+    program = REAL[name][0]
+    rng = random.Random(name)
+    inputs = [
+        REFERENCE.new(
+            v.shape,
+            [
+                rng.uniform(-1.0, 1.0) if v.dtype.kind == "float" else rng.randrange(2)
+                for _ in range(math.prod(v.shape))
+            ],
+            v.dtype,
+        )
+        for v in program.inputs
+    ]
+    check(program, inputs, ReferenceTarget(operands))
+
+
+# ---- which values one kernel computes ------------------------------------------------------------------------
+
+
+def groups_of(f: Any, *shapes: tuple[int, ...], target: ReferenceTarget | None = None) -> list[list[str]]:
+    """For each kernel of a function the ops of the values that it writes."""
+    program = tk.trace(f)(*[tk.zeros(shape, backend=REQUIRED) for shape in shapes])
+    lowered = lower(optimised(program, REQUIRED), target or ReferenceTarget())
+    return [[lowered.producers[v].op.name for v in group.written] for group in lowered.groups]
+
+
+def test_a_softmax_is_one_kernel() -> None:
+    assert len(groups_of(lambda x: tk.softmax(x, 1), (5, 7))) == 1
+
+
+def test_movement_ops_are_no_kernels() -> None:
+    assert groups_of(lambda x, y: x.mT.reshape(2, 6)[::-1] + y, (4, 3), (2, 6)) == [["add"]]
+
+
+def test_a_sum_is_read_by_a_later_kernel_if_its_rows_differ() -> None:
+    written = groups_of(lambda x: (x.sum(0) * 2.0, x.sum(1) + 1.0), (4, 3))
+    assert written == [["mul"], ["add"]]
+    assert len(groups_of(lambda x: (x / x.sum(0)).sum(1), (4, 3))) == 2
+
+
+def test_kernels_have_at_most_the_operands_that_the_target_allows() -> None:
+    def added(*xs: Any) -> Any:
+        return list(itertools.accumulate(xs, lambda a, b: a * b + 1.0))
+
+    program = optimised(tk.trace(added)(*[tk.zeros((3,), backend=REQUIRED)] * 9), REQUIRED)
+    for operands in (4, 5, 100):
+        lowered = lower(program, ReferenceTarget(operands))
+        for group in lowered.groups:
+            read = {x for v in group.values for x in group.needs[v]} - set(group.values)
+            assert len(read) + len(group.written) <= operands
+    assert len(lowered.groups) == 1
+
+
+def test_a_target_with_too_few_operands_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="reads and writes 4 values, but the target allows kernels of 3"):
+        groups_of(lambda c, a, b: tk.where(c > 0.0, a, b), (3,), (3,), (3,), target=ReferenceTarget(3))
+
+
+def test_plans_are_the_same_each_time() -> None:
+    found = lowered_part(6)
+    assert found is not None
+    program, _ = found
+
+    def names() -> list[list[int]]:
+        number = {v: i for i, v in enumerate(program.variables())}
+        return [[number[v] for v in group.values] for group in lower(program, ReferenceTarget(4)).groups]
+
+    assert all([names() == names() for _ in range(3)])
+
+
+def test_the_walk_is_abstract() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        ElementWalk({}, (), ())  # type: ignore[abstract]
