@@ -68,6 +68,10 @@ class FusionTarget:
         """Whether an op has kernels of its own."""
         return has_scatter_kernels(equation, self.device)
 
+    def is_called(self, equation: Equation) -> bool:
+        """No op."""
+        return False
+
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether the operands can be bound, and the text is not too long."""
         windows = [len(self.device.windows(size_of(v))) for v in operands]

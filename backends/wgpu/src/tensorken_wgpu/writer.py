@@ -128,10 +128,12 @@ class Writer(ElementWalk[str]):
         text = as_index(dtype.name, element)
         return written_variable(self.named(text, text), size)
 
-    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+    def new_quotient(
+        self, dividend: IndexExpression, operator: str, divisor: int, size: int
+    ) -> IndexExpression:
         return self.index(f"({index_text(dividend)}) {operator} {integer(divisor)}", size)
 
-    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+    def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
         return self.index(index_text(index), size)
 
     # ---- memory --------------------------------------------------------------------------------------------

@@ -96,12 +96,14 @@ class ElementWalk(ABC, Generic[E]):
         """An integer element as a variable, also if it has a single value; one out of its bounds stays so."""
 
     @abstractmethod
-    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
-        """See `IndexTarget`."""
+    def new_quotient(
+        self, dividend: IndexExpression, operator: str, divisor: int, size: int
+    ) -> IndexExpression:
+        """A new variable for a quotient (`/`) or remainder (`%`) of numbers that are not negative."""
 
     @abstractmethod
-    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
-        """See `IndexTarget`."""
+    def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
+        """A new variable for an index; where it is out of bounds nothing uses it."""
 
     def bind(self, element: E, dtype: DType) -> E:
         """What to use for an element wherever it is needed again."""
@@ -128,6 +130,24 @@ class ElementWalk(ABC, Generic[E]):
     def define(self, v: Variable, index: IndexExpression, element: E) -> None:
         """Register a computed element."""
         self.known[id(v), index.key] = element
+
+    # ---- indices -------------------------------------------------------------------------------------------
+
+    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+        key = dividend.key, operator, divisor
+        if key not in self.known:
+            self.known[key] = self.new_quotient(dividend, operator, divisor, size)
+        found: IndexExpression = self.known[key]
+        return found
+
+    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+        key = index.key, size
+        if key not in self.known:
+            self.known[key] = self.new_index(index, size)
+        found: IndexExpression = self.known[key]
+        return found
 
     # ---- elements ------------------------------------------------------------------------------------------
 

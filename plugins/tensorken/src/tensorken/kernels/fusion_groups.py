@@ -31,6 +31,9 @@ class Target(Protocol):
     def runs_alone(self, equation: Equation) -> bool:
         """Whether an op has kernels of its own, which nothing is fused into."""
 
+    def is_called(self, equation: Equation) -> bool:
+        """Whether an op is no kernel but a call: its operands and all results are in memory, and it runs alone."""
+
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether one kernel may read and write these values, and compute this many elements and indices."""
 
@@ -54,9 +57,10 @@ class Needs:
 class FusionGroups:
     """The fusion groups of a program.
 
-    Kept values are visited in order.  Each joins the kernel of one of its operands, or a kernel that reads the same
-    values, if they iterate over the same rows, if it needs the values of that kernel only at the elements that are
-    computed at the same time, and if no third kernel would have to run between the two.
+    Kept values are visited in order.  A called op is a group of its own.  Each other value joins the kernel of one of
+    its operands, or a kernel that reads the same values, if they iterate over the same rows, if it needs the values of
+    that kernel only at the elements that are computed at the same time, and if no third kernel would have to run
+    between the two.
 
     Args:
         producers: for each computed value its equation.
@@ -75,7 +79,11 @@ class FusionGroups:
         self._producers = producers
         self._kept = kept
         self._target = target
-        self._order = [v for v in producers if v in kept and 0 not in v.shape]
+        self._called = {e.results[0]: e for e in producers.values() if target.is_called(e)}
+        results = {v for e in self._called.values() for v in e.results[1:]}
+        self._order = [
+            v for v in producers if v in self._called or (v in kept and 0 not in v.shape and v not in results)
+        ]
         self._position = {v: i for i, v in enumerate(self._order)}
         self._needs = {v: needs(v, producers, kept) for v in self._order}
         self._users: dict[Variable, list[Variable]] = {}
@@ -123,9 +131,12 @@ class FusionGroups:
         rows = rows_of(equation) if equation.op.name in REDUCTIONS else Rows((prod(v.shape),), ())
         number = self._position[v]
         self._groups[number] = rows, (v,)
-        self._group_of[v] = number
-        for other in self._candidates(v, rows):
-            self._join(other, number)
+        if v in self._called:
+            self._group_of.update(dict.fromkeys(equation.results, number))
+        else:
+            self._group_of[v] = number
+            for other in self._candidates(v, rows):
+                self._join(other, number)
         for x in self._needs[v]:
             readers = self._readers.setdefault(x, [])
             if self._group_of[v] not in readers:
@@ -163,12 +174,15 @@ class FusionGroups:
 
     def _group(self, rows: Rows, values: tuple[Variable, ...]) -> FusionGroup:
         """A fusion group of these values; it writes those that are outputs or that other groups use."""
+        if values[0] in self._called:
+            results = self._called[values[0]].results
+            return FusionGroup(rows, results, results, self._needs)
         inside = frozenset(values)
         written = [v for v in values if v in self._outputs or not inside.issuperset(self._users.get(v, ()))]
         return FusionGroup(rows, values, tuple(written), self._needs)
 
     def _can_be_fused(self, group: FusionGroup) -> bool:
-        if any([self._target.runs_alone(self._producers[v]) for v in group.values]):
+        if any([v in self._called or self._target.runs_alone(self._producers[v]) for v in group.values]):
             return False
         if not group.rows.axes and not any([self._producers[v].op.name in REDUCTIONS for v in group.values]):
             return self._can_be_fused_elementwise(group)

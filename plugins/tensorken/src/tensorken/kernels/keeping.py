@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -61,6 +61,7 @@ def kept_values(
     producers: Mapping[Variable, Equation],
     reshaped_from: Mapping[Variable, Variable],
     outputs: Sequence[Variable],
+    called: Collection[Equation],
     inputs: int,
     costs: Costs,
 ) -> set[Variable]:
@@ -72,13 +73,16 @@ def kept_values(
         producers: for each computed value its equation.
         reshaped_from: see `reshape_sources`.
         outputs: of the program, before reshapes.
+        called: equations whose operands and results are in memory.
         inputs: how many values one kernel may read.
         costs: of the target.
     """
     kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
-    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS}
+    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS or e in called}
+    operands = {reshaped_from.get(x, x) for e in called for x in e.operands}
+    kept |= {x for x in operands if x in producers}
     _keep_recomputed(program, producers, reshaped_from, kept, costs)
-    _keep_oversized(program, reshaped_from, kept, inputs, costs.inlined)
+    _keep_oversized(program, reshaped_from, kept, called, inputs, costs.inlined)
     return kept
 
 
@@ -98,7 +102,9 @@ def _keep_recomputed(
     costs = _costs(program, kept, limits)
     indices: dict[Variable, set[object]] = {}
     for e in reversed(program.equations):
-        (v,) = e.results
+        v, *others = e.results
+        if others:  # called
+            continue
         name, needed_at = e.op.name, indices.get(v, set())
         if len(needed_at) > 1 and costs[v] > limits.recomputed and v not in reshaped_from:
             kept.add(v)
@@ -132,7 +138,7 @@ def _costs(program: Program, kept: set[Variable], limits: Costs) -> dict[Variabl
     """The cost of one element of each value, computed from values in memory."""
     costs: dict[Variable, int] = {}
     for e in program.equations:
-        (v,) = e.results
+        v = e.results[0]
         cost = 0 if e.op.name in _FREE else limits.ops.get(e.op.name, 1)
         cost += sum([costs.get(x, 0) for x in e.operands])
         costs[v] = 0 if v in kept else min(cost, _MAX_COST)
@@ -140,7 +146,12 @@ def _costs(program: Program, kept: set[Variable], limits: Costs) -> dict[Variabl
 
 
 def _keep_oversized(
-    program: Program, reshaped_from: Mapping[Variable, Variable], kept: set[Variable], inputs: int, most: int
+    program: Program,
+    reshaped_from: Mapping[Variable, Variable],
+    kept: set[Variable],
+    called: Collection[Equation],
+    inputs: int,
+    most: int,
 ) -> None:
     """Keep values that would need too many operands, or too much text, in one kernel.
 
@@ -171,7 +182,9 @@ def _keep_oversized(
     for v in list(kept):
         keep(v)
     for e in program.equations:
-        (v,) = e.results
+        v = e.results[0]
+        if e in called:
+            continue
         while (needed := union(reads, e.operands)).bit_count() > inputs:
             keep_largest(reads, e.operands)
         while (text := union(inlined, e.operands)).bit_count() >= most:

@@ -23,12 +23,14 @@ class Lowered:
         producers: for each computed value its equation.
         kept: the values in memory.
         outputs: for each output of the program the value in memory with the same elements.
-        groups: in an order in which their kernels can run.
+        reshaped_from: for each reshaped value the value it was reshaped from: both have the same elements in memory.
+        groups: in an order in which their kernels and calls can run.
     """
 
     producers: Mapping[Variable, Equation]
     kept: Collection[Variable]
     outputs: tuple[Variable, ...]
+    reshaped_from: Mapping[Variable, Variable]
     groups: tuple[FusionGroup, ...]
 
 
@@ -36,13 +38,14 @@ def lower(program: Program, target: Target) -> Lowered:
     """Divide a program into fusion groups.
 
     Args:
-        program: of ops that have one result each: elementwise ops, casts, moves, pads, gathers, and reductions.
+        program: of elementwise ops, casts, moves, pads, gathers and reductions, and of ops that the target calls.
         target: the device or compiler.
 
     Raises:
         ArgumentError: if the target allows a kernel too few operands for an op.
     """
-    most = max([len(e.operands) for e in program.equations], default=0) + 1
+    called = {e for e in program.equations if target.is_called(e)}
+    most = max([len(e.operands) for e in program.equations if e not in called], default=0) + 1
     if target.max_operands < most:
         raise ArgumentError(
             f"lower: an op of {program.name} reads and writes {most} values, but the target allows kernels of "
@@ -51,6 +54,8 @@ def lower(program: Program, target: Target) -> Lowered:
     producers = {v: e for e in program.equations for v in e.results}
     reshaped_from = reshape_sources(program)
     outputs = tuple([reshaped_from.get(v, v) for v in program.outputs])
-    kept = kept_values(program, producers, reshaped_from, outputs, target.max_operands - 1, target.costs)
+    kept = kept_values(
+        program, producers, reshaped_from, outputs, called, target.max_operands - 1, target.costs
+    )
     groups = FusionGroups(producers, kept, outputs, target)
-    return Lowered(producers, kept, outputs, tuple(groups.in_order()))
+    return Lowered(producers, kept, outputs, reshaped_from, tuple(groups.in_order()))

@@ -215,17 +215,13 @@ class CountingWalk(ElementWalk[bool]):
     def as_index(self, element: bool, dtype: DType, size: int) -> IndexExpression:
         return self._new_index(size)
 
-    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
-        return self._index((dividend.key, operator, divisor), size)
+    def new_quotient(
+        self, dividend: IndexExpression, operator: str, divisor: int, size: int
+    ) -> IndexExpression:
+        return self.new_index(dividend, size)
 
-    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
-        return self._index(index.key, size)
-
-    def _index(self, key: object, size: int) -> IndexExpression:
-        found: IndexExpression | None = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._new_index(size)
-        return found if size > 1 else constant_index(0)
+    def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
+        return self._new_index(size) if size > 1 else constant_index(0)
 
     def _new_index(self, size: int) -> IndexExpression:
         self.count += 1

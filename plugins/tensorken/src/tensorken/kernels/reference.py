@@ -47,6 +47,10 @@ class ReferenceTarget:
         """No op."""
         return False
 
+    def is_called(self, equation: Equation) -> bool:
+        """Whether an op is none that kernels compute."""
+        return not can_compute(equation)
+
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether one kernel may have these operands and compute this many elements and indices."""
         return len(operands) <= self.max_operands and count <= self.max_count
@@ -56,18 +60,18 @@ class ReferenceTarget:
         return True
 
 
-def can_lower(program: Program) -> bool:
-    """Whether the program has only elementwise ops, ops that move elements, and reductions."""
-    return all([e.op.elementwise or e.op.name in INLINE | REDUCTIONS for e in program.equations])
+def can_compute(equation: Equation) -> bool:
+    """Whether kernels compute an op: it is elementwise, moves elements, or is a reduction."""
+    return equation.op.elementwise or equation.op.name in INLINE | REDUCTIONS
 
 
 def run_lowered(
     program: Program, backend: RawTensor[Any], inputs: Sequence[Any], target: ReferenceTarget | None = None
 ) -> list[Any]:
-    """Run the kernels of a program.
+    """Run the kernels of a program; the backend runs the ops that no kernel computes.
 
     Args:
-        program: for which `can_lower` is true.
+        program: to lower and run.
         backend: computes single elements.
         inputs: representations of the backend.
         target: the limits of kernels.
@@ -112,11 +116,28 @@ class Memory:
         for v in lowered.producers:
             self.elements.setdefault(v, [])  # a value without elements has no kernel
         for group in lowered.groups:
-            ReferenceNest(group, lowered, self).compute()
+            equation = lowered.producers[group.values[0]]
+            if can_compute(equation):
+                ReferenceNest(group, lowered, self).compute()
+            else:
+                self._call(equation, lowered)
         return [
             self.backend.new(v.shape, self.elements[kept], v.dtype)
             for v, kept in zip(self.program.outputs, lowered.outputs, strict=True)
         ]
+
+    def _call(self, equation: Equation, lowered: Lowered) -> None:
+        """Run an op on whole values."""
+        backend = self.backend
+
+        def array(x: Variable) -> Any:
+            if hasattr(x, "value"):
+                return backend.full(x.shape, x.value, x.dtype)
+            return backend.new(x.shape, self.elements[lowered.reshaped_from.get(x, x)], x.dtype)
+
+        found = run(backend, equation.op, [array(x) for x in equation.operands], equation.params)
+        for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
+            self.elements[v] = [*backend.ravel(y)]
 
 
 class ReferenceWalk(ElementWalk[Any]):
@@ -165,12 +186,14 @@ class ReferenceWalk(ElementWalk[Any]):
         (number,) = self.backend.ravel(element)
         return self._variable(int(number), size, written_variable)
 
-    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+    def new_quotient(
+        self, dividend: IndexExpression, operator: str, divisor: int, size: int
+    ) -> IndexExpression:
         number = dividend.value(self.index_values)
         assert number >= 0
         return self._variable(number // divisor if operator == "/" else number % divisor, size)
 
-    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+    def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
         return self._variable(index.value(self.index_values), size)
 
     def _variable(
