@@ -27,6 +27,7 @@ from tensorken.programs.passes.loop_invariants import with_loop_invariants_hoist
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.passes.raw_constants import with_raw_constants
 from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken_core.language.raw import RawTensor
@@ -44,7 +45,10 @@ SAME_BITS: dict[str, Pass] = {
     "dead code": lambda program, backend: without_dead_code(program),
     "common subexpressions": lambda program, backend: without_common_subexpressions(program),
     "lower": lowered,
-    "constants": with_constants_folded,
+    "raw constants": with_raw_constants,
+    "constants": lambda program, backend: with_constants_folded(
+        with_raw_constants(program, backend), backend
+    ),
     "algebra": simplified,
     "movement": with_movement_merged,
     "control flow arguments": lambda program, backend: with_necessary_arguments(program),

@@ -50,13 +50,14 @@ class Registry(Installation):
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
-        self._plugins = pluggy.PluginManager("tensorken")
-        self._plugins.add_hookspecs(hooks)
-        self.hook = self._plugins.hook
-        """The hooks of the plugins that are loaded."""
+        self.plugins = pluggy.PluginManager("tensorken")
+        """The plugins that are loaded."""
+        self.plugins.add_hookspecs(hooks)
+        self.hook = self.plugins.hook
+        """Their hooks."""
         if trace_enabled():
-            self._plugins.trace.root.setwriter(lambda line: write_message(line.removesuffix("\n")))
-            self._plugins.enable_tracing()
+            self.plugins.trace.root.setwriter(lambda line: write_message(line.removesuffix("\n")))
+            self.plugins.enable_tracing()
 
     # ---- loading of one plugin ---------------------------------------------------------------------------
 
@@ -94,22 +95,22 @@ class Registry(Installation):
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
         """Import a plugin, register it with pluggy, examine it, and add its ops; undo all if one step fails."""
         plugin = _imported(record)
-        registered = self._plugins.is_registered(plugin)  # as a plugin of another group
+        registered = self.plugins.is_registered(plugin)  # as a plugin of another group
         try:
             if not registered:
-                self._plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
+                self.plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
                 self._check_hooks(plugin)
             found = examine(plugin)
             if not registered:
                 self._add_ops(plugin)
         except BaseException:
-            if not registered and self._plugins.is_registered(plugin):
-                self._plugins.unregister(plugin)
+            if not registered and self.plugins.is_registered(plugin):
+                self.plugins.unregister(plugin)
             raise
         return found
 
     def _check_hooks(self, plugin: Any) -> None:
-        callers = self._plugins.get_hookcallers(plugin) or []
+        callers = self.plugins.get_hookcallers(plugin) or []
         known = [name for name in vars(hooks) if name.startswith("tensorken_")]
         for caller in callers:
             if not caller.has_spec():
@@ -270,7 +271,7 @@ class Registry(Installation):
     def report_header(self) -> list[str]:
         """The lines of `tensorken_report_header` of all loaded plugins."""
         lines: list[str] = []
-        for name, plugin in sorted(self._plugins.list_name_plugin(), key=lambda pair: pair[0]):
+        for name, plugin in sorted(self.plugins.list_name_plugin(), key=lambda pair: pair[0]):
             try:
                 for text in self._call_hook(plugin, "tensorken_report_header"):
                     lines += [text] if isinstance(text, str) else map(str, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from tensorken.programs.passes.inlining import inline
@@ -12,13 +13,13 @@ from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import describe
 from tensorken_core.host.loading import Registry
+from tensorken_core.host.plugin import hookimpl
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.observe import OBSERVERS, UNOBSERVED, notify
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import Wrapper
-from tensorken_core.tensor.tensor import Tensor
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 """From representations of the inputs of a program to those of its outputs."""
@@ -76,7 +77,7 @@ def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     """The program compiled by a plugin's compiler, or else by the backend; None if neither compiles it."""
     if isinstance(backend, Wrapper):
-        below = compiled(_unwrapped(program, backend), backend.raw)
+        below = compiled(program, backend.raw)
         if below is None:
             return None
         around: Run = backend.wrap_program(below, [v.shape for v in program.outputs], program.donated)
@@ -124,11 +125,20 @@ def compiler_of(registry: Registry) -> Compiler | None:
     return compile_
 
 
-def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:
-    """The program with its constants on the backend below a wrapper."""
-    raw = wrapper.raw
-    constants = {
-        v: Tensor(raw, wrapper.value(program.outside(v, wrapper)), v.shape, v.dtype)
-        for v in program.constants
-    }
-    return program.changed(constants=constants)
+@contextmanager
+def with_compiler(compiler: Callable[..., Run | None], name: str) -> Iterator[None]:
+    """Register a compiler within the block, as if it were installed; it is called before installed ones.
+
+    Args:
+        compiler: a function with the parameters of the hook `tensorken_compile`.
+        name: the name of the plugin, for messages.
+    """
+    if not hasattr(compiler, "tensorken_impl"):
+        compiler = hookimpl(compiler)
+    plugin = SimpleNamespace(tensorken_compile=compiler)
+    REGISTRY.load_plugins()
+    REGISTRY.plugins.register(plugin, name)
+    try:
+        yield
+    finally:
+        REGISTRY.plugins.unregister(plugin)

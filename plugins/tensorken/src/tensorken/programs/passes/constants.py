@@ -156,11 +156,7 @@ class _Values:
             return backend.full(v.shape, v.value, v.dtype)
         if v not in self._constants:
             return backend.new(v.shape, self._elements[v], v.dtype)
-        x = self._constants[v]
-        own: Any = x.interpreter
-        return (
-            x.representation if own is backend else backend.new(v.shape, own.ravel(x.representation), v.dtype)
-        )
+        return self._constants[v].representation
 
 
 def _foldable(equation: Equation, known_values: set[Variable]) -> bool:

@@ -18,6 +18,7 @@ from tensorken.programs.passes.inner_programs import inner_programs, with_inner_
 from tensorken.programs.passes.loop_invariants import with_loop_invariants_hoisted
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
+from tensorken.programs.passes.raw_constants import with_raw_constants
 from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken_core.language.raw import RawTensor
@@ -70,6 +71,7 @@ CLEANING: tuple[tuple[str, Pass], ...] = (
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", _inlined),
     ("dead code", _without_dead_code),
+    ("raw constants", with_raw_constants),
     ("lower", lowered),
     *CLEANING,
     ("control flow arguments", _necessary_arguments),
