@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorken.programs.passes.inner_programs import inner_programs
@@ -12,14 +13,16 @@ from tensorken_core.language.op import Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
+from tensorken_core.rewriting.wrapper import Wrapper
 
 
-class CallCounter(RawTensor[Any]):
+class CallCounter(Wrapper[Any]):
     """The backend as it is, with a count of the ops that it ran; the backend itself never sees the count.
 
     Beside that it notes which ops the backend was asked for and has not.
 
-    Where the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.
+    Where the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.  Whole programs
+    are compiled for the backend itself, by compiler plugins too, as for users.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_reference.backend import Reference
@@ -30,15 +33,11 @@ class CallCounter(RawTensor[Any]):
     """
 
     def __init__(self, backend: RawTensor[Any]) -> None:
-        self.backend = backend
+        super().__init__(backend)
         self.broadcasts = backend.broadcasts
-        self.capabilities = backend.capabilities
         self.counts: Counter[str] = Counter()
         self.missing: set[str] = set()
         self._interprets = type(backend).interpret is not RawTensor.interpret
-
-    def __repr__(self) -> str:
-        return f"CallCounter({self.backend!r})"
 
     @property
     def calls(self) -> int:
@@ -46,9 +45,9 @@ class CallCounter(RawTensor[Any]):
         return sum(self.counts.values())
 
     def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-        if self.backend.has(op) or self._interprets or op.body is None:
+        if self.raw.has(op) or self._interprets or op.body is None:
             try:
-                result = run(self.backend, op, operands, params)
+                result = run(self.raw, op, operands, params)
             except NotImplementedError:  # MissingOpError, too
                 self.missing.add(op.name)
                 raise
@@ -56,50 +55,56 @@ class CallCounter(RawTensor[Any]):
             return result
         return super().interpret(op, operands, params)
 
-    def has(self, op: Op) -> bool:
-        return self.backend.has(op)
+    def wrap(self, value: Any) -> Any:
+        return value
+
+    def value(self, x: Any) -> Any:
+        return x
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Any:
-        result = self.backend.new(shape, data, dtype)
+        result = self.raw.new(shape, data, dtype)
         self.counts["new"] += 1
         return result
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Any:
-        result = self.backend.full(shape, value, dtype)
+        result = self.raw.full(shape, value, dtype)
         self.counts["full"] += 1
         return result
 
     def shape(self, x: Any) -> Shape:
-        return self.backend.shape(x)
+        return self.raw.shape(x)
 
     def dtype(self, x: Any) -> DType:
-        return self.backend.dtype(x)
-
-    def ravel(self, x: Any) -> Any:
-        return self.backend.ravel(x)
+        return self.raw.dtype(x)
 
     def factors(self, x: Any) -> Sequence[Any]:
-        return self.backend.factors(x)
+        return self.raw.factors(x)
 
     def settle(self, x: Any) -> Any:
-        return self.backend.settle(x)
+        return self.raw.settle(x)
 
     def realize(self, x: Any) -> Any:
-        return self.backend.realize(x)
+        return self.raw.realize(x)
 
-    def compile(self, program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-        compiled = self.backend.compile(program)
-        if compiled is None:
-            return None
+    def compile_below(self, compiled: Callable[[Any, RawTensor[Any]], Any], program: Program) -> Any:
+        with self._noting(program):  # folding constants runs ops
+            return super().compile_below(compiled, program)
 
+    def wrap_program(self, run: Callable[[Sequence[Any]], Sequence[Any]], program: Program) -> Any:
         def noted(values: Sequence[Any]) -> Sequence[Any]:
-            try:
-                return compiled(values)
-            except NotImplementedError:  # of one of these ops, which the backend runs by itself
-                self.missing.update([op.name for op in _ops_of(program)])
-                raise
+            with self._noting(program):
+                return run(values)
 
         return noted
+
+    @contextmanager
+    def _noting(self, program: Program) -> Iterator[None]:
+        """Note that one of the ops of a program is missing, if the backend says so."""
+        try:
+            yield
+        except NotImplementedError:
+            self.missing.update([op.name for op in _ops_of(program)])
+            raise
 
 
 def _ops_of(program: Program) -> set[Op]:

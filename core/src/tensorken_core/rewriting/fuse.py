@@ -15,7 +15,7 @@ is never built: not by matmul, nor by its JVP and VJP.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter
@@ -139,13 +139,9 @@ class Fuse(Wrapper[Deferred[R]]):
             x.pending = None
         return value
 
-    def wrap_program(
-        self,
-        run: Callable[[Sequence[R]], Sequence[R]],
-        shapes: Sequence[Shape],
-        donated: Collection[int] = (),
-    ) -> Any:
+    def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
         value, shape_of = self.value, self.raw.shape
+        shapes, donated = [v.shape for v in program.outputs], program.donated
 
         def run_held(xs: Sequence[Deferred[R]]) -> list[Deferred[R]]:
             values: list[Any] = [x.value for x in xs]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.language.shapes import Shape
 
 
 class DonatableArgs(list[Any]):
@@ -33,18 +32,20 @@ class Wrapper(RawTensor[R]):
         """The value of the wrapped backend, computed in full."""
         raise NotImplementedError(f"{type(self).__name__} must define value(x)")
 
-    def wrap_program(
-        self,
-        run: Callable[[Sequence[Any]], Sequence[Any]],
-        shapes: Sequence[Shape],
-        donated: Collection[int] = (),
-    ) -> Any:
+    def compile_below(self, compiled: Callable[[Any, RawTensor[Any]], Any], program: Any) -> Any:
+        """The program compiled by `compiled(program, backend)`, as a function of representations of this interpreter;
+        None if it cannot be compiled.
+        """
+        run = compiled(program, self.raw)
+        return None if run is None else self.wrap_program(run, program)
+
+    def wrap_program(self, run: Callable[[Sequence[Any]], Sequence[Any]], program: Any) -> Any:
         """A compiled program of the wrapped backend, as a function of representations of this one.
 
         Args:
-            run: the program: from values of the wrapped backend to values of it.
-            shapes: the shapes of the results.
-            donated: the indices of operands whose memory the results may take, if these are `DonatableArgs`.
+            run: the compiled program: from values of the wrapped backend to values of it.
+            program: the program.  The results may take the memory of its donated inputs, if the arguments are
+                `DonatableArgs`.
         """
         return lambda xs: [self.wrap(y) for y in run([self.value(x) for x in xs])]
 

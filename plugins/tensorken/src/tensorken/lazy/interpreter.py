@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
 from itertools import chain
 from math import prod
@@ -107,13 +107,9 @@ class Lazy(Wrapper[Node[R]]):
                     x.value = self.raw.full(x.shape, x.number, x.dtype)
         return x.value  # type: ignore[return-value]
 
-    def wrap_program(
-        self,
-        run: Callable[[Sequence[R]], Sequence[R]],
-        shapes: Sequence[Shape],
-        donated: Collection[int] = (),
-    ) -> Any:
+    def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
         value, dtype = self.value, self.raw.dtype
+        shapes = [v.shape for v in program.outputs]
 
         def run_nodes(xs: Sequence[Node[R]]) -> list[Node[R]]:
             values = [value(x) if x.value is None else x.value for x in xs]

@@ -77,10 +77,7 @@ def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     """The program compiled by a plugin's compiler, or else by the backend; None if neither compiles it."""
     if isinstance(backend, Wrapper):
-        below = compiled(program, backend.raw)
-        if below is None:
-            return None
-        around: Run = backend.wrap_program(below, [v.shape for v in program.outputs], program.donated)
+        around: Run | None = backend.compile_below(compiled, program)
         return around
     of_plugins = compiler_of(REGISTRY)
     if of_plugins is None and type(backend).compile is RawTensor.compile:
