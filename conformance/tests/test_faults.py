@@ -20,7 +20,7 @@ from tensorken_numpy.backend import Numpy
 FAMILIES = {
     *("accuracy", "specials", "promotion", "broadcasting", "strides", "reductions", "thresholds", "aliasing"),
     *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols", "printing", "ties"),
-    *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures", "loops"),
+    *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures", "loops", "compilers"),
 }
 
 DEADLY = {

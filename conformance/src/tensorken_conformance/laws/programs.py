@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.compilers import Programs, figures
 from tensorken_conformance.law import law
-from tensorken_conformance.programs.compiling import judge_compiled
+from tensorken_conformance.programs.compiling import judge_compiled, prepare
 from tensorken_conformance.programs.judging import Tally, Values, Wrong, judge
+from tensorken_conformance.programs.offers import counted, installed
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.programs.reducing import reduced
 from tensorken_conformance.programs.stateful import run_lifetimes
-from tensorken_conformance.programs.writing import write
+from tensorken_conformance.programs.writing import Write, write, write_short, write_special
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
@@ -26,6 +28,10 @@ DRAWN: Counts = {"smoke": (1, 3), "default": (20, 10), "deep": (100, 40)}
 PINNED: Counts = {"smoke": (0, 0), "default": (5, 12), "deep": (25, 14)}
 """Programs that are the same for all seeds."""
 COMPILED: Counts = {"smoke": (1, 3), "default": (12, 25), "deep": (60, 30)}
+SHORT: Counts = {"smoke": (1, 6), "default": (4, 40), "deep": (30, 60)}
+"""Programs of one to four steps, which compilers of few ops support."""
+SPECIAL: Counts = {"smoke": (1, 6), "default": (4, 60), "deep": (30, 60)}
+"""Elementwise ops of infinities, NaN and the largest numbers."""
 LIVES: Counts = {"smoke": (1, 4), "default": (6, 20), "deep": (40, 50)}
 
 Judge = Callable[[Subject, Program, Tally, Values], None]
@@ -37,16 +43,24 @@ def _cases(law: str, kinds: dict[str, Counts], subject: Subject) -> Iterator[Cas
             yield Case(law, kind, detail=str(number))
 
 
-def _judged(subject: Subject, case: Case, seed: str, counts: Counts, judge: Judge) -> Tally:
-    """Write the programs of a case and judge them.
+def _programs(
+    subject: Subject, case: Case, seed: str, counts: Counts, written: Write = write
+) -> Iterator[Program]:
+    """The programs of a case."""
+    count = counts[subject.depth][1]
+    for i in range(count):
+        number = int(case.detail) * count + i
+        yield written(random.Random(f"{seed} {number}").randrange, subject.capabilities, number)
+
+
+def _judged(subject: Subject, programs: Iterable[Program], judge: Judge) -> Tally:
+    """Judge the programs of a case.
 
     Raises:
         Failure: of a program that is wrong, made as small as it gets.
     """
-    tally, count = Tally(), counts[subject.depth][1]
-    for number in range(count):
-        rng = random.Random(f"{seed} {int(case.detail) * count + number}")
-        program = write(rng.randrange, subject.capabilities)
+    tally = Tally()
+    for program in programs:
         try:
             judge(subject, program, tally, [])
         except Wrong as wrong:
@@ -79,21 +93,65 @@ def meaning(subject: Subject, case: Case) -> Measured:
     again from the values that came, and where that tells nothing either, the reference is asked (programs/judging.py).
     """
     seed = case.op if case.op == "pinned" else f"{subject.seed} {case.op}"
-    tally = _judged(subject, case, seed, MEANINGS[case.op], judge)
+    tally = _judged(subject, _programs(subject, case, seed, MEANINGS[case.op]), judge)
     if tally.elements and tally.unproven > (1 - PROVEN) * tally.elements:
         raise Failure(f"expected programs that prove something, got {tally}")
     return Measured(worst=str(tally))
 
 
-@law("programs.compiled", partial(_cases, "programs.compiled", {"drawn": COMPILED}), level=4, stage=3)
+COMPILED_KINDS: dict[str, tuple[Counts, Write]] = {
+    "drawn": (COMPILED, write),
+    "short": (SHORT, write_short),
+    "special": (SPECIAL, write_special),
+}
+
+
+def compiled_cases(subject: Subject) -> Iterator[Case]:
+    """Programs, and for each installed compiler whether it compiles any of them."""
+    yield from _cases(
+        "programs.compiled", {kind: counts for kind, (counts, _) in COMPILED_KINDS.items()}, subject
+    )
+    for name in installed() if subject.dtypes() else ():
+        yield Case("programs.compiled", "compiler", detail=name)
+
+
+def _compiled_programs(subject: Subject, case: Case) -> Iterator[Program]:
+    counts, written = COMPILED_KINDS[case.op]
+    seed = f"{subject.seed} {'compiled' if case.op == 'drawn' else case.op}"
+    return _programs(subject, case, seed, counts, written)
+
+
+@law("programs.compiled", compiled_cases, level=4, stage=3)
 def compiled(subject: Subject, case: Case) -> Measured:
     """A program under jit gives what its steps may give, the same when called again, and results that stay.
 
-    Whatever the passes and the backend's compiler make of it: what no other step uses is compared with the same
-    intervals as in programs.meaning.
+    Whatever the passes, the compiler plugins and the backend's compiler make of it: what no other step uses is compared
+    with the same intervals as in programs.meaning.  A compiler plugin that compiles none of the programs fails a case.
     """
-    tally = _judged(subject, case, f"{subject.seed} compiled", COMPILED, judge_compiled)
-    return Measured(worst=f"{tally.elements} elements of results")
+    with counted() as found:
+        if case.op == "compiler":
+            _check_compiler(subject, case.detail, found)
+            return Measured()
+        tally = _judged(subject, _compiled_programs(subject, case), judge_compiled)
+    return Measured(worst=f"{tally.elements} elements of results", figures=figures(found))
+
+
+def _check_compiler(subject: Subject, name: str, found: dict[str, Programs]) -> None:
+    """Raise a Failure unless a compiler compiles one of the programs of the law; most compile one of the first."""
+    programs = found.setdefault(name, Programs())
+    for kind in ("short", "special", "drawn"):
+        for case in _cases("programs.compiled", {kind: COMPILED_KINDS[kind][0]}, subject):
+            for program in _compiled_programs(subject, case):
+                prepare(subject, program)
+                if programs.compiled:
+                    return
+    expected = f"compiler {name}: expected at least one compiled program"
+    if not programs.offered:
+        raise Failure(f"{expected}; other compilers compiled all programs before it was called")
+    raise Failure(
+        f"{expected}, got none of the {programs.offered} that it was offered for {subject.backend!r}; "
+        f"uninstall it if it is for another backend"
+    )
 
 
 def stateful_cases(subject: Subject) -> Iterator[Case]:

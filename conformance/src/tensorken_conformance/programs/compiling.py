@@ -28,17 +28,10 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
         Wrong: where a result is not what it may be, or a later call changed it.
     """
     nodes, ends = program.nodes, program.ends
-    given = [i for i, node in enumerate(nodes) if isinstance(node, Leaf)]
-
-    def function(*leaves: Tensor) -> list[Tensor]:
-        tensors = dict(zip(given, leaves, strict=True))
-        for i, node in enumerate(nodes):
-            if isinstance(node, Step):
-                tensors[i] = node(*[tensors[j] for j in node.operands])
-        return [tensors[i] for i in ends]
-
+    if not ends:  # a reduced program without steps
+        return
+    function, leaves = _function(program)
     compiled = tensorken.jit(function)
-    leaves = [node for node in nodes if isinstance(node, Leaf)]
     others = [Leaf(np.flip(leaf.values), leaf.dtype) for leaf in leaves]
     enclosure = enclosure_for(subject.stack)
     first = _called(subject, compiled, leaves, ends)
@@ -59,6 +52,27 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
         for i, got, now in zip(ends, found, after, strict=True):
             if not np.array_equal(got, now, equal_nan=got.dtype.kind == "f"):
                 raise Wrong(i, f"compiled: expected {got.tolist()} {what.format(now.tolist())}")
+
+
+def _function(program: Program) -> tuple[Callable[..., list[Tensor]], list[Leaf]]:
+    """A program as a function from its leaves to the values that no step uses; and the leaves."""
+    nodes, ends = program.nodes, program.ends
+    given = [i for i, node in enumerate(nodes) if isinstance(node, Leaf)]
+
+    def function(*leaves: Tensor) -> list[Tensor]:
+        tensors = dict(zip(given, leaves, strict=True))
+        for i, node in enumerate(nodes):
+            if isinstance(node, Step):
+                tensors[i] = node(*[tensors[j] for j in node.operands])
+        return [tensors[i] for i in ends]
+
+    return function, [node for node in nodes if isinstance(node, Leaf)]
+
+
+def prepare(subject: Subject, program: Program) -> None:
+    """Call a program under jit, so that it is compiled; the results are not read."""
+    function, leaves = _function(program)
+    tensorken.jit(function)(*[subject.tensor(x.values, x.dtype, subject.stack) for x in leaves])
 
 
 def _judge(number: int, node: Leaf | Step, got: Array, may_be: Tensor) -> None:

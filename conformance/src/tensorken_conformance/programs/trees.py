@@ -65,7 +65,7 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
     def __init__(self, backend: RawTensor[Any]) -> None:
         self.raw = backend
         self.capabilities = backend.capabilities
-        below = getattr(backend, "backend", backend)  # a call counter has no symbols of its own
+        below = getattr(backend, "raw", backend)  # a call counter has no symbols of its own
         self._symbol: Callable[..., Any] | None = getattr(below, "symbol", None)
 
     def __repr__(self) -> str:

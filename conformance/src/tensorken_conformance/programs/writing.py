@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,15 +25,46 @@ MOST = 30
 """How many nodes a program has at most."""
 
 
-def write(draw: Draw, capabilities: Capabilities) -> Program:
+Write = Callable[[Draw, Capabilities, int], Program]
+"""Draws the program of a number for a backend."""
+
+
+def write(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
     """A program of at most 30 nodes."""
     draft = Draft(draw, capabilities)
-    writers = _writers(tuple(sorted(capabilities.dtypes)), tuple(sorted(capabilities.unsupported.items())))
+    writers = _writers(*_declared(capabilities))
     for _ in range(2 + draw(14)):
         if len(draft.nodes) > MOST - 4:
             break
         draft.choice(writers)(draft)
     return draft.program
+
+
+def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """A program of one to four steps; those of odd numbers have the elementwise ops alone that every backend has."""
+    draft = Draft(draw, capabilities)
+    declared = _declared(capabilities)
+    required = [elementwise(op, on) for op, on in _elementwise_ops(*declared) if op.body is None]
+    writers = required if required and number % 2 else _writers(*declared)
+    for _ in range(1 + draw(4)):
+        draft.choice(writers)(draft)
+    return draft.program
+
+
+def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """An elementwise op of infinities, NaN, zeros and the largest numbers; consecutive numbers have all ops in turn."""
+    draft = Draft(draw, capabilities)
+    ops = _elementwise_ops(*_declared(capabilities))
+    op, dtypes = ops[number % len(ops)]
+    dtype, shape = draft.choice(dtypes), draft.choice([(7,), (2, 3), (2, 3, 2)])
+    kinds = kinds_of(op, op.arity or 2, dtype)
+    places = [draft.leaf(shape, kind, op.domain, wild=True) for kind in kinds]
+    draft.add(Step(text(op, len(kinds), ()), tuple(places), (op.name,)), keep=True)
+    return draft.program
+
+
+def _declared(capabilities: Capabilities) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    return tuple(sorted(capabilities.dtypes)), tuple(sorted(capabilities.unsupported.items()))
 
 
 # ---- ops of the table ----------------------------------------------------------------------------------------
@@ -349,3 +381,12 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
         if on:
             writers += [_writer_of(op, on)] * (2 if op.name in OFTEN else 1)
     return writers
+
+
+@cache
+def _elementwise_ops(
+    declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
+) -> list[tuple[Op, list[DType]]]:
+    """The elementwise ops, and the dtypes on which each is defined and the backend has it."""
+    dtypes = [(op, _dtypes_of(op, declared, unsupported)) for op in OPS.values() if op.elementwise]
+    return [(op, on) for op, on in dtypes if on]

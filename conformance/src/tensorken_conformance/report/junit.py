@@ -18,7 +18,7 @@ def to_junit(report: Report) -> str:
     top = _element(
         None,
         "testsuites",
-        name=f"tensorken conformance: {report.header.backend}",
+        name=f"tensorken conformance: {report.header.name}",
         time=f"{report.header.seconds:.3f}",
         **_counts(report.counts),
     )

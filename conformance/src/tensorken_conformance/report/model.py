@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import STATUSES, Result, Status
+from tensorken_conformance.compilers import totals
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.options import Run
@@ -58,6 +59,7 @@ class Header:
         faults: how many there are; 0 if that was not measured.
         level: the level that was reached; None if there is none.
         symbolic: whether it is a level of the profile of backends that have no values.
+        compilers: the compiler plugins that compiled programs.
     """
 
     kit: str
@@ -84,11 +86,17 @@ class Header:
     faults: int = 0
     level: int | None = None
     symbolic: bool = False
+    compilers: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether all laws were examined; only such a run gives a level."""
         return not self.select and not self.partial
+
+    @property
+    def name(self) -> str:
+        """The backend and the compilers, such as `numpy+llvm`."""
+        return "+".join((self.backend, *self.compilers))
 
     @property
     def level_name(self) -> str:
@@ -102,9 +110,9 @@ class Header:
 
     @property
     def title(self) -> str:
-        """The backend, with its version and device as far as they tell something."""
+        """The name, with the backend's version and device as far as they tell something."""
         device = "" if self.device in ("", "cpu", "default") else f" on {self.device}"
-        return " ".join(filter(None, (self.backend, self.version))) + device
+        return " ".join(filter(None, (self.name, self.version))) + device
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +351,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         faults=faults,
         level=None if level is None else level.number,
         symbolic=capabilities.symbolic,
+        compilers=tuple([name for name, one in totals(results).items() if one.compiled]),
         **{**dict.fromkeys(_ORIGIN, ""), **about, "notes": tuple(about.get("notes", ()))},
     )
     named = dict.fromkeys(result.case.op for result in results)
@@ -431,7 +440,7 @@ def _minor(version: str) -> tuple[int, int] | None:
 
 def titles(reports: Sequence[Report]) -> list[str]:
     """A short name for each of several reports: the backend's, with what tells it from the others."""
-    names = [report.header.backend for report in reports]
+    names = [report.header.name for report in reports]
     for more in ("version", "device", "date"):
         names = [
             name if names.count(name) == 1 else f"{name} {getattr(report.header, more)}".strip()

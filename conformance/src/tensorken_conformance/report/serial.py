@@ -166,6 +166,7 @@ def from_json(text: str, name: str = "report") -> Report:
 def _from_data(data: Mapping[str, Any]) -> Report:
     header = {**data["header"], "notes": tuple(data["header"]["notes"])}
     header["select"] = tuple(header["select"])
+    header["compilers"] = tuple(header.get("compilers", ()))
     return Report(
         Header(**_known(Header, header)),
         Capabilities(**_known(Capabilities, as_tuples(data["capabilities"]))),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken_conformance.case import Result
+from tensorken_conformance.compilers import totals
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, Account, Level
 from tensorken_conformance.report.model import Report, cases_in_order, stale, titles, worst_of, written
 from tensorken_core.language.op import OPS
@@ -65,6 +66,12 @@ def facts(report: Report) -> dict[str, str]:
         "distribution": " ".join(filter(None, (header.distribution, header.version))),
         "device": header.device,
         "notes": "; ".join(header.notes),
+        "compilers": "; ".join(
+            [
+                f"{name}: {one.compiled} of {one.offered} programs compiled"
+                for name, one in totals(report.results).items()
+            ]
+        ),
         "kit": f"{header.kit}, {header.detection}",
         "core": f"{header.core}, language {header.language}",
         "machine": f"Python {header.python}, numpy {header.numpy}, {header.platform}",

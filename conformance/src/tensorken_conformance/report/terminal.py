@@ -130,4 +130,4 @@ def _end(report: Report, painter: Painter) -> list[str]:
     slow = sorted(report.by_law, key=lambda law: -law.seconds)[:3]
     named = ", ".join(f"{law.id} {law.seconds:.1f} s" for law in slow if law.seconds >= 0.1)
     lines.append(f"{report.header.seconds:.1f} s in all" + (f"; most of it for {named}" if named else ""))
-    return [*lines, painter.bold(f"{report.header.backend}: {report.claim}")]
+    return [*lines, painter.bold(f"{report.header.name}: {report.claim}")]

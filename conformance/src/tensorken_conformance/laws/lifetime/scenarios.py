@@ -60,6 +60,18 @@ def _added(x: Array) -> Array:
     return result
 
 
+@tk.jit
+def _compiled(x: Tensor, y: Tensor) -> Tensor:
+    """Steps whose intermediate results a compiler may keep in memory of its own."""
+    z = (x + y) * x - y
+    return z * x.sum(axis=1, keepdims=True) - (z - x) * y
+
+
+def _compiled_by_numpy(x: Array, y: Array) -> Array:
+    z = (x + y) * x - y
+    return np.asarray(z * x.sum(1, x.dtype, keepdims=True) - (z - x) * y)
+
+
 SCENARIOS: dict[str, Scenario] = {
     "create": Scenario(lambda x, y: x, lambda x, y: x, (), ANY),
     "full": Scenario(lambda x, y: x.scalar(1), lambda x, y: np.ones_like(x), (), ANY),
@@ -118,6 +130,7 @@ SCENARIOS: dict[str, Scenario] = {
         lambda x, y: x * y + x.sum(1, x.dtype, keepdims=True),
         ("mul", "sum", "add", "expand"),
     ),
+    "compiled": Scenario(_compiled, _compiled_by_numpy, ("mul", "sum", "add", "sub", "expand")),
 }
 
 

@@ -16,6 +16,7 @@ from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import scenarios
 from tensorken_conformance.operands import samples
 from tensorken_conformance.oracles import exact
+from tensorken_conformance.programs.offers import packages as compiler_packages
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS, Op
@@ -216,7 +217,7 @@ def threads(subject: Subject, case: Case) -> None:
     if case.op == EVERY_OP:
         _every_op(subject, case)
         return
-    run, packages = scenarios.SCENARIOS[case.op].run, packages_of(subject.backend)
+    run, packages = scenarios.SCENARIOS[case.op].run, packages_of(subject.backend) | compiler_packages()
     says = f"in one of {THREADS} threads"
     if case.detail == "read":
         for number in range(READS):
@@ -276,4 +277,4 @@ def _every_op(subject: Subject, case: Case) -> None:
             gate.abort()
             raise
 
-    together(work, packages_of(subject.backend), MANY_PAUSES)
+    together(work, packages_of(subject.backend) | compiler_packages(), MANY_PAUSES)

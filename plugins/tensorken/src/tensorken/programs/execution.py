@@ -115,11 +115,35 @@ def compiler_of(registry: Registry) -> Compiler | None:
                     f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
                     f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
                 ) from error
+            for note in _OFFER_OBSERVERS:
+                note(one.plugin_name, program, run is not None)
             if run is not None:
                 return run
         return None
 
     return compile_
+
+
+_OFFER_OBSERVERS: list[Callable[[str, Program, bool], None]] = []
+
+
+@contextmanager
+def observe_compilers(note: Callable[[str, Program, bool], None]) -> Iterator[None]:
+    """Within the block, call `note(name, program, compiled)` after each call of a compiler plugin, in any thread.
+
+    Args:
+        note: a function of the name of the plugin, the program, and whether the plugin compiled it.
+    """
+    _OFFER_OBSERVERS.append(note)
+    try:
+        yield
+    finally:
+        _OFFER_OBSERVERS.remove(note)
+
+
+def compiler_plugins() -> list[tuple[str, Callable[..., Run | None]]]:
+    """The names and hooks of the compiler plugins, in the order in which they are called."""
+    return [(one.plugin_name, one.function) for one in reversed(_hook_of(REGISTRY).get_hookimpls())]
 
 
 @contextmanager

@@ -1,0 +1,302 @@
+"""Compilers: a compiler plugin for numpy that is wrong in one way, around a right one that runs a program op by op."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.control_flow.carries import CARRY
+from tensorken.control_flow.scan_op import SCAN
+from tensorken.programs.execution import with_compiler
+from tensorken_conformance.faults.fault import Course, Declared, Run, fault
+from tensorken_conformance.subject import Array
+from tensorken_core.language.op import run
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_numpy.backend import Numpy
+
+Step = Callable[[Equation, list[Array]], Any]
+"""The result of an equation, or a tuple of its results, from its operands."""
+
+Compile = Callable[..., Run]
+"""A compiler of all programs; with `step` it runs each equation by that."""
+
+
+def right_compiler(backend: Numpy, program: Program, step: Step | None = None) -> Run:
+    """Run the equations in turn; every call has values of its own, and no array is written."""
+    one = step or functools.partial(right_step, backend)
+    known = {v: x.representation for v, x in program.constants.items()}
+    for v in [v for e in program.equations for v in e.operands] + list(program.outputs):
+        if isinstance(v, Literal):
+            known[v] = backend.full(v.shape, v.value, v.dtype)
+
+    def called(xs: Sequence[Array]) -> Sequence[Array]:
+        values: dict[Variable, Any] = {**known, **dict(zip(program.inputs, xs, strict=True))}
+        for equation in program.equations:
+            ys = one(equation, [values[v] for v in equation.operands])
+            values.update(zip(equation.results, (ys,) if equation.op.results == 1 else ys, strict=True))
+        return [values[v] for v in program.outputs]
+
+    return called
+
+
+def right_step(backend: Numpy, equation: Equation, operands: list[Array]) -> Any:
+    """The result of an equation, as the backend computes it."""
+    return run(backend, equation.op, operands, equation.params)
+
+
+def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
+    """Declare a fault of a compiler plugin, on the right numpy backend.
+
+    The function is called with a right compiler, the program, the backend, and a dict of the plugin, which it keeps.
+    """
+
+    def declare(wrong: Declared) -> Declared:
+        @functools.wraps(wrong)
+        def course() -> Course:
+            kept: dict[Any, Any] = {}
+
+            def compiler(program: Program, backend: Any) -> Run | None:
+                if not isinstance(backend, Numpy):
+                    return None
+                found: Run = wrong(functools.partial(right_compiler, backend), program, backend, kept)
+                return found
+
+            with with_compiler(compiler, wrong.__name__):
+                yield None
+
+        fault(law)(course)
+        return wrong
+
+    return declare
+
+
+def fault_in_step(law: str) -> Callable[[Declared], Declared]:
+    """Declare a fault of a compiler plugin in single equations.
+
+    The function is called with the right step, the equation, its operands, and the variables that earlier equations
+    of the program have computed.
+    """
+
+    def declare(wrong: Declared) -> Declared:
+        @functools.wraps(wrong)
+        def compiled(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+            computed = {v for e in program.equations for v in e.results}
+            step = functools.partial(right_step, backend)
+            return right(program, lambda equation, operands: wrong(step, equation, operands, computed))
+
+        fault_in_compiler(law)(compiled)
+        return wrong
+
+    return declare
+
+
+# ---- single equations ------------------------------------------------------------------------------------------
+
+
+@fault_in_step("programs.compiled")
+def pad_without_its_condition(
+    right: Step, equation: Equation, operands: list[Array], computed: set[Any]
+) -> Any:
+    """A compiler fills the pads of a value that it has just computed with the neighbouring elements."""
+    y = right(equation, operands)
+    if equation.op.name == "pad" and equation.operands[0] in computed and operands[0].size:
+        y = np.pad(operands[0], equation.params[0], mode="edge")
+    return y
+
+
+@fault_in_step("programs.compiled")
+def columns_read_as_rows(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+    """A compiler reads a transposed operand of a product with the strides of one that is not."""
+    if equation.op.name == "fused_multiply_add":
+        operands = [
+            x.ravel("K").reshape(x.shape) if min(x.strides, default=1) > 0 and not x.flags.c_contiguous else x
+            for x in operands
+        ]
+    return right(equation, operands)
+
+
+@fault_in_step("programs.compiled")
+def leading_dimension_of_the_crop(
+    right: Step, equation: Equation, operands: list[Array], computed: set[Any]
+) -> Any:
+    """A compiler reads a cropped matrix as if its rows followed each other without gaps."""
+    if equation.op.elementwise:
+        operands = [_without_gaps(x) for x in operands]
+    return right(equation, operands)
+
+
+def _without_gaps(x: Array) -> Array:
+    plain = np.empty(x.shape, x.dtype).strides
+    gaps = (
+        x.ndim > 1 and x.size > 0 and list(x.strides) == sorted(x.strides, reverse=True) and x.strides[-1] > 0
+    )
+    return np.lib.stride_tricks.as_strided(x, strides=plain) if gaps and x.strides > plain else x
+
+
+@fault_in_step("programs.compiled")
+def sum_without_the_rest(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+    """A compiler adds four elements at a time and leaves out those after the last four."""
+    if equation.op.name == "sum" and len(equation.params[0]) == 1:
+        (axis,) = equation.params[0]
+        whole = operands[0].shape[axis] // 4 * 4
+        if whole:
+            operands = [operands[0].take(range(whole), axis)]
+    return right(equation, operands)
+
+
+@fault_in_step("programs.compiled")
+def maximum_loses_nan(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+    """A compiler takes the number of a number and NaN for their maximum or minimum."""
+    functions = {"maximum": np.fmax, "minimum": np.fmin}
+    if equation.op.name in functions and operands[0].dtype.kind == "f":
+        return functions[equation.op.name](*operands)
+    return right(equation, operands)
+
+
+@fault_in_step("programs.loops")
+def last_step_of_a_scan(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+    """A compiler ends a scan of two or more steps one step early: carries are those of the step before."""
+    results = right(equation, operands)
+    if equation.op is not SCAN or equation.params[3] < 2:
+        return results
+    body, going_in, coming_out, length, reverse = equation.params
+    kept = slice(1, None) if reverse else slice(None, -1)
+    shorter = [
+        x[(*[slice(None)] * spec, kept)] if isinstance(spec, int) else x
+        for x, spec in zip(operands, going_in, strict=True)
+    ]
+    params = (body, going_in, coming_out, length - 1, reverse)
+    early = right(Equation(SCAN, equation.operands, params, equation.results), shorter)
+    return tuple([a if spec == CARRY else b for a, b, spec in zip(early, results, coming_out, strict=True)])
+
+
+# ---- caches with too little in their keys ----------------------------------------------------------------------
+
+
+def _key(program: Program, *without: str) -> Any:
+    """The ops, wiring, shapes, dtypes and params of a program, but for what is left out."""
+    names: dict[Variable, int] = {}
+
+    def value(v: Variable) -> Any:
+        dtype = None if "dtypes" in without else v.dtype
+        number = repr(v.value) if isinstance(v, Literal) else names.setdefault(v, len(names))
+        constant = program.constants.get(v)
+        data = (
+            b""
+            if constant is None or "constants" in without
+            else np.asarray(constant.representation).tobytes()
+        )
+        return v.shape, dtype, number, data
+
+    rows = [
+        (e.op.name, *map(value, (*e.operands, *e.results)), () if "params" in without else repr(e.params))
+        for e in program.equations
+    ]
+    return (*map(value, program.inputs), *rows, *map(value, program.outputs))
+
+
+@fault_in_compiler("programs.recompiled")
+def cached_without_dtypes(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler finds its machine code by ops and shapes, whatever the dtypes."""
+    return kept.setdefault(_key(program, "dtypes"), right(program))  # type: ignore[no-any-return]
+
+
+@fault_in_compiler("programs.recompiled")
+def cached_without_params(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler finds its machine code by ops, shapes and dtypes, whatever the params."""
+    return kept.setdefault(_key(program, "params"), right(program))  # type: ignore[no-any-return]
+
+
+@fault_in_compiler("programs.recompiled")
+def cached_without_constants(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler finds its machine code by equations, whatever the captured tensors in it."""
+    return kept.setdefault(_key(program, "constants"), right(program))  # type: ignore[no-any-return]
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------
+
+
+@fault_in_compiler("programs.compiled")
+def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler has one arena for all calls of a program, and its results lie in it."""
+    called, arena = right(program), dict[int, Array]()
+
+    def run_in_arena(xs: Sequence[Array]) -> Sequence[Array]:
+        ys = called(xs)
+        for i, y in enumerate(ys):
+            arena.setdefault(i, np.empty_like(y))[...] = y
+        return [arena[i] for i in range(len(ys))]
+
+    return run_in_arena
+
+
+@fault_in_compiler("programs.recompiled")
+def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler gives an input that is a result back as it is, and writes the result of the next call into it."""
+    called = right(program)
+    passed = [i for i, v in enumerate(program.outputs) if v in program.inputs]
+    memory: dict[int, Array] = {}
+
+    def run_in_memory(xs: Sequence[Array]) -> Sequence[Array]:
+        ys = list(called(xs))
+        for i in passed:
+            y = memory.setdefault(i, ys[i])
+            if y is not ys[i] and y.flags.writeable:
+                y[...] = ys[i]
+                ys[i] = y
+        return ys
+
+    return run_in_memory
+
+
+@fault_in_compiler("programs.recompiled")
+def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler writes its first result into an argument of the same shape and dtype, donated or not."""
+    called = right(program)
+
+    def run_in_argument(xs: Sequence[Array]) -> Sequence[Array]:
+        ys = list(called(xs))
+        for x in xs:
+            if (
+                ys
+                and x is not ys[0]
+                and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype)
+                and x.flags.writeable
+            ):
+                x[...] = ys[0]
+                return [x, *ys[1:]]
+        return ys
+
+    return run_in_argument
+
+
+@fault_in_compiler("lifetime.threads")
+def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler keeps intermediate results of a program in one place, which all threads write."""
+    scratch: dict[Variable, Array] = {}
+    step = functools.partial(right_step, backend)
+
+    def shared(equation: Equation, operands: list[Array]) -> Any:
+        found = [scratch.get(v, x) for v, x in zip(equation.operands, operands, strict=True)]
+        ys = step(equation, found)
+        scratch.update(zip(equation.results, (ys,) if equation.op.results == 1 else ys, strict=True))
+        return ys
+
+    return right(program, shared)
+
+
+@fault_in_compiler("programs.compiled")
+def outputs_counted_from_one(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+    """A compiler exchanges the first two results of a program, if these have one shape and dtype."""
+    called = right(program)
+    facts = [(v.shape, v.dtype) for v in itertools.islice(program.outputs, 2)]
+
+    def exchanged(xs: Sequence[Array]) -> Sequence[Array]:
+        first, *rest = called(xs)
+        return [rest[0], first, *rest[1:]] if facts[:1] == facts[1:] else [first, *rest]
+
+    return exchanged if program.outputs else called
