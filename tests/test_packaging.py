@@ -28,6 +28,7 @@ NAMES = {
     "tensorken-string",
     "tensorken-wgpu",
     "tensorken-nn",
+    "tensorken-llvm",
     "tensorken-profile",
     "tensorken-conformance",
 }
@@ -128,6 +129,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
             "tensorken.commands",
             {"sample": "tensorken_nn.sample:main", "train": "tensorken_nn.cli:main"},
         ),
+        ("tensorken-llvm", "tensorken.plugins", {"llvm": "tensorken_llvm.plugin"}),
         ("tensorken-profile", "tensorken.namespace", {"profile": "tensorken_profile:profile"}),
         (
             "tensorken-conformance",

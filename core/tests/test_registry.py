@@ -1374,6 +1374,35 @@ def test_plugins_of_one_name_do_not_clash_as_nobody_selects_them(site: Site) -> 
     assert site.registry.report_header() == ["1", "2"]
 
 
+def test_a_variable_chooses_compilers(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+        from tensorken_core.host.plugin import hookimpl
+        @hookimpl
+        def tensorken_compile(program): return {name!r}
+        """
+    for name in ("first", "second"):
+        module = {f"fake_{name}": source.format(name=name)}
+        site.install(f"of-{name}", {"plugins": {name: f"fake_{name}"}}, **module)
+    compiler: Any = compiler_of(site.registry)
+    program = tk.trace(lambda x: x)(tk.ones(2, backend=Reference()))
+    for text, expected in (
+        ("first", "first"),
+        ("second, first", "second"),
+        ("-first", "second"),
+        ("none", None),
+        ("", None),
+    ):
+        monkeypatch.setenv("TENSORKEN_COMPILERS", text)
+        assert compiler(program, Toy()) == expected
+    monkeypatch.setenv("TENSORKEN_COMPILERS", "frist")
+    with pytest.raises(
+        BackendError, match=r"there is no compiler 'frist'; installed: .*; did you mean first"
+    ):
+        compiler(program, Toy())
+    monkeypatch.delenv("TENSORKEN_COMPILERS")
+    assert compiler(program, Toy()) in ("first", "second")
+
+
 def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -> None:
     source = """
         from tensorken_core.host.plugin import hookimpl

@@ -37,6 +37,7 @@ OWN_PACKAGES = frozenset({"tensorken", "tensorken_core"})
 PREFIX = "TENSORKEN_"
 VARIABLES = {
     "TENSORKEN_BACKEND": "the backend to use where the program does not choose one",
+    "TENSORKEN_COMPILERS": "the compiler plugins to use, in order; none: no plugin",
     "TENSORKEN_DEBUG_NANS": "1: raise an error at the op that makes a NaN",
     "TENSORKEN_TRACE_PLUGINS": "1: log the plugin host to stderr, and show tracebacks",
 }

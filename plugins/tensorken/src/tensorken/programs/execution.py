@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from tensorken.programs.compiler_choice import chosen_compilers
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import BackendError
@@ -106,7 +107,7 @@ def compiler_of(registry: Registry) -> Compiler | None:
     def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
         arguments = {"program": program, "backend": backend}
         # in pluggy's order, but one by one, so that the error can name the plugin that failed
-        for one in reversed(hook.get_hookimpls()):
+        for one in chosen_compilers(hook.get_hookimpls()[::-1]):
             function: Any = one.function
             try:
                 run: Run | None = function(*[arguments[name] for name in one.argnames])

@@ -1,0 +1,55 @@
+"""A builder of instructions, with the intrinsics that kernels use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, index_number
+
+_SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
+
+
+class Builder(ir.IRBuilder):  # type: ignore[misc]
+    """Writes instructions at the end of a block."""
+
+    def intrinsic(self, name: str, *operands: Any) -> Any:
+        """One of LLVM's functions of numbers of one type, such as `fabs`."""
+        type_ = operands[0].type
+        return self._intrinsic(f"llvm.{name}.{_SUFFIXES[type_]}", type_, operands)
+
+    def saturated(self, x: Any, type_: Any) -> Any:
+        """A float truncated to an integer in range; NaN gives 0."""
+        return self._intrinsic(f"llvm.fptosi.sat.{_SUFFIXES[type_]}.{_SUFFIXES[x.type]}", type_, [x])
+
+    def _intrinsic(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
+        module = self.module
+        function = module.globals.get(name)
+        if function is None:
+            function = ir.Function(module, ir.FunctionType(result, [x.type for x in operands]), name)
+        return self.call(function, operands)
+
+    def fma(self, a: Any, x: Any, c: Any) -> Any:
+        """a * x + c, rounded once."""
+        return self.intrinsic("fma", a, x, c)
+
+    def loop(self, count: Any, body: Callable[[Any], None]) -> None:
+        """Run a body for the indices from 0 up to count (exclusive), which is at least 1."""
+        if isinstance(count, int):
+            if count == 1:
+                body(index_number(0))
+                return
+            count = index_number(count)
+        before, head = self.block, self.append_basic_block("loop")
+        after = self.append_basic_block("after")
+        self.branch(head)
+        self.position_at_end(head)
+        i = self.phi(INT64)
+        i.add_incoming(index_number(0), before)
+        body(i)
+        following = self.add(i, index_number(1), flags=("nuw", "nsw"))
+        i.add_incoming(following, self.block)
+        self.cbranch(self.icmp_unsigned("<", following, count), head, after)
+        self.position_at_end(after)

@@ -1,0 +1,48 @@
+"""DTypes: the LLVM types of elements, in registers and in memory."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from tensorken_core.language.dtypes import DType
+
+BIT, BYTE, INT32, INT64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+POINTER = ir.PointerType()
+
+TYPES = {"bool": BIT, "int32": INT32, "int64": INT64, "float16": FLOAT, "float32": FLOAT, "float64": DOUBLE}
+"""The types of elements in registers; float16 is computed in float32 and rounded after each op."""
+
+STORED = {**TYPES, "bool": BYTE, "float16": HALF}
+"""The types of elements in memory."""
+
+NUMPY = {name: np.dtype(name) for name in TYPES}
+
+
+def number(value: bool | int | float, dtype: DType) -> ir.Constant:
+    """A number of a dtype."""
+    type_ = TYPES[dtype.name]
+    if type_ in (FLOAT, DOUBLE):
+        return float_number(float(np.array(value, dtype.name)), type_)
+    return ir.Constant(type_, int(value))
+
+
+def float_number(value: float, type_: Any) -> ir.Constant:
+    """A floating-point number, rounded to its type."""
+    if type_ is FLOAT:
+        value = float(np.float32(value))
+    return ir.Constant(type_, value)
+
+
+def index_number(value: int) -> ir.Constant:
+    """An index."""
+    return ir.Constant(INT64, value)
+
+
+def bits_of_double(value: float) -> int:
+    """The bits of a float64."""
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])

@@ -1,0 +1,103 @@
+"""Entries: machine code that Python calls as a method, with arrays as arguments.
+
+CPython calls such a method (METH_FASTCALL) with a pointer to its arguments.  The machine code reads the pointers to
+the elements out of the arrays, where numpy's C API documents them: after the head of each object, `data` is the first
+field, and `flags` the seventh (numpy, "C API: Python types and C-structures", PyArrayObject).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from tensorken_llvm.builder import Builder
+from tensorken_llvm.dtypes import BYTE, INT32, INT64, POINTER, index_number
+
+HEAD = object.__basicsize__
+"""Bytes of an object's head: its reference count and its type."""
+
+_FLAGS = HEAD + 6 * ctypes.sizeof(ctypes.c_void_p)
+_CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
+_METH_FASTCALL = 0x0080
+
+Pointer = Callable[[int], Any]
+
+
+class _MethodDefinition(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_definitions: list[_MethodDefinition] = []  # CPython reads them when a method dies
+
+
+def method(address: int, owner: Any) -> Callable[..., Any]:
+    """The Python function at this address.
+
+    Args:
+        address: of machine code that `write_entry` wrote.
+        owner: stays alive as long as the function.
+    """
+    definition = _MethodDefinition(b"program", address, _METH_FASTCALL, None)
+    _definitions.append(definition)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    found: Callable[..., Any] = make(ctypes.addressof(definition), owner, None)
+    return found
+
+
+def write_entry(
+    module: ir.Module, name: str, checked: Sequence[int], body: Callable[[Builder, Pointer], None]
+) -> None:
+    """Write a function that CPython calls; it returns its last argument, or the first if an array is not contiguous.
+
+    Args:
+        module: to add it to.
+        name: of the function.
+        checked: the numbers of the arguments that may not be contiguous.
+        body: writes what the function does; it gets a function from an argument's number to its elements.
+    """
+    function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT64]), name)
+    b = Builder(function.append_basic_block("entry"))
+    _, arguments, count = function.args
+    refused = function.append_basic_block("refused")
+    data: dict[int, Any] = {}
+
+    def argument(number: Any) -> Any:
+        return b.load(b.gep(arguments, [number], source_etype=POINTER), typ=POINTER)
+
+    def pointer(number: int) -> Any:
+        if number not in data:
+            data[number] = b.load(
+                b.gep(argument(index_number(number)), [index_number(HEAD)], source_etype=BYTE), typ=POINTER
+            )
+        return data[number]
+
+    for number in checked:
+        flags = b.load(
+            b.gep(argument(index_number(number)), [index_number(_FLAGS)], source_etype=BYTE), typ=INT32
+        )
+        mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
+        accepted = function.append_basic_block("accepted")
+        b.cbranch(b.icmp_signed("==", b.and_(flags, mask), mask), accepted, refused)
+        b.position_at_end(accepted)
+    body(b, pointer)
+    _return(b, argument(b.sub(count, index_number(1))))
+    b.position_at_end(refused)
+    _return(b, argument(index_number(0)))
+
+
+def _return(b: Builder, found: Any) -> None:
+    """Return an object, with one more reference to it."""
+    count = b.load(found, typ=INT64)
+    b.store(b.add(count, index_number(1)), found)
+    b.ret(found)

@@ -1,0 +1,74 @@
+"""Machine code: modules of LLVM's intermediate representation, compiled for the CPU that runs."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_lock = threading.Lock()  # LLVM's context is shared
+
+
+def new_target_machine() -> Any:
+    """The CPU that runs."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        jit=True,
+    )
+
+
+@functools.cache
+def target_machine() -> Any:
+    """The CPU that runs, for passes and the emission of code; an engine has one of its own, which dies with it."""
+    return new_target_machine()
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Compiled functions.
+
+    Attributes:
+        engine: owns the machine code.
+        addresses: of the functions, by name.
+    """
+
+    engine: Any
+    addresses: dict[str, int]
+
+
+def compile_module(module: Any, names: list[str]) -> Library:
+    """Compile a module.
+
+    Args:
+        module: of `llvmlite.ir`.
+        names: of the functions whose addresses are needed.
+    """
+    with _lock:
+        return _loaded(_object_code(module), names)
+
+
+def _object_code(module: Any) -> bytes:
+    machine = target_machine()
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    code: bytes = machine.emit_object(parsed)
+    return code
+
+
+def _loaded(code: bytes, names: list[str]) -> Library:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(), use_lmm=True)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Library(engine, {name: engine.get_function_address(name) for name in names})

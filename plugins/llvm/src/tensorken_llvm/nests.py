@@ -1,0 +1,288 @@
+"""Nests: kernels as LLVM functions, with loops that LLVM can vectorise.
+
+A sum of a row is added up in chunks, in vectors, and float32 chunks are added up in float64: as accurate as pairwise
+summation.  Where neighbours in memory belong to different rows, a block of rows is reduced side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from tensorken.kernels.index_expressions import IndexExpression
+from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
+from tensorken_llvm import scalars
+from tensorken_llvm.axes import Loop, loops_of
+from tensorken_llvm.builder import Builder
+from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, POINTER, TYPES, index_number
+from tensorken_llvm.walk import Walk
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+CHUNK = 1024
+"""How many float32 elements are added up before they are added to a float64."""
+
+BLOCK = 512
+"""How many rows are reduced side by side: their accumulators stay in the first-level cache."""
+
+
+class Accumulator:
+    """A variable, or one for each row of a block, in memory that LLVM promotes to registers.
+
+    Args:
+        b: of the function.
+        type_: of its elements.
+        size: how many rows; None for a single variable.
+    """
+
+    def __init__(self, b: Builder, type_: Any, size: int | None) -> None:
+        self._b, self.type = b, type_
+        with b.goto_entry_block():
+            self._memory = b.alloca(type_) if size is None else b.alloca(type_, ir.Constant(INT32, size))
+        self._memory.align = 64
+
+    def _address(self, lane: Any) -> Any:
+        return self._memory if lane is None else self._b.gep(self._memory, [lane], source_etype=self.type)
+
+    def get(self, lane: Any) -> Any:
+        """The value; `lane` is the row of a block, or None."""
+        return self._b.load(self._address(lane), typ=self.type)
+
+    def set(self, lane: Any, value: Any) -> None:
+        """Change the value."""
+        self._b.store(value, self._address(lane))
+
+
+class KernelNest(Nest[Any]):
+    """Writes a kernel.
+
+    Args:
+        group: to compute.
+        walk: writes its elements.
+        kept: the values in memory.
+    """
+
+    walk: Walk
+
+    def __init__(self, group: FusionGroup, walk: Walk, kept: Collection[Variable]) -> None:
+        super().__init__(group, walk)
+        self.builder = walk.builder
+        self.axes = loops_of(group, walk.producers, kept)
+        last = self.axes.outer[-1:] if self.rows.axes and not self.rows.along_the_last else ()
+        self.block: Loop | None = last[0] if last else None  # rows side by side in memory
+        self.size: int | None = None if self.block is None else min(BLOCK, self.block.size)
+        self.lane: Any = None
+        self.totals: dict[Variable, Accumulator] = {}
+
+    def write(self) -> None:
+        """Write the loops."""
+        outer = self.axes.outer if self.block is None else self.axes.outer[:-1]
+        row = self.axes.row
+
+        def body() -> None:
+            if self.block is None:
+                self.run([row])
+            else:
+                self._blocks(self.block, lambda: self.run([row]))
+
+        self._loops(outer, body)
+
+    def _loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        if not loops:
+            body()
+            return
+
+        def one(i: Any) -> None:
+            self.walk.index_values[loops[0].name] = i
+            with self.walk.scope():
+                self._loops(loops[1:], body)
+
+        self.builder.loop(loops[0].size, one)
+
+    def _blocks(self, loop: Loop, body: Callable[[], None]) -> None:
+        """A loop over blocks of rows."""
+        b, size = self.builder, self.size
+        assert size is not None
+
+        def block(i: Any) -> None:
+            self.first = b.mul(i, index_number(size), flags=("nsw",))
+            self.lanes = self._rest(loop.size, self.first, size)
+            body()
+
+        b.loop(-(-loop.size // size), block)
+
+    def _rest(self, count: int, first: Any, size: int) -> Any:
+        """How many of the elements from the first on are in a part of this size."""
+        if count % size == 0:
+            return index_number(size)
+        rest = self.builder.sub(index_number(count), first)
+        return self.builder.select(
+            self.builder.icmp_unsigned("<", rest, index_number(size)), rest, index_number(size)
+        )
+
+    def _each_lane(self, body: Callable[[], None]) -> None:
+        """Run a body for the rows of a block, or the one row."""
+        if self.block is None:
+            body()
+            return
+        name = self.block.name
+
+        def one(lane: Any) -> None:
+            self.lane = lane
+            self.walk.index_values[name] = self.builder.add(self.first, lane, flags=("nsw",))
+            with self.walk.scope():
+                self._define_totals()
+                body()
+            self.lane = None
+
+        self.builder.loop(self.lanes, one)
+
+    def _define_totals(self) -> None:
+        for v, total in self.totals.items():
+            self.walk.define(v, self.axes.row, self._finished(v, total.get(self.lane)))
+
+    def _finished(self, v: Variable, total: Any) -> Any:
+        type_ = TYPES[v.dtype.name]
+        if total.type is DOUBLE and type_ is FLOAT:
+            total = self.builder.fptrunc(total, FLOAT)
+        return scalars.rounded_to_half(self.builder, total) if v.dtype.name == "float16" else total
+
+    # ---- the loops of a row --------------------------------------------------------------------------------
+
+    def reduce_stages(self, rows: Sequence[IndexExpression]) -> None:
+        if self.block is None:
+            super().reduce_stages(rows)
+            return
+        for stage in range(1, self.loops):
+            self.reduce([v for v in self.reductions if self.depths[v] == stage], rows)
+
+    def store_rows(self, rows: Sequence[IndexExpression]) -> None:
+        if self.block is None:
+            super().store_rows(rows)
+            return
+        outer = [v for v in self.group.written if self.group.is_outer(v)]
+        inner = [v for v in self.group.written if not self.group.is_outer(v)]
+        if outer:
+            self.set_current(rows, [])
+            self._each_lane(lambda: self._store_at(outer, rows))
+        if inner:
+
+            def body(steps: Sequence[IndexExpression]) -> None:
+                self.set_current(rows, steps)
+                index = self.rows.element(self.walk, rows[0], steps[0]).linear
+                self._store_at(inner, [index])
+
+            self.loop(body)
+
+    def _store_at(self, values: Sequence[Variable], indices: Sequence[IndexExpression]) -> None:
+        for v in values:
+            (index,) = indices
+            self.store(v, [(index, self.walk.value(v, self.walk.element(v.shape, index)))])
+
+    def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, Any]]) -> None:
+        for index, element in elements:
+            self.walk.store(v, index, element)
+
+    def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
+        self._loops(self.axes.inner, lambda: self._each_lane(lambda: body([self.axes.element])))
+
+    def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
+        b = self.builder
+        dtypes = {v: self.producers[v].operands[0].dtype for v in reductions}
+        names = {v: self.producers[v].op.name for v in reductions}
+        *others, last = self.axes.inner or (Loop("no axis", 1, 1),)
+        parts: dict[Variable, Accumulator] = {}
+        totals: dict[Variable, Accumulator] = {}
+        for v in reductions:
+            type_ = TYPES[dtypes[v].name]
+            parts[v] = Accumulator(b, type_, self.size)
+            widened = type_ is FLOAT and names[v] != "max" and self.rows.length > CHUNK
+            totals[v] = Accumulator(b, DOUBLE if widened else type_, self.size)
+
+        def start(found: Mapping[Variable, Accumulator]) -> None:
+            for v in reductions:
+                first = scalars.start_of(names[v], dtypes[v])
+                found[v].set(
+                    self.lane, ir.Constant(DOUBLE, first.constant) if found[v].type is DOUBLE else first
+                )
+
+        def element() -> None:
+            steps = [self.axes.element]
+            self.set_current(rows, steps)
+            for v in reductions:
+                (y,) = self.reduced(v, rows, steps)
+                total = parts[v].get(self.lane)
+                parts[v].set(self.lane, scalars.combined(b, names[v], total, y, dtypes[v]))
+
+        def add_part() -> None:
+            for v in reductions:
+                part, total = parts[v].get(self.lane), totals[v].get(self.lane)
+                if totals[v].type is not parts[v].type:
+                    part = b.fpext(part, DOUBLE)
+                totals[v].set(self.lane, scalars.combined(b, names[v], total, part, dtypes[v]))
+
+        def chunk(i: Any) -> None:
+            first = b.mul(i, index_number(CHUNK), flags=("nsw",))
+            self._lanes(lambda: start(parts))
+
+            def one(k: Any) -> None:
+                self.walk.index_values[last.name] = b.add(first, k, flags=("nsw",))
+                with self.walk.scope():
+                    self._each_lane(element)
+
+            b.loop(self._rest(last.size, first, min(CHUNK, last.size)), one)
+            self._lanes(add_part)
+
+        self._lanes(lambda: start(totals))
+        if self.rows.length:
+            self._loops(others, lambda: b.loop(-(-last.size // CHUNK), chunk))
+        self.totals |= totals
+        if self.block is None:
+            self._define_totals()
+
+    def _lanes(self, body: Callable[[], None]) -> None:
+        """Run a body that needs no elements for the rows of a block, or the one row."""
+        if self.block is None:
+            body()
+            return
+
+        def one(lane: Any) -> None:
+            self.lane = lane
+            body()
+            self.lane = None
+
+        self.builder.loop(self.lanes, one)
+
+
+def write_kernel(
+    module: ir.Module,
+    name: str,
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    operands: Sequence[Variable],
+) -> ir.Function:
+    """The function of a kernel, whose arguments are pointers to these values."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
+    function.linkage = "internal"
+    for attribute in ("noinline", "nounwind"):
+        function.attributes.add(attribute)
+    for argument in function.args:
+        argument.add_attribute("noalias")
+    builder = Builder(function.append_basic_block("entry"))
+    walk = Walk(producers, kept, group.values, builder, dict(zip(operands, function.args, strict=True)))
+    KernelNest(group, walk, kept).write()
+    builder.ret_void()
+    return function
+
+
+def operands_of(
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable]
+) -> tuple[list[Variable], list[Variable]]:
+    """The values that a kernel reads, and those that it writes."""
+    nest = CountingNest(group, producers, kept)
+    nest.counted()
+    return list(nest.walk.loads), list(group.written)

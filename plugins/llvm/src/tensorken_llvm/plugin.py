@@ -1,0 +1,20 @@
+"""The hook of the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken_core.host.plugin import hookimpl
+
+
+@hookimpl
+def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """Machine code for a program on numpy arrays; None for other backends."""
+    from tensorken_numpy.backend import Numpy
+
+    if not isinstance(backend, Numpy):
+        return None
+    from tensorken_llvm.program import compiled
+
+    return compiled(program, backend)

@@ -1,0 +1,202 @@
+"""Scalars: each elementwise op on elements in registers; LLVM's vectoriser makes vectors of them.
+
+No flag allows LLVM to assume that there are no NaN, infinities or signed zeros.  float16 is computed in float32, which
+has enough digits that the second rounding does no harm (S. A. Figueroa, "When is double rounding innocuous?", 1995).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from tensorken_llvm import elementary
+from tensorken_llvm.builder import Builder
+from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, HALF, INT32, INT64, TYPES, float_number
+
+if TYPE_CHECKING:
+    from tensorken_core.language.dtypes import DType
+
+Function = Callable[..., Any]
+
+
+def is_supported(name: str, dtype: DType) -> bool:
+    """Whether an op is computed for operands of which the last one has this dtype."""
+    return name in _OPS[dtype.name]
+
+
+def compute(b: Builder, name: str, operands: Sequence[Any], dtype: DType) -> Any:
+    """An elementwise op; dtype is that of the last operand."""
+    y = _OPS[dtype.name][name](b, *operands)
+    return rounded_to_half(b, y) if dtype.name == "float16" and y.type is FLOAT else y
+
+
+def rounded_to_half(b: Builder, x: Any) -> Any:
+    """A float32 rounded to float16."""
+    return b.fpext(b.fptrunc(x, HALF), FLOAT)
+
+
+# ---- ops -----------------------------------------------------------------------------------------------------
+
+
+def _where(b: Builder, c: Any, x: Any, y: Any) -> Any:
+    return b.select(c, x, y)
+
+
+def _relu(b: Builder, x: Any) -> Any:
+    zero = float_number(0.0, x.type)
+    return b.select(b.fcmp_unordered(">", x, zero), x, zero)  # NaN stays
+
+
+def _sign(b: Builder, x: Any) -> Any:
+    one, zero = float_number(1.0, x.type), float_number(0.0, x.type)
+    y = b.select(b.fcmp_unordered("!=", x, zero), b.intrinsic("copysign", one, x), zero)
+    return b.select(b.fcmp_unordered("uno", x, x), x, y)
+
+
+def _reciprocal(b: Builder, x: Any) -> Any:
+    return b.fdiv(float_number(1.0, x.type), x)
+
+
+_FLOATS: dict[str, Function] = {
+    "add": lambda b, x, y: b.fadd(x, y),
+    "sub": lambda b, x, y: b.fsub(x, y),
+    "mul": lambda b, x, y: b.fmul(x, y),
+    "div": lambda b, x, y: b.fdiv(x, y),
+    "neg": lambda b, x: b.fneg(x),
+    "square": lambda b, x: b.fmul(x, x),
+    "abs": lambda b, x: b.intrinsic("fabs", x),
+    "sqrt": lambda b, x: b.intrinsic("sqrt", x),
+    "floor": lambda b, x: b.intrinsic("floor", x),
+    "ceil": lambda b, x: b.intrinsic("ceil", x),
+    "trunc": lambda b, x: b.intrinsic("trunc", x),
+    "round": lambda b, x: b.intrinsic("roundeven", x),
+    "copysign": lambda b, x, y: b.intrinsic("copysign", x, y),
+    "maximum": lambda b, x, y: b.intrinsic("maximum", x, y),
+    "minimum": lambda b, x, y: b.intrinsic("minimum", x, y),
+    "eq": lambda b, x, y: b.fcmp_ordered("==", x, y),
+    "lt": lambda b, x, y: b.fcmp_ordered("<", x, y),
+    "where": _where,
+    "relu": _relu,
+    "sign": _sign,
+    "reciprocal": _reciprocal,
+}
+
+
+def _shift(name: str) -> Function:
+    """Bits moved; amounts outside of [0, bits) give 0."""
+
+    def shifted(b: Builder, x: Any, count: Any) -> Any:
+        bits, zero = ir.Constant(x.type, x.type.width), ir.Constant(x.type, 0)
+        inside = b.icmp_unsigned("<", count, bits)
+        y = getattr(b, name)(x, b.select(inside, count, zero))
+        return b.select(inside, y, zero)
+
+    return shifted
+
+
+def _floor_divide(b: Builder, x: Any, y: Any) -> Any:
+    """Rounded down; 0 where y is 0; the least number by -1 stays."""
+    zero, one, minus_one = (ir.Constant(x.type, n) for n in (0, 1, -1))
+    invalid = b.icmp_signed("==", y, zero)
+    negated = b.icmp_signed("==", y, minus_one)
+    divisor = b.select(b.or_(invalid, negated), one, y)
+    quotient = b.sdiv(x, divisor)
+    rest = b.sub(x, b.mul(quotient, divisor))
+    below = b.and_(b.icmp_signed("!=", rest, zero), b.icmp_signed("<", b.xor(rest, divisor), zero))
+    found = b.select(below, b.sub(quotient, one), quotient)
+    return b.select(invalid, zero, b.select(negated, b.sub(zero, x), found))
+
+
+def _integer_abs(b: Builder, x: Any) -> Any:
+    zero = ir.Constant(x.type, 0)
+    return b.select(b.icmp_signed("<", x, zero), b.sub(zero, x), x)
+
+
+def _integer_sign(b: Builder, x: Any) -> Any:
+    zero = ir.Constant(x.type, 0)
+    return b.sub(b.zext(b.icmp_signed(">", x, zero), x.type), b.zext(b.icmp_signed("<", x, zero), x.type))
+
+
+_INTEGERS: dict[str, Function] = {
+    "add": lambda b, x, y: b.add(x, y),
+    "sub": lambda b, x, y: b.sub(x, y),
+    "mul": lambda b, x, y: b.mul(x, y),
+    "neg": lambda b, x: b.sub(ir.Constant(x.type, 0), x),
+    "square": lambda b, x: b.mul(x, x),
+    "abs": _integer_abs,
+    "sign": _integer_sign,
+    "eq": lambda b, x, y: b.icmp_signed("==", x, y),
+    "lt": lambda b, x, y: b.icmp_signed("<", x, y),
+    "maximum": lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y),
+    "minimum": lambda b, x, y: b.select(b.icmp_signed("<", x, y), x, y),
+    "where": _where,
+    "bitwise_and": lambda b, x, y: b.and_(x, y),
+    "bitwise_or": lambda b, x, y: b.or_(x, y),
+    "bitwise_xor": lambda b, x, y: b.xor(x, y),
+    "shift_left": _shift("shl"),
+    "shift_right": _shift("lshr"),
+    "floor_divide": _floor_divide,
+}
+_BOOLS: dict[str, Function] = {
+    "eq": lambda b, x, y: b.not_(b.xor(x, y)),
+    "lt": lambda b, x, y: b.and_(b.not_(x), y),
+    "maximum": lambda b, x, y: b.or_(x, y),
+    "minimum": lambda b, x, y: b.and_(x, y),
+    "where": _where,
+}
+_OPS: Mapping[str, Mapping[str, Function]] = {
+    "bool": _BOOLS,
+    "int32": {**_INTEGERS, "from_bits": lambda b, x: b.bitcast(x, FLOAT)},
+    "int64": {**_INTEGERS, "from_bits": lambda b, x: b.bitcast(x, DOUBLE)},
+    "float16": {**_FLOATS, **elementary.FLOAT32},
+    "float32": {**_FLOATS, **elementary.FLOAT32, "to_bits": lambda b, x: b.bitcast(x, INT32)},
+    "float64": {**_FLOATS, **elementary.FLOAT64, "to_bits": lambda b, x: b.bitcast(x, INT64)},
+}
+
+
+# ---- casts ---------------------------------------------------------------------------------------------------
+
+
+def cast(b: Builder, x: Any, source: DType, dtype: DType) -> Any:
+    """An element in another dtype: floats are truncated to integers, and clipped to their range; NaN gives 0."""
+    wide, narrow = TYPES[source.name], TYPES[dtype.name]
+    if source.kind == "float":
+        if dtype.kind == "bool":
+            return b.fcmp_unordered("!=", x, ir.Constant(wide, 0.0))
+        if dtype.kind == "int":
+            return b.saturated(x, narrow)
+        y = x if wide is narrow else b.fpext(x, narrow) if narrow is DOUBLE else b.fptrunc(x, narrow)
+        if dtype.name == "float16":  # from float64 by one rounding
+            return b.fpext(b.fptrunc(x, HALF), FLOAT)
+        return y
+    if dtype.kind == "float":
+        y = b.uitofp(x, narrow) if source.kind == "bool" else b.sitofp(x, narrow)
+        return rounded_to_half(b, y) if dtype.name == "float16" else y
+    if dtype.kind == "bool":
+        return b.icmp_signed("!=", x, ir.Constant(wide, 0))
+    if source.kind == "bool":
+        return b.zext(x, narrow)
+    return x if wide is narrow else b.sext(x, narrow) if narrow is INT64 else b.trunc(x, narrow)
+
+
+# ---- reductions ----------------------------------------------------------------------------------------------
+
+
+def start_of(name: str, dtype: DType) -> Any:
+    """The accumulator of a sum or maximum of no elements."""
+    type_ = TYPES[dtype.name]
+    if name != "max":
+        return ir.Constant(type_, 0.0 if dtype.kind == "float" else 0)
+    if dtype.kind == "float":
+        return ir.Constant(type_, -math.inf)
+    return ir.Constant(type_, 0 if type_ is BIT else -(2 ** (type_.width - 1)))
+
+
+def combined(b: Builder, name: str, total: Any, y: Any, dtype: DType) -> Any:
+    """An accumulator with another element; sums of floats may be added in any order."""
+    if name == "max":
+        return _OPS[dtype.name]["maximum"](b, total, y)
+    return b.fadd(total, y, flags=("reassoc", "contract")) if dtype.kind == "float" else b.add(total, y)

@@ -1,0 +1,83 @@
+"""Target: which ops kernels compute, and what fusion depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tensorken.kernels.elements import INLINE
+from tensorken.kernels.keeping import Costs
+from tensorken.kernels.nests import CountingNest
+from tensorken.kernels.rows import rows_of
+from tensorken_llvm.dtypes import TYPES
+from tensorken_llvm.scalars import is_supported
+from tensorken_numpy.backend import Numpy
+
+if TYPE_CHECKING:
+    from tensorken_core.language.op import Op
+    from tensorken_core.program.program import Equation, Variable
+
+MAX_OPERANDS = 24
+"""How many arrays one kernel reads and writes: each is a pointer in a register, or near one."""
+
+MAX_COUNT = 400
+"""How many elements and indices one kernel computes: LLVM takes long for more."""
+
+COSTS = Costs(
+    ops={"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 12, "sigmoid": 10, "pow": 40, "div": 3, "sqrt": 3}
+)
+
+EXPANDED = frozenset({"softmax", "log_softmax", "logsumexp", "min", "norm"})
+"""Ops that numpy's backend has, but whose bodies are fewer kernels."""
+
+
+class Expanded(Numpy):
+    """Numpy without the ops that are computed as their bodies."""
+
+    def has(self, op: Op) -> bool:
+        return op.name not in EXPANDED and super().has(op)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTarget:
+    """What fusion depends on."""
+
+    @property
+    def costs(self) -> Costs:
+        """What it costs to compute values again."""
+        return COSTS
+
+    @property
+    def max_operands(self) -> int:
+        """How many values one kernel may read and write."""
+        return MAX_OPERANDS
+
+    def runs_alone(self, equation: Equation) -> bool:
+        """No op."""
+        return False
+
+    def is_called(self, equation: Equation) -> bool:
+        """Whether numpy's backend runs an op."""
+        return not is_computed(equation)
+
+    def fits(self, operands: Collection[Variable], count: int) -> bool:
+        """Whether a kernel may have these operands and compute this many elements and indices."""
+        return len(operands) <= MAX_OPERANDS and count <= MAX_COUNT
+
+    def can_reduce(self, nest: CountingNest) -> bool:
+        """Always."""
+        return True
+
+
+def is_computed(equation: Equation) -> bool:
+    """Whether kernels compute an op."""
+    dtypes = [v.dtype.name for v in (*equation.operands, *equation.results)]
+    if len(equation.results) != 1 or not all([name in TYPES for name in dtypes]):
+        return False
+    name = equation.op.name
+    if name in INLINE or name in ("sum", "max"):
+        return True
+    if name == "fused_multiply_add":  # of the same rows; a product of matrices is called
+        return rows_of(equation).owner is None
+    return equation.op.elementwise and is_supported(name, equation.operands[-1].dtype)

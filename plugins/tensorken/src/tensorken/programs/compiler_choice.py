@@ -1,0 +1,48 @@
+"""The choice of compiler plugins by the variable TENSORKEN_COMPILERS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.errors import BackendError
+from tensorken_core.host.discovery import did_you_mean
+
+VARIABLE = "TENSORKEN_COMPILERS"
+
+
+def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
+    """The hooks of the compilers to call, in order.
+
+    Args:
+        hooks: of all compiler plugins, as pluggy has them, in the order in which they are called by default.
+
+    Returns:
+        All, if TENSORKEN_COMPILERS is not set; else those that it names, separated by commas; none for "none"; all
+        but some for their names with a minus sign, such as "-llvm".
+
+    Raises:
+        BackendError: if there is no compiler of a name.
+    """
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        return list(hooks)
+    by_name = {name_of(hook): hook for hook in hooks}
+    names = [name for part in text.split(",") if (name := part.strip()) not in ("", "none")]
+    if names and all([name.startswith("-") for name in names]):
+        return [hook for name, hook in by_name.items() if f"-{name}" not in names]
+    found = []
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(by_name) or "none"
+            raise BackendError(
+                f"{VARIABLE}={text!r}: there is no compiler {name!r}; installed: {known}{did_you_mean(name, by_name)}"
+            )
+        found.append(by_name[name])
+    return found
+
+
+def name_of(hook: Any) -> str:
+    """The name of a compiler: that of its entry point."""
+    return str(hook.plugin_name).partition("@")[0].rpartition(":")[2]
