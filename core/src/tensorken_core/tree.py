@@ -40,7 +40,8 @@ MAX_DEPTH = 10_000  # levels; a deeper tree is assumed to contain itself
 class Container:
     """How containers of one type are flattened, unflattened and shown.
 
-    `flatten` returns the children and the container's metadata, which the other functions take.
+    `flatten` returns the children and the container's metadata, which the other functions take.  A dataclass has
+    `fields`: the names of the fields that are the children, and of the static ones, whose values are the metadata.
 
     >>> container, metadata, count = structure({"b": 1.0, "a": 2.0}).nodes[0]
     >>> container.kind.__name__, metadata, count, container.steps(metadata, count)
@@ -52,6 +53,7 @@ class Container:
     unflatten: Callable[[Any, list[Any]], Any]
     steps: Callable[[Any, int], Iterable[str]]  # from (metadata, number of children): the path to each child
     show: Callable[[Any, list[str]], str]  # from (metadata, children as text): the container as text
+    fields: tuple[Sequence[str], Sequence[str]] | None = None
 
     def __reduce__(self) -> tuple[Callable[[type], Container | None], tuple[type]]:
         return container_of, (self.kind,)  # so structures can be pickled
@@ -479,7 +481,8 @@ def _dataclass(kind: type) -> Container:
         texts = dict(zip(names + static, [*parts, *(repr(value) for value in values)], strict=True))
         return f"{kind.__name__}({', '.join(f'{field.name}={texts[field.name]}' for field in fields)})"
 
-    return Container(kind, flatten, unflatten, lambda _values, _count: [f".{name}" for name in names], show)
+    steps = [f".{name}" for name in names]
+    return Container(kind, flatten, unflatten, lambda _values, _count: steps, show, (names, static))
 
 
 _containers = _Containers()

@@ -1,16 +1,16 @@
-"""Packing: generated code does what tree.unflatten and tree.flatten do, for all kinds of trees."""
+"""Packing: generated statements do what tree.unflatten and tree.flatten do, for all kinds of trees."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from tensorken.compilation.packing import MAX_NODES, packing, unpacking
+from tensorken.compilation.packing import OTHER_STRUCTURE, Code, pack, unpack
 from tensorken_core import tree
 
 Pair = namedtuple("Pair", "x y")
@@ -24,6 +24,31 @@ class Static:
     n: int = dataclasses.field(metadata={"static": True})
 
 
+def packing(structure: tree.Structure) -> Any:
+    """A function from a list of leaves to the tree."""
+    code = Code()
+    leaves = code.variables(structure.size)
+    code.lines.append(f"[{', '.join(leaves)}] = leaves")
+    code.lines.append(f"return {pack(code, structure, leaves)}")
+    return code.function("leaves", "test")
+
+
+def unpacking(structure: tree.Structure) -> Any:
+    """A function from a tree to the list of its leaves, or None if it has another structure."""
+    code = Code()
+    leaves = unpack(code, structure.nodes, ["nested"], "return None")
+    code.lines.append(f"return [{', '.join(leaves)}]")
+    function = code.function("nested", "test")
+
+    def leaves_or_none(nested: Any) -> Any:
+        try:
+            return function(nested)
+        except OTHER_STRUCTURE:
+            return None
+
+    return leaves_or_none
+
+
 TREES = st.recursive(
     st.integers() | st.none(),
     lambda inner: (
@@ -31,6 +56,7 @@ TREES = st.recursive(
         | st.lists(inner).map(tuple)
         | st.dictionaries(st.text(max_size=3) | st.integers(), inner)
         | st.builds(Pair, inner, inner)
+        | st.builds(Static, inner, st.integers(0, 1))
         | st.dictionaries(st.text(max_size=3), inner).map(OrderedDict)
     ),
 )
@@ -61,13 +87,6 @@ def test_deep_trees(depth: int) -> None:
     for _ in range(depth):
         (packed,) = packed
     assert packed == 2
-
-
-def test_long_structures_are_not_one_expression() -> None:
-    structure = tree.structure([0] * MAX_NODES)
-    pack = packing(structure)
-    assert isinstance(pack, functools.partial)
-    assert pack(range(MAX_NODES)) == [*range(MAX_NODES)]
 
 
 @given(TREES, TREES)
@@ -101,12 +120,32 @@ def test_unpacking_another_structure_gives_none(nested: Any, other: Any) -> None
     assert unpacking(tree.structure(nested))(other) is None
 
 
-@pytest.mark.parametrize("count", [MAX_NODES - 1, MAX_NODES])
-def test_unpacking_large_trees(count: int) -> None:
-    nested = {"all": [0] * count}
-    unpack = unpacking(tree.structure(nested))
-    assert unpack(nested) == [0] * count
-    assert unpack({"all": [0] * (count + 1)}) is None
+def test_large_trees() -> None:
+    nested = {"all": [*range(5000)]}
+    structure = tree.structure(nested)
+    unpack = unpacking(structure)
+    assert packing(structure)(unpack(nested)) == nested
+    assert unpack({"all": [0] * 5001}) is None
+
+
+def test_frozen_and_slotted_dataclasses() -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Point:
+        x: Any
+        name: str = dataclasses.field(metadata={"static": True})
+        y: Any = None
+
+    structure = tree.structure(Point(1, "p", [2]))
+    assert packing(structure)([3, 4]) == Point(3, "p", [4])
+    assert unpacking(structure)(Point(3, "p", [4])) == [3, 4]
+    assert unpacking(structure)(Point(3, "q", [4])) is None
+
+
+def test_generated_functions_are_in_no_cycle() -> None:
+    code = Code()
+    code.lines.append(f"return {code.constant(Pair)}")
+    kept = weakref.ref(code.function("", "test"))
+    assert kept() is None
 
 
 def test_unpacking_deep_trees() -> None:

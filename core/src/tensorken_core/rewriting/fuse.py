@@ -140,18 +140,25 @@ class Fuse(Wrapper[Deferred[R]]):
         return value
 
     def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
-        value, shape_of = self.value, self.raw.shape
+        value, shape_of, new = self.value, self.raw.shape, object.__new__
         shapes, donated = [v.shape for v in program.outputs], program.donated
 
+        # A small program takes as long as this function, so it makes tensors without a call of `__init__`, and has no
+        # comprehensions, which are functions in Python 3.11.
         def run_held(xs: Sequence[Deferred[R]]) -> list[Deferred[R]]:
-            values: list[Any] = [x.value for x in xs]
-            for i, x in enumerate(xs):
-                if values[i] is None or shape_of(values[i]) != x.shape:
-                    values[i] = value(x)
+            values: list[Any] = []
+            for x in xs:
+                v = x.value
+                values.append(v if v is not None and shape_of(v) == x.shape else value(x))
             if donated and type(xs) is DonatableArgs:
+                x = v = None  # type: ignore[assignment]
                 for i in donated:
-                    xs[i] = x = None  # type: ignore[assignment]
-            return [Deferred(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
+                    xs[i] = None
+            results: list[Any] = [*run(values)]
+            for i, y in enumerate(results):
+                results[i] = result = new(Deferred)
+                result.shape, result.value, result.pending = shapes[i], y, None
+            return results
 
         return run_held
 

@@ -1,67 +1,192 @@
-"""Fast path: reuse the executable of the last call if every leaf has the same interpreter, shape and dtype."""
+"""The fast path of jit: Python functions, each generated for one kind of call, that go straight to the program.
+
+The general path flattens the arguments, makes a cache key of them, looks up the program and builds the tree of
+results; for a small program that takes ten times as long as the program itself.  The second call of a kind generates
+a function for this kind, in which the structure of the arguments, the shapes and dtypes, the program and the
+structure of the results are constants.  For `f({"w": w}, 0.5)` it is, without its try block:
+
+    [v1, v2] = arguments
+    if keywords: return MISS
+    if type(v1) is not dict or len(v1) != 1: return MISS
+    v3 = v1["w"]
+    if v3.interpreter is not backend or v3._dtype is not float32 or v3._shape != shape: return MISS
+    if type(v2) is not float: return MISS
+    check_scalar(v2, float32)
+    [v4] = run([v3.representation, backend.full((), v2, float32)])
+    v5 = new(Tensor)
+    v5.interpreter = backend
+    v5.representation = v4
+    v5._shape = result_shape
+    v5._dtype = float32
+    return v5
+
+The checks suffice, as the program was chosen by a cache key of
+
+* the structure of the arguments: the type and size of each container, its keys and its static fields are compared;
+* the static arguments, which are compared as in the cache key;
+* the shape and dtype of each leaf, which are compared; a number has the dtype that numbers of its type got before,
+  beside tensors of the same dtypes, and its value is passed to the program, not a part of it;
+* the backend: the interpreter of each tensor is compared, so values of transforms take the general path, and one leaf
+  at least is a tensor, so the default backend does not matter.
+
+All else that a call depends on is tested before a generated function is called: whether jit is disabled, and whether
+observers are registered.  A call that is not of the kind, or whose checks raise, returns MISS and has changed nothing;
+the general path then reports errors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any
 
-from tensorken.compilation.donation import Donated, donate
-from tensorken.compilation.static_arguments import StaticArguments
-from tensorken.programs.execution import Run
+from tensorken.compilation.donation import Donated
+from tensorken.compilation.executable import CacheKey, Executable
+from tensorken.compilation.packing import OTHER_STRUCTURE, Code, pack, unpack
+from tensorken_core import tree
+from tensorken_core.errors import ScalarRangeError
+from tensorken_core.language.dtypes import check_scalar
 from tensorken_core.rewriting.wrapper import DonatableArgs
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Static
 
-_facts = attrgetter("interpreter", "_shape", "_dtype")
-_representation = attrgetter("representation")
+MISS = object()
+"""The result of a generated function for a call of another kind."""
+
+MAX_RECENT = 32
+"""The most generated functions of one jitted function that are tried."""
+
+MAX_NODES = 10_000
+"""The most nodes of the structures of arguments and results for which a function is generated."""
+
+NUMBERS = (bool, int, float)
+
+FastCall = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+"""From the positional arguments and the keywords of a call to its result, or MISS."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecentCall:
-    """The last call of a jitted function on a backend.
+@dataclass(slots=True)
+class FastCalls:
+    """The generated functions of one jitted function.
 
     Attributes:
-        unpack: from the positional arguments that are not static, and the keywords, to their leaves.
-        static: the static arguments by index or name.
-        facts: for each leaf the backend, the shape and the dtype.
-        donated: the indices of donated leaves.
-        donated_level: the level of donated tensors after the call; None if there are none.
-        run: from representations of the leaves to those of the results.
-        result: from these to the function's result.
+        recent: the functions, the most recently used first; replaced as a whole, since several threads may read it.
     """
 
-    unpack: Callable[[Any], list[Any] | None]
-    static: StaticArguments
-    facts: list[tuple[Any, ...]]
-    donated: Sequence[int]
-    donated_level: Donated | None
-    run: Run
-    result: Callable[[Sequence[Any]], Any]
+    recent: tuple[FastCall, ...] = field(default=())
 
-    def match(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> DonatableArgs | None:
-        """The arguments of `run` if a call is like this one, else None; donated tensors of the call are then
-        invalid.
-        """
-        varying: Sequence[Any] = arguments
-        if self.static:
-            rest, keywords = list(arguments), dict(keywords)
-            for i, value in reversed(self.static):
-                if isinstance(i, str):
-                    if i not in keywords or Static(keywords.pop(i)) != value:
-                        return None
-                elif i >= len(rest) or Static(rest.pop(i)) != value:
-                    return None
-            varying = tuple(rest)
-        leaves = self.unpack((varying, keywords))
-        if leaves is None:
-            return None
-        try:
-            if [*map(_facts, leaves)] != self.facts:
-                return None
-        except AttributeError:  # a leaf is not a tensor
-            return None
-        run_arguments = DonatableArgs(map(_representation, leaves))
-        if self.donated_level is not None:
-            donate([leaves[i] for i in self.donated], self.donated_level)
-        return run_arguments
+    def use(self, call: FastCall) -> None:
+        """Make a function the first that is tried."""
+        self.recent = (call, *[one for one in self.recent if one is not call][: MAX_RECENT - 1])
+
+
+def fast_call(
+    name: str, cache_key: CacheKey, executable: Executable, leaves: Sequence[Any]
+) -> FastCall | None:
+    """The function for calls like one that has run; generated once for an executable and the types of its leaves.
+
+    Args:
+        name: of the jitted function.
+        cache_key: of the call.
+        executable: which it has chosen.
+        leaves: of the arguments, before numbers become tensors.
+
+    Returns:
+        None for calls that have no fast path: with no tensor at all, with arrays of other libraries, with captured
+        tensors of an enclosing transform, or with very many leaves.
+    """
+    kinds = tuple(map(type, leaves))
+    call = executable.fast_calls.get(kinds)
+    if call is None and _has_fast_path(cache_key, executable, leaves):
+        call = executable.fast_calls[kinds] = _generated(name, cache_key, executable, kinds)
+    return call
+
+
+def _has_fast_path(cache_key: CacheKey, executable: Executable, leaves: Sequence[Any]) -> bool:
+    tensors = [isinstance(x, Tensor) for x in leaves]
+    return (
+        executable.run is not None
+        and not executable.extra
+        and any(tensors)
+        and all([one or type(x) in NUMBERS for x, one in zip(leaves, tensors, strict=True)])
+        and len(cache_key.structure.nodes) + len(executable.result.nodes) <= MAX_NODES
+    )
+
+
+def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Sequence[type]) -> FastCall:
+    code = Code()
+    backend, miss = code.constant(cache_key.base), f"return {code.constant(MISS)}"
+    leaves = unpack(code, *_arguments(code, cache_key, miss), miss)
+    operands = []
+    for x, kind, (shape, dtype) in zip(leaves, kinds, cache_key.types, strict=True):
+        shape_name, dtype_name = code.constant(shape), code.constant(dtype)
+        if kind in NUMBERS:
+            code.lines += [
+                f"if type({x}) is not {code.constant(kind)}: {miss}",
+                f"{code.constant(check_scalar)}({x}, {dtype_name})",
+            ]
+            operands.append(f"{backend}.full((), {x}, {dtype_name})")
+        else:
+            code.lines.append(
+                f"if {x}.interpreter is not {backend} or {x}._dtype is not {dtype_name} "
+                f"or ({x}._shape is not {shape_name} and {x}._shape != {shape_name}): {miss}"
+            )
+            operands.append(f"{x}.representation")
+    errors = code.constant((*OTHER_STRUCTURE, ScalarRangeError))
+    code.lines = ["try:", *[f"    {line}" for line in code.lines], f"except {errors}: {miss}"]
+    given = f"[{', '.join(operands)}]"
+    if executable.donated:
+        code.lines.append(f"given = {code.constant(DonatableArgs)}({given})")
+        given, level = "given", code.constant(Donated(cache_key.base, name))
+        for i in executable.donated:
+            if kinds[i] not in NUMBERS:
+                code.lines.append(f"{leaves[i]}.interpreter, {leaves[i]}.representation = {level}, None")
+    types = executable.types
+    values, results = code.variables(len(types)), code.variables(len(types))
+    code.lines.append(f"[{', '.join(values)}] = {code.constant(executable.run)}({given})")
+    new, tensor = code.constant(object.__new__), code.constant(Tensor)
+    for y, value, (shape, dtype) in zip(results, values, types, strict=True):
+        code.lines += [
+            f"{y} = {new}({tensor})",
+            f"{y}.interpreter = {backend}",
+            f"{y}.representation = {value}",
+            f"{y}._shape = {code.constant(shape)}",
+            f"{y}._dtype = {code.constant(dtype)}",
+        ]
+    code.lines.append(f"return {pack(code, executable.result, results)}")
+    return code.function("arguments, keywords", f"call of {name}")
+
+
+def _arguments(code: Code, cache_key: CacheKey, miss: str) -> tuple[Sequence[tree.Node], list[str]]:
+    """Write the statements that check the static arguments; returns the nodes and the names of the others."""
+    nodes = cache_key.structure.nodes[1:]  # the first is the pair of positional arguments and keywords
+    end = _end(nodes)
+    positional, named = nodes[0], nodes[end]
+    assert positional is not None
+    assert named is not None
+    static = dict(cache_key.static)
+    count = positional[2] + len([i for i in static if not isinstance(i, str)])
+    keywords = [*named[1], *[i for i in static if isinstance(i, str)]]
+    places = code.variables(count)
+    code.lines.append(f"[{', '.join(places)}] = arguments")
+    code.lines.append(f"if len(keywords) != {len(keywords)}: {miss}" if keywords else f"if keywords: {miss}")
+    variables: dict[int | str, str] = dict(enumerate(places))
+    for keyword in keywords:
+        variables[keyword] = code.variable()
+        code.lines.append(f"{variables[keyword]} = keywords[{keyword!r}]")
+    for i, one in static.items():
+        name, expected = variables.pop(i), code.constant(one)
+        code.lines.append(
+            f"if {name} is not {expected}.value and {code.constant(Static)}({name}) != {expected}: {miss}"
+        )
+    return nodes[1:end] + nodes[end + 1 :], [*variables.values()]
+
+
+def _end(nodes: Sequence[tree.Node]) -> int:
+    """The number of nodes of the first tree."""
+    count, pending = 0, 1
+    while pending:
+        node = nodes[count]
+        pending += -1 if node is None else node[2] - 1
+        count += 1
+    return count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,19 +15,17 @@ from tensorken.arrays.creation import tensor
 from tensorken.compilation.call_op import call
 from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.eager import jit_is_disabled
-from tensorken.compilation.fast_path import RecentCall
-from tensorken.compilation.packing import packing, unpacking
+from tensorken.compilation.executable import CacheKey, Executable
+from tensorken.compilation.fast_path import MISS, FastCalls, fast_call
 from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
-from tensorken.programs.execution import Run, prepared
+from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
-from tensorken_core.language.dtypes import DType, bool_, int32
+from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.language.shapes import Shape
 from tensorken_core.levels.trace import Source, traced
-from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import interpreter_below
@@ -51,48 +48,14 @@ after another."""
 _trace_counts: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class CacheKey:
-    """The properties of arguments that decide which program runs."""
-
-    structure: tree.Structure
-    static: StaticArguments
-    base: Any
-    types: tuple[tuple[Shape, DType], ...]
-
-
-@dataclass(slots=True)
-class Executable:
-    """A program, and the function that runs it on its backend."""
-
-    program: Program
-    extra: list[Tensor]  # captured tensors of enclosing transforms
-    types: list[tuple[Shape, DType]]
-    result: tree.Structure
-    donated: tuple[int, ...] = ()  # the indices of the donated leaves
-    backend: Any = None
-    run: Run | None = None
-    unpack: Callable[[Any], list[Any] | None] | None = None  # from the arguments to their leaves
-    pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to their tree
-
-    def __post_init__(self) -> None:
-        self.pack = packing(self.result)
-
-    def of(self, ys: Sequence[Any]) -> Any:
-        """The function's result, from representations on the backend."""
-        backend = self.backend
-        tensors = [Tensor(backend, y, shape, dtype) for y, (shape, dtype) in zip(ys, self.types, strict=True)]
-        return self.pack(tensors)
-
-
 @dataclass(slots=True)
 class TraceCache:
     """The programs of one jitted function."""
 
     name: str
     code: CodeType | None
-    programs: dict[Any, Executable] = field(default_factory=dict)
-    last_call: RecentCall | None = None
+    programs: dict[CacheKey, Executable] = field(default_factory=dict)
+    fast: FastCalls = field(default_factory=FastCalls)
     last_key: CacheKey | None = None
     count: int = 0
 
@@ -154,25 +117,20 @@ def jit(
     statics = StaticParameters.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
     cache = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
-    programs = cache.programs
-    plain = not (statics.argnums or statics.names or donate_argnums != ())
+    fast = cache.fast
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
         if jit_is_disabled():
             return _in_python(f, name, statics, arguments, keywords)
-        last_call = cache.last_call
-        if last_call is not None and not OBSERVERS:
-            given = last_call.match(arguments, keywords)
-            if given is not None:
-                return last_call.result(last_call.run(given))
-        if plain and not keywords and arguments:
-            try:
-                executable = programs.get(_fast_key(arguments))
-            except AttributeError:  # an argument is not a tensor
-                executable = None
-            if executable is not None and not OBSERVERS:
-                return executable.of(executable.run([x.representation for x in arguments]))  # type: ignore[misc]
+        if not OBSERVERS:
+            recent = fast.recent
+            for call_fast in recent:
+                result = call_fast(arguments, keywords)
+                if result is not MISS:
+                    if call_fast is not recent[0]:
+                        fast.use(call_fast)
+                    return result
         return _call(f, cache, statics, donate_argnums, arguments, keywords)
 
     transformed_jits: dict[Any, Callable[..., Any]] = {}
@@ -198,7 +156,7 @@ def _call(
     arguments: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> Any:
-    """A call that the fast paths do not cover."""
+    """A call that the fast path does not take."""
     name = cache.name
     donated = _places("donate_argnums", donate_argnums, len(arguments))
     static, leaves, structure = _split_arguments(statics, arguments, keywords)
@@ -212,6 +170,7 @@ def _call(
         raise ArgumentError(
             f"jit: {name}: a static argument cannot be hashed: {error}; pass it as an array"
         ) from None
+    is_new = executable is None
     if executable is None:
         donated_leaves = (
             [place for i, place in _leaves_of_each(arguments, static_places) if i in donated]
@@ -231,18 +190,14 @@ def _call(
             run = prepared(executable.program, backend)
         elif run is None:
             run = executable.run = prepared(executable.program, backend)
-        executable.backend = backend
-        given_as_tensors = all(map(operator.is_, xs, leaves))  # the fast path takes tensors alone
-        if xs and given_as_tensors and executable.run is not None and not executable.extra:
-            plain = not (static or keywords or donated)
-            if plain and all([type(x) is Tensor for x in arguments]):  # their shapes are known now
-                _store(cache.programs, _fast_key(xs), executable)
-            else:
-                cache.last_call = _record_call(name, cache_key, xs, executable)
+        if not is_new:  # calls like this one are likely to come again
+            fast = fast_call(name, cache_key, executable, leaves)
+            if fast is not None:
+                cache.fast.use(fast)
         given = DonatableArgs([x.representation for x in operands])
         if executable.donated:
             donate([xs[i] for i in executable.donated if xs[i] is leaves[i]], Donated(base, name))
-        return executable.of(run(given))
+        return executable.result_of(run(given), backend)
     return tree.unflatten(executable.result, call(executable.program, operands))
 
 
@@ -288,29 +243,6 @@ def _in_python(
     return tree.map(
         lambda y: y if isinstance(y, Tensor) else tensor(y, backend=base), f(*positional, **named)
     )
-
-
-def _record_call(name: str, cache_key: CacheKey, xs: Sequence[Tensor], executable: Executable) -> RecentCall:
-    """The record by which the fast path recognises further calls like this one; all leaves are tensors of a backend."""
-    assert executable.run is not None
-    if executable.unpack is None:
-        executable.unpack = unpacking(cache_key.structure)
-    donated_level = Donated(cache_key.base, name) if executable.donated else None
-    facts = [(x.interpreter, x.shape, x.dtype) for x in xs]
-    return RecentCall(
-        executable.unpack,
-        cache_key.static,
-        facts,
-        executable.donated,
-        donated_level,
-        executable.run,
-        executable.of,
-    )
-
-
-def _fast_key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
-    """The cache key of calls whose arguments are all tensors: the interpreter, shape and dtype of each."""
-    return tuple([(x.interpreter, x.shape, x.dtype) for x in xs])
 
 
 def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
@@ -399,7 +331,7 @@ def _names_of(f: Function) -> frozenset[str]:
         return frozenset()
 
 
-def _store(programs: dict[Any, Executable], key: Any, executable: Executable) -> None:
+def _store(programs: dict[CacheKey, Executable], key: CacheKey, executable: Executable) -> None:
     if len(programs) >= MAX_PROGRAMS and key not in programs:
         keys = [*programs]  # a copy, since other threads may add programs meanwhile
         for oldest in keys[: len(keys) - MAX_PROGRAMS + 1]:

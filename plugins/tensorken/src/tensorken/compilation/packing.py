@@ -1,131 +1,133 @@
-"""Packing: functions that build a tree from leaves, or extract the leaves, generated once for each structure."""
+"""Packing: generated statements that take trees of one structure apart, or build one from its leaves."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken_core import tree
 
-MAX_NODES = 1000
-"""The most nodes of a generated expression."""
+OTHER_STRUCTURE = (AttributeError, KeyError, ValueError)
+"""The errors of the statements of `unpack` for a tree of another structure."""
 
 
-def packing(structure: tree.Structure) -> Callable[[Sequence[Any]], Any]:
-    """A fast function that does what `tree.unflatten` does for one structure.
+class Code:
+    """The statements of a function that is generated, with its constants, which are globals of the function."""
 
-    It does not check the number of leaves.
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._constants: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+        self._variables = 0
 
-    >>> packing(tree.structure([0, {"a": 0}]))("xy")
-    ['x', {'a': 'y'}]
+    def constant(self, value: Any) -> str:
+        """The name of an object; a literal for None and strings."""
+        if value is None or type(value) is str:
+            return repr(value)
+        name = self._names.setdefault(id(value), f"c{len(self._names)}")
+        self._constants[name] = value
+        return name
+
+    def variable(self) -> str:
+        """The name of a new variable."""
+        self._variables += 1
+        return f"v{self._variables}"
+
+    def variables(self, count: int) -> list[str]:
+        """The names of new variables."""
+        return [self.variable() for _ in range(count)]
+
+    def function(self, head: str, title: str) -> Callable[..., Any]:
+        """The function; `title` is its file in tracebacks."""
+        scope = dict(self._constants)
+        text = "\n    ".join([f"def function({head}):", *self.lines])
+        exec(compile(text, f"<{title}>", "exec"), scope)
+        function: Callable[..., Any] = scope.pop("function")  # else the function would be part of a cycle
+        return function
+
+
+def unpack(code: Code, nodes: Sequence[tree.Node], trees: Sequence[str], otherwise: str) -> list[str]:
+    """Write statements that take trees apart; returns the names of the leaves.
+
+    They do not check that leaves are leaves.  A tree of another structure may also raise one of `OTHER_STRUCTURE`.
+
+    Args:
+        code: where the statements go.
+        nodes: of the structures of the trees, one after the other.
+        trees: the names of the trees.
+        otherwise: the statement that runs if a tree has another structure.
     """
-    if len(structure.nodes) <= MAX_NODES:
-        bound: list[Any] = []
-        text = tree.combine(structure, [f"leaves[{i}]" for i in range(structure.size)], _expression(bound))
-        names = ", ".join(["leaves", *[f"b{i}" for i in range(len(bound))]])
-        try:
-            make: Callable[..., Any] = eval(f"lambda {names}: {text}")
-        except (
-            SyntaxError,
-            MemoryError,
-            RecursionError,
-        ):  # Python's parser has a limit of its own on nesting
-            pass
-        else:
-            make.__defaults__ = tuple(bound)
-            return make
-    return functools.partial(tree.unflatten, structure)
-
-
-def _expression(bound: list[Any]) -> Callable[[tree.Container], Callable[[Any, list[str]], str]]:
-    """A function from a container to its expression in terms of its children's; constants of it are added to
-    `bound`.
-    """
-
-    def name(value: Any) -> str:
-        bound.append(value)
-        return f"b{len(bound) - 1}"
-
-    def of(container: tree.Container) -> Callable[[Any, list[str]], str]:
-        def expression(metadata: Any, children: list[str]) -> str:
-            inner = ", ".join(children)
-            if container.kind is tuple:
-                return f"({inner}{',' * (len(children) == 1)})"
-            if container.kind is list:
-                return f"[{inner}]"
-            if container.kind is dict:
-                items = [f"{name(key)}: {child}" for key, child in zip(metadata, children, strict=True)]
-                return f"{{{', '.join(items)}}}"
-            return f"{name(container.unflatten)}({name(metadata)}, [{inner}])"
-
-        return expression
-
-    return of
-
-
-def unpacking(structure: tree.Structure) -> Callable[[Any], list[Any] | None]:
-    """A fast function that extracts the leaves of trees of one structure.
-
-    For another tree it returns None, or a list that contains containers: it does not check that leaves are leaves.
-
-    >>> unpack = unpacking(tree.structure([0, {"a": 0}]))
-    >>> unpack(["x", {"a": "y"}]), unpack(["x", {"b": "y"}]), unpack(["x", {"a": ["y"]}])
-    (['x', 'y'], None, ['x', ['y']])
-    """
-    if len(structure.nodes) > MAX_NODES:
-        return functools.partial(_unpacked, structure)
-    bound: list[Any] = []
-    lines: list[str] = []
-    pending, found, count = ["t0"], [], 0
-    for node in structure.nodes:
+    leaves: list[str] = []
+    pending = [*reversed(trees)]
+    for node in nodes:
         name = pending.pop()
         if node is None:
-            found.append(name)
+            leaves.append(name)
             continue
-        children = [f"t{i}" for i in range(count + 1, count + 1 + node[2])]
-        count += node[2]
-        lines += _unpack_lines(name, children, node[0], node[1], bound)
+        container, metadata, count = node
+        children = code.variables(count)
         pending += reversed(children)
-    names = ", ".join(["t0", *[f"b{i}" for i in range(len(bound))]])
-    body = "".join([f"        {line}\n" for line in [*lines, f"return [{', '.join(found)}]"]])
-    scope: dict[str, Any] = {}
-    exec(f"def unpack({names}):\n    try:\n{body}    except KeyError:\n        return None\n", scope)
-    unpack: Callable[[Any], list[Any] | None] = scope["unpack"]
-    unpack.__defaults__ = tuple(bound)
-    return unpack
+        kind, targets = code.constant(container.kind), f"[{', '.join(children)}]"  # which may be empty
+        if container.kind is type(None):
+            code.lines.append(f"if {name} is not None: {otherwise}")
+        elif container.kind is tuple or container.kind is list:
+            code.lines += [f"if type({name}) is not {kind}: {otherwise}", f"{targets} = {name}"]
+        elif container.kind is dict:
+            code.lines.append(f"if type({name}) is not dict or len({name}) != {count}: {otherwise}")
+            for child, key in zip(children, metadata, strict=True):
+                code.lines.append(f"{child} = {name}[{code.constant(key)}]")
+        elif container.fields is not None:
+            fields, static = container.fields
+            code.lines.append(f"if type({name}) is not {kind}: {otherwise}")
+            if static:
+                values = "".join([f"{name}.{field}, " for field in static])
+                code.lines.append(f"if ({values}) != {code.constant(metadata)}: {otherwise}")
+            for child, field in zip(children, fields, strict=True):
+                code.lines.append(f"{child} = {name}.{field}")
+        else:
+            code.lines += [
+                f"if type({name}) is not {kind}: {otherwise}",
+                f"children, metadata = {code.constant(container.flatten)}({name})",
+                f"if metadata != {code.constant(metadata)}: {otherwise}",
+                f"{targets} = children",
+            ]
+    return leaves
 
 
-def _unpack_lines(
-    name: str, children: list[str], container: tree.Container, metadata: Any, bound: list[Any]
-) -> list[str]:
-    """Code that binds a container's children to names, and returns None for another container."""
+def pack(code: Code, structure: tree.Structure, leaves: Sequence[str]) -> str:
+    """Write statements that build the tree with these leaves as `tree.unflatten` does; returns its name.
 
-    def bind(value: Any) -> str:
-        bound.append(value)
-        return f"b{len(bound) - 1}"
+    Args:
+        code: where the statements go.
+        structure: of the tree.
+        leaves: the names of the leaves.
+    """
 
-    kind, count = container.kind, len(children)
-    targets = f"[{', '.join(children)}]"  # an assignment target, which may be empty
-    if kind is tuple or kind is list:
-        return [
-            f"if type({name}) is not {bind(kind)} or len({name}) != {count}: return None",
-            f"{targets} = {name}",
-        ]
-    if kind is dict:
-        items = ", ".join([f"{name}[{bind(key)}]" for key in metadata])
-        return [
-            f"if type({name}) is not dict or len({name}) != {count}: return None",
-            f"{targets} = [{items}]",
-        ]
-    return [
-        f"if type({name}) is not {bind(kind)}: return None",
-        f"children, metadata = {bind(container.flatten)}({name})",
-        f"if metadata != {bind(metadata)} or len(children) != {count}: return None",
-        f"{targets} = children",
-    ]
+    def builder(container: tree.Container) -> Callable[[Any, list[str]], str]:
+        def build(metadata: Any, children: list[str]) -> str:
+            kind, inner, name = container.kind, ", ".join(children), code.variable()
+            if kind is type(None):
+                return "None"
+            if kind is tuple:
+                code.lines.append(f"{name} = ({inner}{',' * (len(children) == 1)})")
+            elif kind is list:
+                code.lines.append(f"{name} = [{inner}]")
+            elif kind is dict:
+                keys = [code.constant(key) for key in metadata]
+                items = ", ".join([f"{key}: {child}" for key, child in zip(keys, children, strict=True)])
+                code.lines.append(f"{name} = {{{items}}}")
+            elif container.fields is not None:
+                set_field = code.constant(object.__setattr__)  # also if the class is frozen
+                code.lines.append(f"{name} = {code.constant(object.__new__)}({code.constant(kind)})")
+                values = [*children, *[code.constant(value) for value in metadata]]
+                for field, value in zip([*container.fields[0], *container.fields[1]], values, strict=True):
+                    code.lines.append(f"{set_field}({name}, {field!r}, {value})")
+            else:
+                unflatten = code.constant(container.unflatten)
+                code.lines.append(f"{name} = {unflatten}({code.constant(metadata)}, [{inner}])")
+            return name
 
+        return build
 
-def _unpacked(structure: tree.Structure, nested: Any) -> list[Any] | None:
-    leaves, found = tree.flatten(nested)
-    return leaves if found == structure else None
+    built: str = tree.combine(structure, [*leaves], builder)
+    return built
