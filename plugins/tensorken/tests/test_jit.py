@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import gc
+import importlib
 import threading
 import warnings
+import weakref
 
 import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import close
+from tensorken.compilation.fast_path import MAX_RECENT
 from tensorken_core.errors import (
     ArgumentError,
     ConcretizationError,
     EscapedTensorError,
     MixedBackendError,
     RetraceWarning,
+    ScalarRangeError,
+    TensorkenError,
 )
 from tensorken_core.language import observe
+from tensorken_reference.backend import Reference
 
 BACKENDS = ("numpy", "reference")
 
@@ -332,7 +341,7 @@ def test_donated_tensors_are_invalid_after_the_call():
 
 
 def test_the_fast_path_takes_only_calls_like_the_last_one():
-    """Each kind of call twice in a row, after each other kind: the second one takes the fast path."""
+    """Each kind of call three times in a row, and after each other kind: the third one takes the fast path."""
 
     def f(scale, tree, *, more=None):
         total = sum([tk.sum(x) for x in tk.tree.leaves(tree)], tk.tensor(0.0))
@@ -351,6 +360,8 @@ def test_the_fast_path_takes_only_calls_like_the_last_one():
         ((2, {"a": x, "b": 5.0}), {}),
         ((2, {"a": x, "b": y}), {"more": x}),
         ((2, {"a": x, "b": y}), {"more": None}),
+        ((2, {"a": x, "b": y}), {"more": tk.tensor([1, 2])}),
+        ((2,), {"tree": {"a": x, "b": y}}),
         ((2, (x, y)), {}),
         ((2, x), {}),
     ]
@@ -362,7 +373,7 @@ def test_the_fast_path_takes_only_calls_like_the_last_one():
 
     for first in calls:
         for second in (first, *calls):
-            for call in (first, first, second):
+            for call in (first, first, first, second):
                 assert shown(jitted, *call) == shown(f, *call), call
 
 
@@ -383,6 +394,139 @@ def test_the_fast_path_donates_what_it_should(backend):
     other = next(name for name in BACKENDS if name != backend)
     moved = step({"w": tk.ones(2, backend=other)}, tk.ones(2, backend=other))[1]
     assert (moved.backend, moved.tolist()) == (other, [1.0, 1.0])
+
+
+@pytest.fixture
+def no_general_path(monkeypatch):
+    """A function after which a call that does not take the fast path fails."""
+
+    def fail(*_):
+        raise AssertionError("the call took the general path")
+
+    return lambda: monkeypatch.setattr(importlib.import_module("tensorken.compilation.jit"), "_call", fail)
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: object
+    bias: object
+    name: str = dataclasses.field(default="layer", metadata={"static": True})
+
+
+def test_the_third_call_of_each_kind_takes_the_fast_path(no_general_path):
+    def f(layer, x, scale=1.0, *, power=1, shift=None):
+        y = (x * layer.weight + layer.bias) * scale**power
+        return Layer(y if shift is None else y + shift["by"], None, layer.name), (scale, (x,))
+
+    jitted, x = tk.jit(f, static_argnames="power"), tk.tensor([1.0, 2.0])
+    layer = Layer(tk.tensor([3.0, 4.0]), tk.tensor(0.5))
+    calls = [
+        ((layer, x), {}),
+        ((layer, x, 3), {"power": 2}),
+        ((layer, x, 3.0), {"power": 3}),
+        ((layer, x, True), {}),
+        ((layer,), {"x": x, "shift": {"by": x}}),
+        ((Layer(x, 1, "other"), x), {"shift": {"by": 2.5}}),
+        ((Layer(x, 1), tk.ones((3, 2))), {}),
+    ]
+    assert len(calls) <= MAX_RECENT
+    for arguments, keywords in calls * 2:
+        jitted(*arguments, **keywords)
+    no_general_path()
+    for arguments, keywords in calls * 2:
+        found, expected = jitted(*arguments, **keywords), f(*arguments, **keywords)
+        assert tk.tree.structure(found) == tk.tree.structure(expected)
+        assert found[0].name == expected[0].name
+        close(found, expected)
+
+
+def test_numbers_that_vary_are_not_part_of_the_fast_path(no_general_path):
+    traced = []
+    f = tk.jit(lambda x, rate, count, flag: traced.append(1) or (x * rate + count, flag, rate, count))
+    x = tk.tensor([1.0, 2.0])
+    for _ in range(2):
+        f(x, 0.5, 1, True)
+    with pytest.raises(ScalarRangeError, match="fit int32"):
+        f(x, 0.5, 2**31, True)
+    for nothing in ("0.5", None, x):
+        with contextlib.suppress(TensorkenError):
+            f(x, nothing, 1, True)
+    traced.clear()
+    no_general_path()
+    for rate, count, flag in [(2.0, 3, False), (-0.0, -5, True), (float("inf"), 2**31 - 1, True)]:
+        y, *others = f(x, rate, count, flag)
+        assert y.tolist() == (x * rate + count).tolist()
+        assert [repr(other.item()) for other in others] == [repr(flag), repr(rate), repr(count)]
+        assert [other.dtype for other in others] == [tk.bool, tk.float32, tk.int32]
+    assert not traced
+
+
+def test_more_kinds_of_calls_than_are_tried():
+    f = tk.jit(lambda x: x + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)
+        for _ in range(3):
+            for n in range(MAX_RECENT + 2):
+                assert f(tk.ones(n)).tolist() == [2.0] * n
+
+
+@each_of("error", [AttributeError, KeyError, ValueError])
+def test_errors_of_the_program_are_not_taken_for_a_call_of_another_kind(error):
+    class Failing(Reference):
+        runs, fails = 0, False
+
+        def sin(self, x):
+            self.runs += 1
+            if self.fails:
+                raise error("of the program")
+            return super().sin(x)
+
+    backend = Failing()
+    f, x = tk.jit(lambda x: tk.sin(x)), tk.ones(2, backend=backend)
+    for _ in range(3):
+        f(x)
+    backend.fails, backend.runs = True, 0
+    with pytest.raises(error, match="of the program"):
+        f(x)
+    assert backend.runs == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_tensor_that_is_donated_and_used_twice(backend):
+    f = tk.jit(lambda state, x, n: (state + x * n, x - n), donate_argnums=0)
+    for n in range(5):
+        state = tk.tensor([1.0, 2.0], backend=backend)
+        y, z = f(state, state, n)
+        assert (y.tolist(), z.tolist()) == ([1.0 + n, 2.0 + 2 * n], [1.0 - n, 2.0 - n])
+        with pytest.raises(EscapedTensorError, match="donated"):
+            state.tolist()
+
+
+def test_the_fast_path_under_transforms_and_disable_jit():
+    f, x = tk.jit(lambda x, n: (x * x * n).sum()), tk.tensor([1.0, 2.0])
+    for _ in range(3):
+        assert f(x, 3.0).item() == 15.0
+        assert tk.grad(lambda x: f(x, 3.0))(x).tolist() == [6.0, 12.0]
+        assert tk.grad(lambda n: f(x, n))(3.0).item() == 5.0
+        assert tk.vmap(lambda x: f(x, 3.0))(tk.stack([x, x])).tolist() == [15.0, 15.0]
+        assert tk.grad(tk.grad(lambda n: f(x * n, n)))(3.0).item() == 90.0
+        with tk.disable_jit():
+            assert f(x, 3.0).item() == 15.0
+
+
+def test_calls_keep_no_tensor_alive():
+    f = tk.jit(lambda tree, n: {"y": tree["x"] * n})
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(4):
+            x = tk.ones(2)
+            y = f({"x": x}, 2.0)["y"]
+            kept = weakref.ref(x), weakref.ref(y)
+            del x, y
+            assert [one() for one in kept] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_observers_see_calls_on_the_fast_path():
