@@ -173,7 +173,9 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 TRANSFORMED = "__tensorken_transformed__"
-"""The attribute of a compiled function that holds the function, and how to compile a transform of the original."""
+"""The attribute of a compiled function that holds a weak reference to the function, and how to compile a transform of
+the original.
+"""
 
 
 def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool) -> Function:
@@ -182,7 +184,7 @@ def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unu
     Decorators copy attributes, so the attribute names the function that it belongs to.
     """
     itself, once = getattr(f, TRANSFORMED, (None, None))
-    if itself is not f or once is None:
+    if itself is None or itself() is not f or once is None:
         return _differentiated(name, f, argnums, has_aux, allow_unused)
     # argnums that are no int may be unhashable, or wrong; the call finds that out
     key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, allow_unused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
@@ -144,7 +145,7 @@ def jit(
             )
         return transformed_jits[key]
 
-    jitted.__dict__[TRANSFORMED] = (jitted, once)
+    jitted.__dict__[TRANSFORMED] = (weakref.ref(jitted), once)
     return jitted
 
 
@@ -350,7 +351,8 @@ def _retrace_cause(last_key: CacheKey | None, cache_key: CacheKey, executable: E
             f"its arguments have the structure {cache_key.structure} after {last_key.structure}; keep to one"
         )
     if last_key.static != cache_key.static:
-        i, new = next((one for one in cache_key.static if one not in last_key.static), last_key.static[-1])
+        changed = [one for one in cache_key.static if one not in last_key.static]
+        i, new = (changed or last_key.static)[0]
         return (
             f"static argument {i} has another value, {new.value!r:.60}, or is passed in another way; do not make "
             f"arguments static that vary"
