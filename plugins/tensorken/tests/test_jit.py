@@ -11,6 +11,7 @@ import threading
 import warnings
 import weakref
 
+import numpy
 import pytest
 
 import tensorken as tk
@@ -428,6 +429,9 @@ def test_the_third_call_of_each_kind_takes_the_fast_path(no_general_path):
         ((layer,), {"x": x, "shift": {"by": x}}),
         ((Layer(x, 1, "other"), x), {"shift": {"by": 2.5}}),
         ((Layer(x, 1), tk.ones((3, 2))), {}),
+        ((layer, numpy.ones((3, 2), numpy.float32)), {"power": 2}),
+        ((Layer(numpy.float32(2), 1), x), {}),
+        ((Layer(2, 1.5), 3.0), {}),
     ]
     assert len(calls) <= MAX_RECENT
     for arguments, keywords in calls * 2:
@@ -459,6 +463,38 @@ def test_numbers_that_vary_are_not_part_of_the_fast_path(no_general_path):
         assert [repr(other.item()) for other in others] == [repr(flag), repr(rate), repr(count)]
         assert [other.dtype for other in others] == [tk.bool, tk.float32, tk.int32]
     assert not traced
+
+
+def test_calls_without_tensors_run_on_the_backend_in_use(no_general_path):
+    f = tk.jit(lambda x, n: x * n)
+    g = tk.jit(lambda: tk.ones(2))
+    calls = [lambda: f(3.0, 2), lambda: f(numpy.ones(2, numpy.float32), 2), g]
+    for _ in range(2):
+        for name in BACKENDS:
+            with tk.use_backend(name):
+                for call in calls:
+                    call()
+    no_general_path()
+    for name in BACKENDS:
+        with tk.use_backend(name):
+            found = [call() for call in calls]
+            assert [y.backend for y in found] == [name] * 3
+            assert [y.tolist() for y in found] == [6.0, [2.0, 2.0], [1.0, 1.0]]
+
+
+def test_arrays_of_numpy_are_converted_in_each_call():
+    f, x = tk.jit(lambda x, y: x + y, donate_argnums=1), tk.tensor([1.0, 2.0])
+    for n in range(4):
+        y = numpy.full(2, n, numpy.float32)
+        found = f(x, y)
+        assert y.tolist() == [n, n]
+        y[:] = 100
+        assert found.tolist() == [1.0 + n, 2.0 + n]
+    assert f(x, numpy.ones((2, 1), numpy.float32)).shape == (2, 2)
+    assert f(x, numpy.ones(2, numpy.float64)).dtype == tk.float64
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="jit: <lambda>: argument leaf 1 is a ndarray"):
+            f(x, numpy.ones(2, complex))
 
 
 def test_more_kinds_of_calls_than_are_tried():
@@ -525,6 +561,20 @@ def test_calls_keep_no_tensor_alive():
             kept = weakref.ref(x), weakref.ref(y)
             del x, y
             assert [one() for one in kept] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_jitted_function_is_freed_with_its_last_reference():
+    constant = tk.tensor([1.0, 2.0, 3.0])
+    f, kept = tk.jit(lambda x, constant=constant: x * constant), weakref.ref(constant)
+    for _ in range(4):
+        f(2.0)
+    gc.collect()
+    gc.disable()
+    try:
+        del f, constant
+        assert kept() is None
     finally:
         gc.enable()
 

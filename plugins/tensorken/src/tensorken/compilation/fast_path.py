@@ -25,9 +25,10 @@ The checks suffice, as the program was chosen by a cache key of
 * the structure of the arguments: the type and size of each container, its keys and its static fields are compared;
 * the static arguments, which are compared as in the cache key;
 * the shape and dtype of each leaf, which are compared; a number has the dtype that numbers of its type got before,
-  beside tensors of the same dtypes, and its value is passed to the program, not a part of it;
-* the backend: the interpreter of each tensor is compared, so values of transforms take the general path, and one leaf
-  at least is a tensor, so the default backend does not matter.
+  beside tensors of the same dtypes, and its value is passed to the program, not a part of it; an array of another
+  library is converted first, as on the general path;
+* the backend: the interpreter of each tensor is compared, so values of transforms take the general path; if no leaf is
+  a tensor, the default backend is compared.
 
 All else that a call depends on is tested before a generated function is called: whether jit is disabled, and whether
 observers are registered.  A call that is not of the kind, or whose checks raise, returns MISS and has changed nothing;
@@ -44,8 +45,9 @@ from tensorken.compilation.donation import Donated
 from tensorken.compilation.executable import CacheKey, Executable
 from tensorken.compilation.packing import OTHER_STRUCTURE, Code, pack, unpack
 from tensorken_core import tree
-from tensorken_core.errors import ScalarRangeError
+from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import check_scalar
+from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Static
@@ -92,54 +94,47 @@ def fast_call(
         leaves: of the arguments, before numbers become tensors.
 
     Returns:
-        None for calls that have no fast path: with no tensor at all, with arrays of other libraries, with captured
-        tensors of an enclosing transform, or with very many leaves.
+        None for calls that have no fast path: with captured tensors of an enclosing transform, or very many leaves.
     """
     kinds = tuple(map(type, leaves))
     call = executable.fast_calls.get(kinds)
-    if call is None and _has_fast_path(cache_key, executable, leaves):
+    size = len(cache_key.structure.nodes) + len(executable.result.nodes)
+    if call is None and executable.run is not None and not executable.extra and size <= MAX_NODES:
         call = executable.fast_calls[kinds] = _generated(name, cache_key, executable, kinds)
     return call
-
-
-def _has_fast_path(cache_key: CacheKey, executable: Executable, leaves: Sequence[Any]) -> bool:
-    tensors = [isinstance(x, Tensor) for x in leaves]
-    return (
-        executable.run is not None
-        and not executable.extra
-        and any(tensors)
-        and all([one or type(x) in NUMBERS for x, one in zip(leaves, tensors, strict=True)])
-        and len(cache_key.structure.nodes) + len(executable.result.nodes) <= MAX_NODES
-    )
 
 
 def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Sequence[type]) -> FastCall:
     code = Code()
     backend, miss = code.constant(cache_key.base), f"return {code.constant(MISS)}"
     leaves = unpack(code, *_arguments(code, cache_key, miss), miss)
+    are_tensors = [issubclass(kind, Tensor) for kind in kinds]
+    if not any(are_tensors):
+        code.lines.append(f"if {code.constant(Interpreter.default)}() is not {backend}: {miss}")
     operands = []
-    for x, kind, (shape, dtype) in zip(leaves, kinds, cache_key.types, strict=True):
+    for x, kind, is_tensor, (shape, dtype) in zip(leaves, kinds, are_tensors, cache_key.types, strict=True):
         shape_name, dtype_name = code.constant(shape), code.constant(dtype)
+        if not is_tensor:
+            code.lines.append(f"if type({x}) is not {code.constant(kind)}: {miss}")
         if kind in NUMBERS:
-            code.lines += [
-                f"if type({x}) is not {code.constant(kind)}: {miss}",
-                f"{code.constant(check_scalar)}({x}, {dtype_name})",
-            ]
+            code.lines.append(f"{code.constant(check_scalar)}({x}, {dtype_name})")
             operands.append(f"{backend}.full((), {x}, {dtype_name})")
-        else:
-            code.lines.append(
-                f"if {x}.interpreter is not {backend} or {x}._dtype is not {dtype_name} "
-                f"or ({x}._shape is not {shape_name} and {x}._shape != {shape_name}): {miss}"
-            )
-            operands.append(f"{x}.representation")
-    errors = code.constant((*OTHER_STRUCTURE, ScalarRangeError))
+            continue
+        if not is_tensor:
+            code.lines.append(f"{x} = {code.constant(Interpreter.coerce)}({x}, None, {backend})")
+        code.lines.append(
+            f"if {x}.interpreter is not {backend} or {x}._dtype is not {dtype_name} "
+            f"or ({x}._shape is not {shape_name} and {x}._shape != {shape_name}): {miss}"
+        )
+        operands.append(f"{x}.representation")
+    errors = code.constant((*OTHER_STRUCTURE, TensorkenError))
     code.lines = ["try:", *[f"    {line}" for line in code.lines], f"except {errors}: {miss}"]
     given = f"[{', '.join(operands)}]"
     if executable.donated:
         code.lines.append(f"given = {code.constant(DonatableArgs)}({given})")
         given, level = "given", code.constant(Donated(cache_key.base, name))
         for i in executable.donated:
-            if kinds[i] not in NUMBERS:
+            if are_tensors[i]:
                 code.lines.append(f"{leaves[i]}.interpreter, {leaves[i]}.representation = {level}, None")
     types = executable.types
     values, results = code.variables(len(types)), code.variables(len(types))
