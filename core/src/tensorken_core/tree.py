@@ -481,8 +481,7 @@ def _dataclass(kind: type) -> Container:
         texts = dict(zip(names + static, [*parts, *(repr(value) for value in values)], strict=True))
         return f"{kind.__name__}({', '.join(f'{field.name}={texts[field.name]}' for field in fields)})"
 
-    steps = [f".{name}" for name in names]
-    return Container(kind, flatten, unflatten, lambda _values, _count: steps, show, (names, static))
+    return Container(kind, flatten, unflatten, lambda *_: [f".{n}" for n in names], show, (names, static))
 
 
 _containers = _Containers()

@@ -68,9 +68,7 @@ class Deferred(Generic[R]):
     """The value of all elements, if `full` made the tensor."""
 
     def __init__(self, shape: Shape, value: R | None, pending: SumOfProducts | None = None) -> None:
-        self.shape = shape
-        self.value = value
-        self.pending = pending
+        self.shape, self.value, self.pending = shape, value, pending
 
 
 class Uniform(Deferred[R]):
@@ -79,10 +77,8 @@ class Uniform(Deferred[R]):
     __slots__ = ("number",)
 
     def __init__(self, shape: Shape, value: R, number: bool | int | float) -> None:
-        self.shape = shape
-        self.value = value
-        self.pending = None
-        self.number = number
+        self.shape, self.value = shape, value
+        self.pending, self.number = None, number
 
 
 _ADD, _SUB = OPS["add"], OPS["sub"]
@@ -149,11 +145,10 @@ class Fuse(Wrapper[Deferred[R]]):
             values: list[Any] = []
             for x in xs:
                 v = x.value
-                values.append(v if v is not None and shape_of(v) == x.shape else value(x))
+                values.append(value(x) if v is None or shape_of(v) != x.shape else v)
             if donated and type(xs) is DonatableArgs:
-                x = v = None  # type: ignore[assignment]
                 for i in donated:
-                    xs[i] = None
+                    xs[i] = x = v = None  # type: ignore[assignment]
             results: list[Any] = [*run(values)]
             for i, y in enumerate(results):
                 results[i] = result = new(Deferred)

@@ -109,8 +109,9 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
     backend, miss = code.constant(cache_key.base), f"return {code.constant(MISS)}"
     leaves = unpack(code, *_arguments(code, cache_key, miss), miss)
     are_tensors = [issubclass(kind, Tensor) for kind in kinds]
+    interpreter = code.constant(Interpreter)  # whose functions may be replaced
     if not any(are_tensors):
-        code.lines.append(f"if {code.constant(Interpreter.default)}() is not {backend}: {miss}")
+        code.lines.append(f"if {interpreter}.default() is not {backend}: {miss}")
     operands = []
     for x, kind, is_tensor, (shape, dtype) in zip(leaves, kinds, are_tensors, cache_key.types, strict=True):
         shape_name, dtype_name = code.constant(shape), code.constant(dtype)
@@ -121,7 +122,7 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
             operands.append(f"{backend}.full((), {x}, {dtype_name})")
             continue
         if not is_tensor:
-            code.lines.append(f"{x} = {code.constant(Interpreter.coerce)}({x}, None, {backend})")
+            code.lines.append(f"{x} = {interpreter}.coerce({x}, None, {backend})")
         code.lines.append(
             f"if {x}.interpreter is not {backend} or {x}._dtype is not {dtype_name} "
             f"or ({x}._shape is not {shape_name} and {x}._shape != {shape_name}): {miss}"
