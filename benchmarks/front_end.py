@@ -187,7 +187,7 @@ def least(calls: Sequence[Callable[[], Any]], slices: int) -> list[float]:
     for call in calls:
         for _ in range(50):
             call()
-        counts.append(max(1, round(SLICE_SECONDS * 1e9 / _nanoseconds(call, 20))))
+        counts.append(max(1, round(SLICE_SECONDS * 1e9 / _nanoseconds(call, 20, time.perf_counter_ns))))
     gc.collect()
     gc.freeze()
     found = [float("inf")] * len(calls)
@@ -198,11 +198,13 @@ def least(calls: Sequence[Callable[[], Any]], slices: int) -> list[float]:
     return [ns - empty for ns in found]
 
 
-def _nanoseconds(call: Callable[[], Any], count: int) -> float:
-    start = time.process_time_ns()
+def _nanoseconds(
+    call: Callable[[], Any], count: int, clock: Callable[[], int] = time.process_time_ns
+) -> float:
+    start = clock()
     for _ in range(count):
         call()
-    return (time.process_time_ns() - start) / count
+    return (clock() - start) / count
 
 
 if __name__ == "__main__":

@@ -197,3 +197,13 @@ def test_growth_is_reported_for_each_stage() -> None:
     passes = [name for name in stages if name.startswith("pass ")]
     assert len(passes) == len(heads) * len(PASSES)
     assert all(re.search(r" ms +(-|-?\d+\.\d\d)$", line) for line in lines if line.startswith("  "))
+
+
+def test_the_front_end_is_reported_for_each_workload() -> None:
+    """The script compares the results with JAX's, where it is installed."""
+    command = [sys.executable, ROOT / "benchmarks" / "front_end.py", "--slices", "1"]
+    head, *lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    assert head.split()[0] == "workload"
+    rows = [line for line in lines if line != "JAX is not installed"]
+    assert [row.split()[0] for row in rows] == ["one", "three", "dict_of_10", "numbers", "module_of_20"]
+    assert all(re.search(r"^\w+ +\d+ +\d+ +-?\d+ +\d+ +(\d+\.\d\d|—)$", row) for row in rows)
