@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import tensorken as tk
 from core.tests.examples import examples
 from core.tests.support import Required, array
-from tensorken_core.language.bodies.jacobi import rounds
+from tensorken_core.language.bodies.jacobi import round_robin
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy
@@ -203,9 +203,9 @@ def test_cofactors_of_any_matrix(backend, x):
 
 def test_lu_free_tournaments_let_every_two_columns_meet_once():
     for n in range(2, 12):
-        meetings = [frozenset((i, p)) for partner in rounds(n) for i, p in enumerate(partner) if i < p]
+        meetings = [frozenset((i, p)) for partner in round_robin(n) for i, p in enumerate(partner) if i < p]
         assert len(meetings) == len(set(meetings)) == n * (n - 1) // 2
-        assert all(partner[p] == i for partner in rounds(n) for i, p in enumerate(partner))
+        assert all(partner[p] == i for partner in round_robin(n) for i, p in enumerate(partner))
 
 
 def difficult(n):

@@ -9,7 +9,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.faults.changes import attribute, entry, rules
 from tensorken_conformance.faults.fault import Course, fault, fault_in_rule
-from tensorken_core.language.derived.arrangement import share
+from tensorken_core.language.derived.arrangement import tie_weights
 from tensorken_core.language.op import OPS
 from tensorken_core.levels.batch import SHIFT_PARAM
 from tensorken_core.levels.forward import Dual, Forward
@@ -90,7 +90,7 @@ def ties_of_max_count_twice() -> Course:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
     def weights(y: Any, x: Any, axes: Any) -> Any:
-        part = share(y, x, axes)
+        part = tie_weights(y, x, axes)
         return part * part
 
     push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)

@@ -30,12 +30,12 @@ def equal_neighbours_are_the_lower() -> Course:
 @fault(LAW, "quantile-by-share")
 def shares_have_no_slope() -> Course:
     """A quantile has no derivative by a share that is a tensor."""
-    right = statistics._at_shares
+    right = statistics._interpolated_at_each
 
     def at_shares(ordered: Any, shares: Any, method: str) -> Any:
         return right(ordered, tk.stop_gradient(shares), method)
 
-    with attribute(statistics, "_at_shares", at_shares):
+    with attribute(statistics, "_interpolated_at_each", at_shares):
         yield None
 
 
@@ -118,7 +118,7 @@ def equal_elements_change_places() -> Course:
         return arrangement.take_along(t, _backwards(x, axis), axis)
 
     def pull(t: Any, y: Any, x: Any, axis: int) -> Any:
-        places = arrangement.flat_places(_backwards(x, axis), x.shape[axis], axis)
+        places = arrangement.flat_indices(_backwards(x, axis), x.shape[axis], axis)
         return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
 
     with rules("sort", jvp=(push,), vjp=(pull,)):

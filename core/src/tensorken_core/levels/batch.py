@@ -13,7 +13,7 @@ from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted, meet, new_levels_on
+from tensorken_core.tensor.level import Level, current_level, deepest, interpreter_below, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor
 
 SHIFT_PARAM: dict[str, Callable[[Any, int], Any]] = {
@@ -230,7 +230,7 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             rest = iter(values)
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
-        with new_levels_on(meet([x.interpreter for x in tensors], op.name)):
+        with levels_on(deepest([x.interpreter for x in tensors], op.name)):
             return vmap_flat(flat, size, batched)(*tensors)
 
     def mapped_pair(function: Callable[..., Any], *groups: Group) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op, run
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import ClosureError, Level, lifted, meet
+from tensorken_core.tensor.level import ClosureError, Level, deepest, lifted
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -87,7 +87,7 @@ class Forward(Level[Dual[R]]):
         inner = self.inner
         if tangent.interpreter is inner:
             return tangent.representation  # type: ignore[no-any-return]
-        if meet((tangent.interpreter, inner), self.transform) is not inner:
+        if deepest((tangent.interpreter, inner), self.transform) is not inner:
             raise ClosureError(self.transform, "a derivative rule")
         return lifted(tangent, inner)  # type: ignore[no-any-return]
 

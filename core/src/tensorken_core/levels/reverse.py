@@ -13,7 +13,7 @@ from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import Level, lifted, meet
+from tensorken_core.tensor.level import Level, deepest, lifted
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -227,9 +227,10 @@ class Reverse(Level[TapeValue[R]]):
 
     def at_inner(self, x: Tensor) -> Tensor:
         """A tensor lifted to the level below; one above it stays, since a pullback may be differentiated itself."""
-        if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
+        inner = self.inner
+        if x.interpreter is inner or deepest((x.interpreter, inner), self.transform) is not inner:
             return x
-        return Tensor(self.inner, lifted(x, self.inner), x.shape, x.dtype)
+        return Tensor(inner, lifted(x, inner), x.shape, x.dtype)
 
 
 # ---- how much the tape keeps -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import Shape
 from tensorken_core.source_line import Origin
-from tensorken_core.tensor.level import lift, meet
+from tensorken_core.tensor.level import deepest, lift
 from tensorken_core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Program:
         """The outputs for these inputs, flat."""
         interpreters = [x.interpreter for x in xs]
         above = [x.interpreter for x in self.constants.values() if x.interpreter.below is not None]
-        interpreter = meet(interpreters + above or [self.backend], self.name)
+        interpreter = deepest(interpreters + above or [self.backend], self.name)
         ys = self.replay(interpreter, [lift(x.representation, x.interpreter, interpreter) for x in xs])
         return tuple(
             [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]

@@ -38,7 +38,7 @@ def as_operand(op_name: str, data: Any, beside: V) -> V:
         check_scalar(data, dtype)
     except ScalarRangeError as error:
         raise ScalarRangeError(f"{op_name}: {error}") from None
-    check_offered(op_name, base, dtype)
+    check_supported(op_name, base, dtype)
     return type(beside)(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
 
 
@@ -54,7 +54,7 @@ def pair_of_operands(op_name: str, a: Any, b: Any, beside: V) -> tuple[V, V]:
     return a.astype(dtype), b.astype(dtype)
 
 
-def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
+def check_supported(op_name: str, interpreter: Any, dtype: DType) -> None:
     """Raise DTypeError if a backend declares its dtypes and this is not one of them."""
     if not isinstance(interpreter, RawTensor):  # it computes nothing, so it supports all dtypes
         return

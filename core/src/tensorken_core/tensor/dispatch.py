@@ -12,7 +12,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import broadcast
 from tensorken_core.tensor.coercion import operand_of
-from tensorken_core.tensor.level import lift, meet
+from tensorken_core.tensor.level import deepest, lift
 from tensorken_core.tensor.value import V, Value
 
 
@@ -46,7 +46,7 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
 
 def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], list[Any]]:
     """The deepest of the operands' interpreters, and the operands lifted to it."""
-    interpreter = meet([x.interpreter for x in operands], op.name)
+    interpreter = deepest([x.interpreter for x in operands], op.name)
     return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
 
 
@@ -78,7 +78,7 @@ def binary(op: Op, a: V, b: Any) -> V:
         try:
             a, b = a.astype(dtype), b.astype(dtype)
         except DTypeError as error:  # two backends are the more important error
-            meet([a.interpreter, b.interpreter], op.name)
+            deepest([a.interpreter, b.interpreter], op.name)
             raise DTypeError(f"{op.name}: {str(error).removeprefix('astype: ')}") from None
     shape = a.shape
     if shape != b.shape:

@@ -99,8 +99,8 @@ class current_level:
         self._level.closed = True
 
 
-class new_levels_on:
-    """`with new_levels_on(interpreter):` makes new levels stand on the interpreter instead of the running level."""
+class levels_on:
+    """`with levels_on(interpreter):` makes new levels stand on the interpreter instead of the running level."""
 
     __slots__ = ("_level", "_token")
 
@@ -123,35 +123,35 @@ def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) 
         MixedBackendError, EscapedTensorError: if there is no level to which all operands can be lifted.
     """
     level = _running.get()
-    deepest = interpreters[0]
-    if len(interpreters) > 1 or isinstance(deepest, Level):
-        deepest = meet(interpreters, transform)
+    found = interpreters[0]
+    if len(interpreters) > 1 or isinstance(found, Level):
+        found = deepest(interpreters, transform)
     while level is not None and level.closed:  # this task or thread outlives the transform that started it
         level = level.inner if isinstance(level.inner, Level) else None
-    if level is not None and (deepest is level or deepest in level.levels_below):
+    if level is not None and (found is level or found in level.levels_below):
         return level
-    return deepest
+    return found
 
 
 _DEPTH = attrgetter("depth")
 
 
-def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[Any]:
+def deepest(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[Any]:
     """The deepest of the operands' interpreters, if the operands of all others can be lifted to it.
 
     Raises:
         MixedBackendError: if two operands live on different backends.
         EscapedTensorError: if an operand escaped the transform that made it.
     """
-    deepest = max(interpreters, key=_DEPTH)
-    if isinstance(deepest, Level) and deepest.closed:
-        raise deepest.escaped_error(op_name)
+    found = max(interpreters, key=_DEPTH)
+    if isinstance(found, Level) and found.closed:
+        raise found.escaped_error(op_name)
     for interpreter in interpreters:
-        if interpreter is deepest or interpreter in deepest.levels_below:
+        if interpreter is found or interpreter in found.levels_below:
             continue
-        if interpreter.base is not deepest.base:
+        if interpreter.base is not found.base:
             raise MixedBackendError(
-                f"{op_name}: operands live on different backends, {interpreter.base!r} and {deepest.base!r}; "
+                f"{op_name}: operands live on different backends, {interpreter.base!r} and {found.base!r}; "
                 f"move one with x.to(name)"
             )
         if isinstance(interpreter, Level) and interpreter.closed:
@@ -160,7 +160,7 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
             f"{op_name}: the operands belong to two transforms that do not enclose one another; return values "
             f"instead of passing them sideways, and start threads in contextvars.copy_context()"
         )
-    return deepest
+    return found
 
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:

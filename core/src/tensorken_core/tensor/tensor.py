@@ -18,9 +18,9 @@ from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.attached import Attached
-from tensorken_core.tensor.coercion import check_offered, pair_of_operands
+from tensorken_core.tensor.coercion import check_supported, pair_of_operands
 from tensorken_core.tensor.dispatch import apply, unary
-from tensorken_core.tensor.level import lift, lifted, lower, meet
+from tensorken_core.tensor.level import deepest, lift, lifted, lower
 from tensorken_core.tensor.nested import flat_of_numbers
 from tensorken_core.tensor.normalization import (
     Axis,
@@ -85,7 +85,7 @@ class Tensor(Attached):
         (2, 2)
         """
         shape, flat, found = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
-        check_offered("tensor", interpreter, found)
+        check_supported("tensor", interpreter, found)
         return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)  # type: ignore[attr-defined]
 
     # ---- to Python -------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Tensor(Attached):
             return self
         base = self.interpreter.base
         if isinstance(base, RawTensor) and dtype.name not in base.capabilities.dtypes:
-            check_offered("astype", base, dtype)
+            check_supported("astype", base, dtype)
         return unary(CAST, self, (dtype,))
 
     # ---- reductions ------------------------------------------------------------------------------------------
@@ -417,9 +417,9 @@ def result_at(level: Any, y: Any) -> Tensor:
         raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
     if result.interpreter is level:
         return result
-    deepest: Any = meet((result.interpreter, level), level.transform)
-    if deepest is not level:
-        raise deepest.escaped_error(level.transform)
+    found: Any = deepest((result.interpreter, level), level.transform)
+    if found is not level:
+        raise found.escaped_error(level.transform)
     return Tensor(level, lifted(result, level), result.shape, result.dtype)
 
 

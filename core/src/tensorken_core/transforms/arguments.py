@@ -47,7 +47,7 @@ def check_sequences(name: str, primals: Any, tangents: Any) -> None:
         )
 
 
-def places_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tuple[int, ...]:
+def argnums_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tuple[int, ...]:
     """Non-negative positions of the chosen arguments."""
     if type(argnums) is int and 0 <= argnums < count:
         return (argnums,)
@@ -64,7 +64,7 @@ def places_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tup
     return places
 
 
-def partial_of(
+def argnums_partial(
     f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
 ) -> Function:
     """f as a function of the chosen arguments alone."""
@@ -78,7 +78,7 @@ def partial_of(
     return partial
 
 
-def at_places(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
+def at_indices(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
     """A list of so many entries with the values at their places, and None elsewhere."""
     full = [None] * count
     for i, x in zip(places, values, strict=True):
@@ -119,13 +119,13 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
     return values
 
 
-def inner_of(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
+def inner_interpreter(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
     """The interpreter below a new level of a transform, from its operands."""
     given = [x.interpreter for x in tensors if x is not None]
     return interpreter_below(given or [as_tensor(0.0).interpreter], name)
 
 
-def floats_among(values: Sequence[Tensor]) -> list[int]:
+def float_positions(values: Sequence[Tensor]) -> list[int]:
     """The places of the floating-point tensors, which have derivatives."""
     return [i for i, x in enumerate(values) if x.dtype.kind == "float"]
 
@@ -148,7 +148,7 @@ def leaves_or_none(structure: tree.Structure, value: Any, what: str) -> list[Any
     return []
 
 
-def directions_of(
+def tangents_of(
     name: str, what: str, structure: tree.Structure, values: Sequence[Tensor], given: Any
 ) -> list[Tensor | None]:
     """The leaves of tangents or cotangents, one for each value; None only for an integer or bool.
@@ -175,7 +175,7 @@ def directions_of(
             )
     singular = what.removesuffix("s")
     return [
-        None if t is None else matching(name, singular, x, t) for x, t in zip(values, leaves, strict=True)
+        None if t is None else tangent_like(name, singular, x, t) for x, t in zip(values, leaves, strict=True)
     ]
 
 
@@ -187,7 +187,7 @@ def _path(structure: Any, index: int) -> str:
     return path
 
 
-def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
+def tangent_like(name: str, what: str, x: Tensor, t: Any) -> Tensor:
     """A tangent or cotangent, checked to have the shape and dtype of x; a Python number takes the dtype."""
     found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
     if found.shape != x.shape:

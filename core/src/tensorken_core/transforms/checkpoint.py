@@ -10,7 +10,7 @@ from tensorken_core.errors import ConcretizationError, EscapedTensorError
 from tensorken_core.levels.trace import closure_converted, scope
 from tensorken_core.tensor.level import ClosureError, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.transforms.arguments import Function, check_function, inner_of, partial_of
+from tensorken_core.transforms.arguments import Function, argnums_partial, check_function, inner_interpreter
 from tensorken_core.transforms.grad import pull_through, push_forward, record
 from tensorken_core.transforms.user_op import Arguments, Result, Rules, call, user_op
 
@@ -45,7 +45,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     @functools.wraps(check_function("checkpoint", f))
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
         given, tensors = Arguments.of(name, (arguments, keywords))
-        level = inner_of(name, tensors)
+        level = inner_interpreter(name, tensors)
         result = Result(name)
 
         def flat(*xs: Tensor) -> list[Any]:
@@ -105,6 +105,6 @@ def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Ten
 def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
     """The results of a function where these operands are differentiated: custom rules may give others there."""
     places = [i for i, one in enumerate(active) if one]
-    of_active = partial_of(flat, xs, places, {})
+    of_active = argnums_partial(flat, xs, places, {})
     level, ys, *_ = record("checkpoint", of_active, [xs[i] for i in places], None, False)
     return [Tensor(level.inner, y.representation.primal, y.shape, y.dtype) for y in ys]

@@ -12,9 +12,9 @@ from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError
 from tensorken_core.language.op import Op
 from tensorken_core.program.program import Program
-from tensorken_core.tensor.level import inside_a_transform, meet
+from tensorken_core.tensor.level import deepest, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.transforms.arguments import Argnums, at_places, check_function, name_of, places_of
+from tensorken_core.transforms.arguments import Argnums, argnums_of, at_indices, check_function, name_of
 from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
 from tensorken_core.transforms.grad import pull_through
 from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, call, user_op
@@ -46,7 +46,7 @@ class _CustomRule:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         name = self._name
         positional = self._by_position(arguments, keywords)
-        places = places_of(name, self._argnums, len(positional)) if self._argnums else ()
+        places = argnums_of(name, self._argnums, len(positional)) if self._argnums else ()
         static = [positional[i] for i in places]
         given, tensors = Arguments.of(name, tuple([x for i, x in enumerate(positional) if i not in places]))
         if not tensors:
@@ -227,9 +227,9 @@ class custom_jvp(_CustomRule):
             pair = self._given[0](*static, given.filled(xs), given.filled(pushes, rest=False))
             value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
             like = function(*xs) if result.outputs is None else result.outputs
-            level = meet([x.interpreter for x in (*xs, *tangents) if x is not None], name)
+            level = deepest([x.interpreter for x in (*xs, *tangents) if x is not None], name)
             ys = result.alike("the result of the rule", value, like, level)
-            return [*ys, *result.matching("the tangent of the result", tangent, ys, self._symbolic_zeros)]
+            return [*ys, *result.tangents("the tangent of the result", tangent, ys, self._symbolic_zeros)]
 
         def traced_rule(*values: Tensor) -> list[Tensor | None]:
             xs, rest = values[:count], iter(values[count:])
@@ -259,13 +259,13 @@ class custom_jvp(_CustomRule):
                 places = [i for i in range(count) if active[i]]
 
                 def linear(*tangents: Tensor) -> list[Tensor | None]:
-                    pushed: list[Tensor | None] = both(at_places(tangents, places, len(operands)), operands)[
+                    pushed: list[Tensor | None] = both(at_indices(tangents, places, len(operands)), operands)[
                         1
                     ]
                     return pushed
 
                 pulled = transpose(linear, [operands[i] for i in places], cotangents)
-                return at_places(pulled, places, len(operands))
+                return at_indices(pulled, places, len(operands))
 
             return Rules(lambda tangents, ys, operands: both(tangents, operands)[1], pull, primal, both)
 

@@ -17,17 +17,17 @@ from tensorken_core.tensor.tensor import Tensor, result_at
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    argnums_of,
+    argnums_partial,
     as_variable,
-    at_places,
+    at_indices,
     check_function,
     check_sequences,
-    directions_of,
-    floats_among,
-    inner_of,
-    partial_of,
+    float_positions,
+    inner_interpreter,
     per_argnum,
-    places_of,
     primals_of,
+    tangents_of,
 )
 
 __all__ = ["elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
@@ -63,7 +63,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     check_sequences("jvp", primals, tangents)
     arguments, structure = tree.flatten(tuple(primals))
     values = primals_of("jvp", arguments, structure)
-    directions = directions_of("jvp", "tangents", structure, values, tuple(tangents))
+    directions = tangents_of("jvp", "tangents", structure, values, tuple(tangents))
     ys, pushed, out_structure, aux = push_forward("jvp", f, values, directions, structure, has_aux)
     tangents_out = [y.zeros_like() if t is None else t for y, t in zip(ys, pushed, strict=True)]
     if ys:
@@ -97,20 +97,20 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     check_function("vjp", f)
     leaves, structure = tree.flatten(primals)
     values = primals_of("vjp", leaves, structure)
-    places = floats_among(values)
+    places = float_positions(values)
     chosen = [values[i] for i in places]
-    of_floats = partial_of(lambda *xs: f(*tree.unflatten(structure, xs)), values, places, {})
+    of_floats = argnums_partial(lambda *xs: f(*tree.unflatten(structure, xs)), values, places, {})
     level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
     inner = level.inner
     results = primals_at(outputs, inner)
 
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
-        given = directions_of("vjp", "cotangent", out_structure, results, cotangent)
+        given = tangents_of("vjp", "cotangent", out_structure, results, cotangent)
         seeds = [y.zeros_like() if t is None else t for y, t in zip(results, given, strict=True)]
         pulled = _cotangents_of(chosen, pull(level, outputs, seeds, consume=False), inner)
         _settle(inner, pulled)
-        return tree.unflatten(structure, at_places(pulled, places, len(values)))  # type: ignore[no-any-return]
+        return tree.unflatten(structure, at_indices(pulled, places, len(values)))  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
     return (result, pull_back, dropped(aux, level)) if has_aux else (result, pull_back)
@@ -199,11 +199,11 @@ def _differentiated(
 
     @functools.wraps(check_function(name, f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        places = places_of(name, argnums, len(arguments))
+        places = argnums_of(name, argnums, len(arguments))
         if len(arguments) == len(places) == 1 and not keywords:
             partial, chosen = f, arguments
         else:
-            partial = partial_of(f, arguments, places, keywords)
+            partial = argnums_partial(f, arguments, places, keywords)
             chosen = tuple([arguments[i] for i in places])
         leaves, structure = _leaves(chosen)
         values = [
@@ -265,7 +265,7 @@ def push_forward(
     has_aux: bool = False,
 ) -> tuple[list[Tensor], list[Tensor | None], Any, Any]:
     """Run f in forward mode, None being an exact zero: the leaves of its result, their tangents, structure, and aux."""
-    inner = inner_of(name, (*values, *tangents))
+    inner = inner_interpreter(name, (*values, *tangents))
     level: Forward[Any] = Forward(inner)
     duals = [
         x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
@@ -295,10 +295,10 @@ def pull_through(
         active: which operands have derivatives; None for all.
         linear: whether the function is linear, and to be transposed.
     """
-    places = [i for i in floats_among(xs) if active is None or active[i]]
+    places = [i for i in float_positions(xs) if active is None or active[i]]
     if not places or all([t is None for t in cotangents]):
         return [None] * len(xs)
-    partial = partial_of(function, xs, places, {})
+    partial = argnums_partial(function, xs, places, {})
     seeds: list[Tensor] = []
 
     def with_cotangents(*floats: Tensor) -> list[Any]:
@@ -312,14 +312,14 @@ def pull_through(
 
     level, ys, *_ = record("vjp", with_cotangents, [xs[i] for i in places], None, False, linear)
     found = pull(level, ys, seeds, consume=True)
-    return at_places([found.get(i) for i in range(len(places))], places, len(xs))
+    return at_indices([found.get(i) for i in range(len(places))], places, len(xs))
 
 
 def record(
     name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
     """Run f on a fresh tape, to be transposed if `linear`: the level, f's results there, their structure, and aux."""
-    inner = inner_of(name, values)
+    inner = inner_interpreter(name, values)
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
     level.linear = linear

@@ -16,11 +16,11 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    argnums_of,
+    argnums_partial,
     as_variable,
     check_function,
-    partial_of,
     per_argnum,
-    places_of,
 )
 from tensorken_core.transforms.grad import dropped, jvp, vjp
 
@@ -144,10 +144,10 @@ def _over_chosen(
     name: str, f: Function, argnums: Argnums, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Function, list[Tensor], Any]:
     """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
-    places = places_of(name, argnums, len(arguments))
+    places = argnums_of(name, argnums, len(arguments))
     leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
     inputs = [as_variable(name, x, i, structure) for i, x in enumerate(leaves)]
-    return partial_of(f, arguments, places, keywords), inputs, structure
+    return argnums_partial(f, arguments, places, keywords), inputs, structure
 
 
 def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:

@@ -17,10 +17,10 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Function,
     check_function,
-    directions_of,
-    floats_among,
-    inner_of,
+    float_positions,
+    inner_interpreter,
     primals_of,
+    tangents_of,
 )
 from tensorken_core.transforms.grad import primals_at, results_at
 
@@ -122,8 +122,8 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     check_function("linearize", f)
     arguments, structure = tree.flatten(primals)
     values = primals_of("linearize", arguments, structure)
-    places = floats_among(values)
-    inner = inner_of("linearize", values)
+    places = float_positions(values)
+    inner = inner_interpreter("linearize", values)
     level: Linearize[Any] = Linearize(inner)
     variables = list(values)
     for i in places:
@@ -134,7 +134,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
 
     def push_forward(*tangents: Any) -> Any:
         """The tangent of the result."""
-        given = directions_of("linearize", "tangents", structure, values, tangents)
+        given = tangents_of("linearize", "tangents", structure, values, tangents)
         found = level.push({k: t for k, i in enumerate(places) if (t := given[i]) is not None})
         pushed = [
             y.zeros_like() if (t := found.get(traced.representation.index)) is None else t

@@ -21,9 +21,9 @@ from tensorken_core.language.op import Op, run
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import ClosureError, lifted, meet, new_levels_on
+from tensorken_core.tensor.level import ClosureError, deepest, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import leaves_or_none, matching
+from tensorken_core.transforms.arguments import leaves_or_none, tangent_like
 
 STATIC = (bool, int, str, bytes, type(None))
 """Types of arguments that are passed to the user's function unchanged; floats and arrays become tensors."""
@@ -94,8 +94,8 @@ class Arguments:
         ]
         found: list[Tensor | None] = []
         for place, x in zip(self.places, xs, strict=True):
-            t = given[place]
-            found.append(None if t is None or x.dtype.kind != "float" else matching(name, "cotangent", x, t))
+            t = given[place] if x.dtype.kind == "float" else None
+            found.append(None if t is None else tangent_like(name, "cotangent", x, t))
         return found
 
 
@@ -141,7 +141,7 @@ class Result:
         """The number of tensors."""
         return sum([leaf is None for leaf in self.leaves])
 
-    def matching(self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool) -> list[Tensor | None]:
+    def tangents(self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool) -> list[Tensor | None]:
         """The tensors of a tangent, checked to have the structure, shapes and dtypes of the result.
 
         Args:
@@ -154,7 +154,7 @@ class Result:
         leaves = read(self.structure, tangent, f"{self.name}: {what}")
         tensors = [t for t, own in zip(leaves, self.leaves, strict=True) if own is None]
         return [
-            None if t is None and none else matching(self.name, what, y, t)
+            None if t is None and none else tangent_like(self.name, what, y, t)
             for y, t in zip(ys, tensors, strict=True)
         ]
 
@@ -217,7 +217,7 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
     except ArgumentError as error:
         raise ArgumentError(f"{name}: the function's result: {error}") from None
     try:
-        if x.interpreter is interpreter or meet((x.interpreter, interpreter), name) is interpreter:
+        if x.interpreter is interpreter or deepest((x.interpreter, interpreter), name) is interpreter:
             return Tensor(interpreter, lifted(x, interpreter), x.shape, x.dtype)
     except EscapedTensorError:
         pass
@@ -263,7 +263,7 @@ def user_op(
     """
 
     def run_on(level: Interpreter[Any], function: Callable[..., Any], *arguments: Any) -> Any:
-        with new_levels_on(level):
+        with levels_on(level):
             try:
                 return function(*arguments)
             except EscapedTensorError as error:
@@ -302,7 +302,7 @@ def user_op(
         idle = all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets])
         if idle or not applies(active):
             return [None] * len(targets)
-        level = meet([x.interpreter for x in (*given, *rest[0], *rest[1]) if x is not None], name)
+        level = deepest([x.interpreter for x in (*given, *rest[0], *rest[1]) if x is not None], name)
         return _of_floats(run_on(level, rule, given, *rest), targets)
 
     return Op(

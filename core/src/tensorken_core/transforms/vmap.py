@@ -13,7 +13,7 @@ from tensorken_core.levels.batch import Batch, Batched
 from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
-from tensorken_core.transforms.arguments import Function, check_function, inner_of
+from tensorken_core.transforms.arguments import Function, check_function, inner_interpreter
 
 __all__ = ["vmap"]
 
@@ -61,7 +61,7 @@ def vmap(
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
         size = _number_of_examples(values, axes, axis_size)
-        inner = inner_of("vmap", [x for x in values if isinstance(x, Tensor)])
+        inner = inner_interpreter("vmap", [x for x in values if isinstance(x, Tensor)])
         level: Batch[Any] = Batch(inner, size)
         inputs = [
             x if axis is None else Tensor(level, Batched(lifted(x, inner), True), x.shape[1:], x.dtype)

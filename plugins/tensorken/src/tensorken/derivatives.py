@@ -15,13 +15,13 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    argnums_of,
+    argnums_partial,
     as_variable,
     check_function,
     check_sequences,
-    matching,
     name_of,
-    partial_of,
-    places_of,
+    tangent_like,
 )
 from tensorken_core.transforms.grad import grad, jvp
 from tensorken_core.transforms.user_op import at_level
@@ -42,10 +42,10 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
 
     @functools.wraps(check_function("derivative", f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        (place,) = places_of("derivative", argnum, len(arguments))
+        (place,) = argnums_of("derivative", argnum, len(arguments))
         at = tree.map(as_tensor, arguments[place])
         ones = tree.map(lambda x: as_variable("derivative", x, 0).ones_like(), at)
-        return jvp(partial_of(f, arguments, (place,), keywords), (at,), (ones,))[1]
+        return jvp(argnums_partial(f, arguments, (place,), keywords), (at,), (ones,))[1]
 
     return differentiated
 
@@ -97,7 +97,7 @@ def elementwise(
         return y
 
     def rule(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
-        return matching(name, "derivative", x, t * derivative(x))
+        return tangent_like(name, "derivative", x, t * derivative(x))
 
     op = Op(name, 1, lambda x: x, floating, jvp=(rule,), vjp=(rule,), body=body)
 

@@ -36,14 +36,14 @@ def min(x: Tensor, axes: Axes) -> Tensor:
 
 
 def argmax(x: Tensor, axis: int) -> Tensor:
-    return _first(x, x.max((axis,), keepdims=True), axis)
+    return _first_index(x, x.max((axis,), keepdims=True), axis)
 
 
 def argmin(x: Tensor, axis: int) -> Tensor:
-    return _first(x, x.min((axis,), keepdims=True), axis)
+    return _first_index(x, x.min((axis,), keepdims=True), axis)
 
 
-def _first(x: Tensor, value: Tensor, axis: int) -> Tensor:
+def _first_index(x: Tensor, value: Tensor, axis: int) -> Tensor:
     """The first place of the value, or of a NaN: n minus the largest n - i among the places i that hold it."""
     n = x.shape[axis]
     hits = x.eq(value.expand(x.shape))
@@ -74,7 +74,7 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
             x = _padded(x, axis, 0, size - n)
             x = (iota(x, axis) < n).where(x, 1)
         while (half := x.shape[axis] // 2) > 0:
-            x = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
+            x = _slice(x, axis, 0, half) * _slice(x, axis, half, 2 * half)
     return x
 
 
@@ -87,22 +87,22 @@ def cumprod(x: Tensor, axis: int) -> Tensor:
     return x
 
 
-def before(x: Tensor, axis: int) -> Tensor:
+def preceding(x: Tensor, axis: int) -> Tensor:
     """The element before each along the axis; 1 before the first."""
     if x.size == 0:
         return x
-    return _part(x, axis, 0, 1).ones_like().concatenate(_part(x, axis, 0, x.shape[axis] - 1), axis=axis)
+    return _slice(x, axis, 0, 1).ones_like().concatenate(_slice(x, axis, 0, x.shape[axis] - 1), axis=axis)
 
 
-def others(x: Tensor, axes: Axes) -> Tensor:
+def product_of_others(x: Tensor, axes: Axes) -> Tensor:
     """For each element the product of all others over axes: of those before it and of those behind it."""
     kept = tuple([i for i in range(x.ndim) if i not in axes])
     order = (*kept, *axes)
     lines = x.permute(order)
     rows = lines.reshape((*[x.shape[i] for i in kept], math.prod([x.shape[i] for i in axes])))
     axis, running = len(kept), OPS["cumprod"]
-    left = before(rows, axis).apply(running, axis)
-    right = before(rows.flip((axis,)), axis).apply(running, axis).flip((axis,))
+    left = preceding(rows, axis).apply(running, axis)
+    right = preceding(rows.flip((axis,)), axis).apply(running, axis).flip((axis,))
     return (left * right).reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
 
 
@@ -113,15 +113,15 @@ def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
     """
     n, step = a.shape[axis], 1
     while step < n:
-        factors = _part(a, axis, step, n)
-        sums = _part(b, axis, step, n) + factors * _part(b, axis, 0, n - step)
-        b = _part(b, axis, 0, step).concatenate(sums, axis=axis)
-        a = _part(a, axis, 0, step).concatenate(factors * _part(a, axis, 0, n - step), axis=axis)
+        factors = _slice(a, axis, step, n)
+        sums = _slice(b, axis, step, n) + factors * _slice(b, axis, 0, n - step)
+        b = _slice(b, axis, 0, step).concatenate(sums, axis=axis)
+        a = _slice(a, axis, 0, step).concatenate(factors * _slice(a, axis, 0, n - step), axis=axis)
         step *= 2
     return b
 
 
-def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+def _slice(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
@@ -131,7 +131,7 @@ def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
 
 def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
     """Each element in the place of the one so many steps behind it; zeros come in the first places."""
-    return _padded(_part(x, axis, 0, x.shape[axis] - step), axis, step, 0)
+    return _padded(_slice(x, axis, 0, x.shape[axis] - step), axis, step, 0)
 
 
 # ---- joining -----------------------------------------------------------------------------------------------
@@ -165,11 +165,11 @@ def take_along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
     One gather of the flat tensor, so that its derivative rules serve here too.
     """
-    flat = x.reshape((x.size,)).gather(flat_places(indices, x.shape[axis], axis), 0)
+    flat = x.reshape((x.size,)).gather(flat_indices(indices, x.shape[axis], axis), 0)
     return flat.reshape(indices.shape)
 
 
-def flat_places(indices: Tensor, n: int, axis: int) -> Tensor:
+def flat_indices(indices: Tensor, n: int, axis: int) -> Tensor:
     """Where the elements at indices along an axis of size n lie in the flat tensor, as one row."""
     shape = indices.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])

@@ -42,7 +42,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     """One step in the order of the floats, in which both zeros have the place 0."""
     bits = _bits(a)
     lowest = -(2**15) if a.dtype is float16 else _lowest(bits)
-    here, there = _place(bits, lowest), _place(_bits(b), lowest)
+    here, there = _ordinal(bits, lowest), _ordinal(_bits(b), lowest)
     place = here + (here < there).where(bits.ones_like(), -1)
     negative = either(place < 0, place.eq(0).where(bits < 0, False))
     magnitude = (place < 0).where(-place, place)
@@ -51,7 +51,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     return either(is_nan(a), is_nan(b)).where(a + b, here.eq(there).where(b, y))
 
 
-def _place(bits: Tensor, lowest: int) -> Tensor:
+def _ordinal(bits: Tensor, lowest: int) -> Tensor:
     return (bits < 0).where(lowest - bits, bits)
 
 

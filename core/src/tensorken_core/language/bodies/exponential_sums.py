@@ -33,8 +33,8 @@ def _in_float32(body: Callable[[Tensor, Axes], Tensor]) -> Callable[[Tensor, Axe
 def softmax(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x
-    top, is_top = _maxima(x, axes)
-    powers = is_top.where(1.0, _below_top(x, top))
+    top, is_top = _maximum(x, axes)
+    powers = is_top.where(1.0, _exp_below_maximum(x, top))
     return powers / powers.sum(axes, keepdims=True)
 
 
@@ -42,7 +42,7 @@ def softmax(x: Tensor, axes: Axes) -> Tensor:
 def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x
-    top, is_top = _maxima(x, axes)
+    top, is_top = _maximum(x, axes)
     return is_top.where(0.0, x - top) - _log_of_sum(x, top, is_top, axes)
 
 
@@ -50,11 +50,11 @@ def log_softmax(x: Tensor, axes: Axes) -> Tensor:
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x.sum(axes, keepdims=True).log()
-    top, is_top = _maxima(x, axes)
+    top, is_top = _maximum(x, axes)
     return top + _log_of_sum(x, top, is_top, axes)
 
 
-def _maxima(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor]:
+def _maximum(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor]:
     """The maximum, and where it is."""
     top = x.max(axes, keepdims=True)
     return top, x.eq(top)
@@ -62,11 +62,11 @@ def _maxima(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor]:
 
 def _log_of_sum(x: Tensor, top: Tensor, is_top: Tensor, axes: Axes) -> Tensor:
     """log(sum(exp(x - top))) = log1p(the number of maxima - 1, and the sum of the others)."""
-    rest = is_top.where(0.0, _below_top(x, top)).sum(axes, keepdims=True)
+    rest = is_top.where(0.0, _exp_below_maximum(x, top)).sum(axes, keepdims=True)
     return (rest + (is_top.astype(x.dtype).sum(axes, keepdims=True) - 1.0)).log1p()
 
 
-def _below_top(x: Tensor, top: Tensor) -> Tensor:
+def _exp_below_maximum(x: Tensor, top: Tensor) -> Tensor:
     """exp(x - top) where x is below its maximum.
 
     What x - top loses is exact: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B.

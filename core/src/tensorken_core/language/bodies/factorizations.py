@@ -12,16 +12,16 @@ from tensorken_core.language.bodies.matrices import (
     as_column,
     as_row,
     column_at,
-    column_numbers,
+    column_indices,
     columns,
     diagonal,
     from_lower,
     identity,
     product,
     row_at,
-    row_numbers,
+    row_indices,
     rows,
-    size,
+    scale_of,
     upper_triangle,
 )
 from tensorken_core.language.op import OPS
@@ -40,7 +40,7 @@ def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
     G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, algorithm 3.4.1.
     """
     n, both = a.shape[-1], a if b is None else a.concatenate(b, axis=-1)
-    row = row_numbers(a, n)
+    row = row_indices(a, n)
     start = (both, a.sum((-2, -1)).ones_like())
     (both, sign), _ = a.interpreter.loop(_eliminate_column, start, [(row, k) for k in range(n - 1)])
     upper = upper_triangle(columns(both, 0, n))
@@ -69,7 +69,7 @@ def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
     n = a.shape[-1]
     if n == 0:
         return b
-    row = row_numbers(a, n)
+    row = row_indices(a, n)
     step, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
     (b,), _ = a.interpreter.loop(step, (b,), [(a, row, k) for k in order])
     pivots = as_column(diagonal(a))
@@ -77,14 +77,14 @@ def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
 
 
 def _substitute_below(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
-    return (_without_known(b, a, row > k, k),)
+    return (_subtract_known(b, a, row > k, k),)
 
 
 def _substitute_above(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
-    return (_without_known(b, a, row < k, k),)
+    return (_subtract_known(b, a, row < k, k),)
 
 
-def _without_known(b: Tensor, a: Tensor, rest: Tensor, k: Any) -> Tensor:
+def _subtract_known(b: Tensor, a: Tensor, rest: Tensor, k: Any) -> Tensor:
     """The right side, without what row k of the solution has to do with the rest of the rows."""
     column = column_at(a, k)
     return rest.where(b - column * (row_at(b, k) / row_at(column, k)), b)
@@ -120,7 +120,7 @@ def cholesky(x: Tensor) -> Tensor:
     n = x.shape[-1]
     if n == 0:
         return x
-    row, number = row_numbers(x, n), column_numbers(x, n)
+    row, number = row_indices(x, n), column_indices(x, n)
     (rest,), _ = x.interpreter.loop(_subtract_square, (from_lower(x),), [(row, k) for k in range(n - 1)])
     heads = as_row(diagonal(rest))
     roots = heads.sqrt()
@@ -141,7 +141,7 @@ def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
     """
     m, n = x.shape[-2:]
     width = m if complete else min(m, n)
-    row, loop = row_numbers(x, m), x.interpreter.loop
+    row, loop = row_indices(x, m), x.interpreter.loop
     (upper,), reflections = loop(_reflect_column, (x,), [(row, k) for k in range(min(m - 1, n))])
     (basis,), _ = loop(_reflect, (identity(x, m, width),), reflections[::-1])
     return basis, upper_triangle(rows(upper, 0, width))
@@ -150,7 +150,7 @@ def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
 def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
     """The matrix after the reflection that leaves column k nothing below the diagonal, and that reflection."""
     column = (row >= k).where(column_at(upper, k), 0.0)
-    column = column / size(column, -2)  # or a short one would lose its digits, and the reflection with them
+    column = column / scale_of(column, -2)  # so that squares neither overflow nor vanish
     below, head = (row > k).where(column, 0.0), row_at(column, k)
     length = column.square().sum(-2, keepdims=True).sqrt()
     flat = below.abs().max(-2, keepdims=True).eq(0.0)

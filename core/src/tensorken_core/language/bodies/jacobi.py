@@ -22,7 +22,7 @@ from tensorken_core.language.bodies.matrices import (
     from_lower,
     identity,
     rows,
-    size,
+    scale_of,
 )
 from tensorken_core.language.dtypes import float64, int32
 from tensorken_core.language.op import OPS
@@ -30,15 +30,15 @@ from tensorken_core.language.op import OPS
 Tensor = Any
 
 
-def sweeps(n: int, dtype: Any) -> int:
+def sweep_count(n: int, dtype: Any) -> int:
     """How many sweeps leave nothing to rotate: about log2(n) and a few more for the digits of the dtype."""
     return n.bit_length() + (10 if dtype is float64 else 7) if n > 1 else 0
 
 
-def rounds(n: int) -> list[list[int]]:
+def round_robin(n: int) -> list[list[int]]:
     """Each column's partner, itself if it rests, in each round of a tournament in which every two meet once.
 
-    >>> rounds(4)
+    >>> round_robin(4)
     [[3, 2, 1, 0], [2, 3, 0, 1], [1, 0, 3, 2]]
     """
     size = n + n % 2
@@ -71,16 +71,16 @@ def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tup
     return 1.0 / tangent.apply(OPS["hypot"], tangent.ones_like()), tangent
 
 
-def plan(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
+def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     """For each round of a sweep the partners, and which side of its pair each column is on."""
     found = []
-    for partner in rounds(n):
+    for partner in round_robin(n):
         side = [0.0 if p == i else 1.0 if i < p else -1.0 for i, p in enumerate(partner)]
         found.append((x.constant(partner, int32, (n,)), x.constant(side, x.dtype, (n,))))
     return found
 
 
-def ordered(x: Tensor, places: Tensor) -> Tensor:
+def take_columns(x: Tensor, places: Tensor) -> Tensor:
     """The columns of x at these places, which each matrix has for itself."""
     everywhere = as_row(places).broadcast_to(x.shape[:-1] + places.shape[-1:])
     return take_along(x, everywhere, x.ndim - 1)
@@ -90,20 +90,20 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rotations from both sides make the symmetric matrix diagonal; their product is the eigenvectors."""
     n, last = x.shape[-1], x.ndim - 1
     number = x.constant(range(n), int32, (n, 1))
-    steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in plan(x, n)]
+    steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in round_inputs(x, n)]
     start = (from_lower(x), identity(x, n, n))
-    (matrix, vectors), _ = x.interpreter.loop(_round_of_eigh, start, steps * sweeps(n, x.dtype))
+    (matrix, vectors), _ = x.interpreter.loop(_eigh_round, start, steps * sweep_count(n, x.dtype))
     values = diagonal(matrix)
     places = values.apply(OPS["argsort"], last - 1)
-    return take_along(values, places, last - 1), ordered(vectors, places)
+    return take_along(values, places, last - 1), take_columns(vectors, places)
 
 
-def _round_of_eigh(
-    matrix: Tensor, vectors: Tensor, partner: Tensor, side: Tensor, meets: Tensor
+def _eigh_round(
+    matrix: Tensor, vectors: Tensor, partner: Tensor, side: Tensor, is_partner: Tensor
 ) -> tuple[Tensor, Tensor]:
     n, last = matrix.shape[-1], matrix.ndim - 1
     own = diagonal(matrix)
-    product = meets.where(matrix, 0.0).sum(-2)
+    product = is_partner.where(matrix, 0.0).sum(-2)
     cosine, tangent = rotation(own, product, partner, side)
     both = matrix.concatenate(vectors, axis=-2)
     both = as_row(cosine) * (both - as_row(tangent) * both.gather(partner, last))
@@ -135,19 +135,19 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
     last = x.ndim - 1
     if n == 0:
         return x, x.sum(-1), x
-    scale = size(x, (last - 1, last))  # no square overflows
+    scale = scale_of(x, (last - 1, last))  # no square overflows
     both = (x / scale).concatenate(identity(x, n, n), axis=-2)
-    (both,), _ = x.interpreter.loop(_round_of_svd, (both,), plan(x, n) * sweeps(n, x.dtype))
+    (both,), _ = x.interpreter.loop(_svd_round, (both,), round_inputs(x, n) * sweep_count(n, x.dtype))
     lengths = rows(both, 0, n).apply(OPS["norm"], (last - 1,)).reshape(x.shape[:-1])
     places = (-lengths).apply(OPS["argsort"], last - 1)
-    both = ordered(both, places)
+    both = take_columns(both, places)
     left, upper = rows(both, 0, n).apply(OPS["qr"], False)
     sign = (diagonal(upper) < 0.0).where(-1.0, 1.0)
     values = take_along(lengths, places, last - 1) * scale.reshape((*scale.shape[:-2], 1))
     return left * as_row(sign), values, rows(both, n, 2 * n).mT
 
 
-def _round_of_svd(both: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor]:
+def _svd_round(both: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor]:
     n, last = both.shape[-1], both.ndim - 1
     other = both.gather(partner, last)
     top, top_other = rows(both, 0, n), rows(other, 0, n)

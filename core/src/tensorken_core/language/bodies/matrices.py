@@ -12,32 +12,32 @@ EPSILON = {float32: 2.0**-23, float64: 2.0**-52}
 """The distance from 1 to the next larger number."""
 
 
-def row_numbers(x: Tensor, m: int) -> Tensor:
+def row_indices(x: Tensor, m: int) -> Tensor:
     """0, 1, ..., m - 1 as a column, at the level of x."""
     return x.constant(range(m), int32, (m, 1))
 
 
-def column_numbers(x: Tensor, n: int) -> Tensor:
+def column_indices(x: Tensor, n: int) -> Tensor:
     """0, 1, ..., n - 1 as a row, at the level of x."""
     return x.constant(range(n), int32, (1, n))
 
 
 def identity(x: Tensor, m: int, n: int) -> Tensor:
     """For each matrix of x an m by n matrix with ones on the diagonal, in the dtype of x."""
-    ones = row_numbers(x, m).eq(column_numbers(x, n)).astype(x.dtype)
+    ones = row_indices(x, m).eq(column_indices(x, n)).astype(x.dtype)
     return ones.broadcast_to((*x.shape[:-2], m, n))
 
 
 def lower_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal, zeros above it."""
     m, n = x.shape[-2:]
-    return (column_numbers(x, n) <= row_numbers(x, m) + diagonal).where(x, 0.0)
+    return (column_indices(x, n) <= row_indices(x, m) + diagonal).where(x, 0.0)
 
 
 def upper_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal, zeros below it."""
     m, n = x.shape[-2:]
-    return (column_numbers(x, n) >= row_numbers(x, m) + diagonal).where(x, 0.0)
+    return (column_indices(x, n) >= row_indices(x, m) + diagonal).where(x, 0.0)
 
 
 def halved_triangle(x: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def from_lower(x: Tensor) -> Tensor:
 def diagonal(x: Tensor) -> Tensor:
     """The elements on the main diagonal, as the last axis; exact, whatever the others are."""
     m, n = x.shape[-2:]
-    kept = row_numbers(x, m).eq(column_numbers(x, n)).where(x, 0.0)
+    kept = row_indices(x, m).eq(column_indices(x, n)).where(x, 0.0)
     return kept.sum(-1 if m <= n else -2)
 
 
@@ -61,7 +61,7 @@ def diagonal_matrix(x: Tensor) -> Tensor:
     """The square matrix with the last axis of x on its diagonal, zeros beside it."""
     n = x.shape[-1]
     column = x.reshape((*x.shape, 1))
-    return row_numbers(x, n).eq(column_numbers(x, n)).where(column, 0.0)
+    return row_indices(x, n).eq(column_indices(x, n)).where(column, 0.0)
 
 
 def rows(x: Tensor, start: int, end: int) -> Tensor:
@@ -98,7 +98,7 @@ def as_column(x: Tensor) -> Tensor:
     return x.reshape((*x.shape, 1))
 
 
-def size(x: Tensor, axes: Any) -> Tensor:
+def scale_of(x: Tensor, axes: Any) -> Tensor:
     """The largest size of an element over axes, which stay; 1 where that is 0 or infinite: what to divide by."""
     largest = x.abs().max(axes, keepdims=True)
     return (largest > 0.0).where(largest < float("inf"), False).where(largest, 1.0)

@@ -6,11 +6,11 @@ from typing import Any
 
 from tensorken_core.language.bodies.matrices import (
     as_row,
-    column_numbers,
+    column_indices,
     diagonal,
     diagonal_matrix,
     product,
-    row_numbers,
+    row_indices,
 )
 from tensorken_core.language.op import OPS
 
@@ -33,11 +33,11 @@ def cofactors(x: Tensor) -> Tensor:
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
-    others = row_numbers(x, n).eq(column_numbers(x, n)).where(1.0, as_row(values))
+    others = row_indices(x, n).eq(column_indices(x, n)).where(1.0, as_row(values))
     return _orientation(left, right) * ((left * as_row(product(others))) @ right)
 
 
-def bend(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
+def cofactors_derivative(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """The derivative of the cofactors along t; as the second derivative of the determinant it is symmetric.
 
     In the coordinates of the singular vectors: row i, column j has minus element (j, i) of the direction times all
@@ -45,10 +45,10 @@ def bend(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
-    place = x.constant(range(n), row_numbers(x, n).dtype, (n,))
+    place = x.constant(range(n), row_indices(x, n).dtype, (n,))
     first, second = place.reshape((n, 1, 1)), place.reshape((n, 1))
     others = first.eq(place).where(1.0, second.eq(place).where(1.0, as_row(as_row(values))))
-    weights = row_numbers(x, n).eq(column_numbers(x, n)).where(0.0, product(others))
+    weights = row_indices(x, n).eq(column_indices(x, n)).where(0.0, product(others))
     turned = (left.mT @ t) @ right.mT
     bent = diagonal_matrix((weights * as_row(diagonal(turned))).sum(-1)) - weights * turned.mT
     return _orientation(left, right) * ((left @ bent) @ right)

@@ -15,7 +15,7 @@ from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
 
 
-def _chosen(t: Any, mine: Any, other: Any, y: Any) -> Any:
+def _extreme_rule(t: Any, mine: Any, other: Any, y: Any) -> Any:
     """t where `mine` was chosen as the result y, half of it in a tie."""
     return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
 
@@ -24,10 +24,10 @@ def _signbit(x: Any) -> Any:
     return x.apply(OPS["signbit"])
 
 
-_TO_CHOSEN = (lambda t, y, a, b: _chosen(t, a, b, y), lambda t, y, a, b: _chosen(t, b, a, y))
+_EXTREME_RULES = (lambda t, y, a, b: _extreme_rule(t, a, b, y), lambda t, y, a, b: _extreme_rule(t, b, a, y))
 
 
-def _remainder_by_divisor(t: Any, y: Any, a: Any, b: Any) -> Any:
+def _remainder_divisor_rule(t: Any, y: Any, a: Any, b: Any) -> Any:
     """-floor(a / b): the quotient of a - y by b, which is whole but for its rounding."""
     return t * ((y - a) / b).apply(OPS["round"])
 
@@ -59,7 +59,7 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(
         scalar.maximum,
-        *_TO_CHOSEN,
+        *_EXTREME_RULES,
         dtype=numeric,
         body=arithmetic.maximum,
         either_zero=True,
@@ -70,7 +70,7 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(
         scalar.minimum,
-        *_TO_CHOSEN,
+        *_EXTREME_RULES,
         dtype=numeric,
         body=arithmetic.minimum,
         either_zero=True,
@@ -118,7 +118,7 @@ class Arithmetic(Interpreter[R]):
     @elementwise(
         scalar.remainder,
         lambda t, y, a, b: t,
-        _remainder_by_divisor,
+        _remainder_divisor_rule,
         dtype=numeric,
         body=arithmetic.remainder,
         domain=(0.5, 2.0),

@@ -20,35 +20,35 @@ from tensorken_core.language.shapes import (
 )
 
 
-def share(y: Any, x: Any, axes: Axes) -> Any:
+def tie_weights(y: Any, x: Any, axes: Axes) -> Any:
     """1 / (number of places) where x attains y, its maximum or minimum over axes; else 0."""
     hits = x.eq(y.expand(x.shape)).astype(x.dtype)
     return hits / hits.sum(axes, keepdims=True).expand(x.shape)
 
 
-def _push_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+def _sort_jvp(t: Any, y: Any, x: Any, axis: int) -> Any:
     """The tangents in the order of their elements."""
     return arrangement.take_along(t, x.apply(OPS["argsort"], axis), axis)
 
 
-def _pull_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+def _sort_vjp(t: Any, y: Any, x: Any, axis: int) -> Any:
     """The cotangents back at the places that their elements came from."""
-    places = arrangement.flat_places(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
+    places = arrangement.flat_indices(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
     return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
 
 
-def _pull_cumprod(t: Any, y: Any, x: Any, axis: int) -> Any:
+def _cumprod_vjp(t: Any, y: Any, x: Any, axis: int) -> Any:
     """The product before each factor times s, where s = t + (next factor) * (next s) from the end on."""
-    after = arrangement.before(x.flip((axis,)), axis)
-    return arrangement.recurrence(after, t.flip((axis,)), axis).flip((axis,)) * arrangement.before(y, axis)
+    after = arrangement.preceding(x.flip((axis,)), axis)
+    return arrangement.recurrence(after, t.flip((axis,)), axis).flip((axis,)) * arrangement.preceding(y, axis)
 
 
-def _push_pieces(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _concatenate_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     first, *rest = [x.zeros_like() if t is None else t for t, x in zip(tangents, xs, strict=True)]
     return (first.concatenate(*rest, axis=params[0]),)
 
 
-def _pull_pieces(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _concatenate_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), axis, start, pieces = cotangents, params[0], 0, []
     for x in xs:
         end = start + x.shape[axis]
@@ -57,7 +57,7 @@ def _pull_pieces(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return tuple(pieces)
 
 
-def _dtype_of_pieces(*args: Any) -> Any:
+def _dtype_of_concatenated(*args: Any) -> Any:
     return anything(*args[:-1])
 
 
@@ -65,8 +65,8 @@ EXTREME: Any = {
     "either_zero": True,
     "shape": reduced_nonempty,
     "dtype": movement(1),
-    "jvp": (lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
-    "vjp": (lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
+    "jvp": (lambda t, y, x, axes: (t * tie_weights(y, x, axes)).sum(axes, keepdims=True),),
+    "vjp": (lambda t, y, x, axes: t.expand(x.shape) * tie_weights(y, x, axes),),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
 }
 """What the maximum and the minimum over axes have in common."""
@@ -116,8 +116,8 @@ class Arrangement(Interpreter[R]):
     @primitive(
         shape=reduced,
         dtype=numeric_with(1),
-        jvp=(lambda t, y, x, axes: (t * arrangement.others(x, axes)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t.expand(x.shape) * arrangement.others(x, axes),),
+        jvp=(lambda t, y, x, axes: (t * arrangement.product_of_others(x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * arrangement.product_of_others(x, axes),),
         body=arrangement.prod,
         samples=((((2, 3),), ((1,),)), (((2, 3, 2),), ((0, 2),)), (((2, 3),), ((),))),
     )
@@ -127,8 +127,8 @@ class Arrangement(Interpreter[R]):
     @primitive(
         shape=along_axis,
         dtype=numeric_with(1),
-        jvp=(lambda t, y, x, axis: arrangement.recurrence(x, t * arrangement.before(y, axis), axis),),
-        vjp=(_pull_cumprod,),
+        jvp=(lambda t, y, x, axis: arrangement.recurrence(x, t * arrangement.preceding(y, axis), axis),),
+        vjp=(_cumprod_vjp,),
         body=arrangement.cumprod,
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
@@ -140,8 +140,8 @@ class Arrangement(Interpreter[R]):
     @primitive(
         shape=along_axis,
         dtype=movement(1),
-        jvp=(_push_sorted,),
-        vjp=(_pull_sorted,),
+        jvp=(_sort_jvp,),
+        vjp=(_sort_vjp,),
         body=arrangement.sort,
         samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
     )
@@ -162,9 +162,9 @@ class Arrangement(Interpreter[R]):
     @primitive(
         params=("axis",),
         shape=concatenated,
-        dtype=_dtype_of_pieces,
-        jvp_all=_push_pieces,
-        vjp_all=_pull_pieces,
+        dtype=_dtype_of_concatenated,
+        jvp_all=_concatenate_jvp,
+        vjp_all=_concatenate_vjp,
         body=arrangement.concatenate,
         samples=((((2, 3), (4, 3)), (0,)), (((2, 1), (2, 2), (2, 3)), (1,))),
     )

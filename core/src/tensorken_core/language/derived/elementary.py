@@ -26,31 +26,31 @@ def _hypot(a: Any, b: Any) -> Any:
     return a.apply(OPS["hypot"], b)
 
 
-def _share_of_sum(t: Any, mine: Any, other: Any) -> Any:
+def _logaddexp_rule(t: Any, mine: Any, other: Any) -> Any:
     """exp(mine) / (exp(mine) + exp(other)); equal infinities share equally."""
     difference = mine - other
     return t * difference.eq(difference).where(difference, mine.eq(other).where(0.0, difference)).sigmoid()
 
 
-def _direction(t: Any, mine: Any, y: Any) -> Any:
+def _hypot_rule(t: Any, mine: Any, y: Any) -> Any:
     """mine / y; where y is infinite, the sign of what is infinite; 0 at the origin."""
     flat = y.eq(y + y)  # 0 or infinite
     return t * flat.where(mine.abs().eq(y).where(mine.sign(), 0.0), mine / flat.where(1.0, y))
 
 
-def _turn(t: Any, mine: Any, other: Any) -> Any:
+def _atan2_rule(t: Any, mine: Any, other: Any) -> Any:
     """mine / (mine**2 + other**2), where squares may overflow; 0 at the origin, where there is no angle."""
     radius = _hypot(mine, other)
-    return _direction(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
+    return _hypot_rule(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
 
 
-def _slope_of_atan(t: Any, y: Any, x: Any) -> Any:
+def _atan_rule(t: Any, y: Any, x: Any) -> Any:
     """1 / (1 + x**2), where x**2 may overflow."""
     root = _hypot(x, x.ones_like())
     return t / root / root
 
 
-def _slope_of_gaussian(t: Any, y: Any, x: Any) -> Any:
+def _gaussian_rule(t: Any, y: Any, x: Any) -> Any:
     """-2 * x * y, and 0 where y is 0: there x may be infinite."""
     return t * (y.eq(0.0).where(0.0, x) * y * -2.0)
 
@@ -83,8 +83,8 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         scalar.logaddexp,
-        lambda t, y, a, b: _share_of_sum(t, a, b),
-        lambda t, y, a, b: _share_of_sum(t, b, a),
+        lambda t, y, a, b: _logaddexp_rule(t, a, b),
+        lambda t, y, a, b: _logaddexp_rule(t, b, a),
         dtype=floating,
         body=elementary.logaddexp,
     )
@@ -147,14 +147,14 @@ class Elementary(Interpreter[R]):
     def acos(self, x: R) -> R:
         """The angle in [0, pi] whose cosine is x."""
 
-    @elementwise(math.atan, _slope_of_atan, dtype=floating, body=elementary.atan)
+    @elementwise(math.atan, _atan_rule, dtype=floating, body=elementary.atan)
     def atan(self, x: R) -> R:
         """The angle in [-pi/2, pi/2] whose tangent is x."""
 
     @elementwise(
         math.atan2,
-        lambda t, y, a, b: _turn(t, b, a),
-        lambda t, y, a, b: -_turn(t, a, b),
+        lambda t, y, a, b: _atan2_rule(t, b, a),
+        lambda t, y, a, b: -_atan2_rule(t, a, b),
         dtype=floating,
         body=elementary.atan2,
         domain=(0.5, 2.0),
@@ -234,14 +234,14 @@ class Elementary(Interpreter[R]):
     def erfinv(self, x: R) -> R:
         """The number whose error function is x; infinite at -1 and 1."""
 
-    @elementwise(scalar.gaussian, _slope_of_gaussian, dtype=floating, body=elementary.gaussian)
+    @elementwise(scalar.gaussian, _gaussian_rule, dtype=floating, body=elementary.gaussian)
     def gaussian(self, x: R) -> R:
         """e**-(x**2), from the exact square of x."""
 
     @elementwise(
         math.hypot,
-        lambda t, y, a, b: _direction(t, a, y),
-        lambda t, y, a, b: _direction(t, b, y),
+        lambda t, y, a, b: _hypot_rule(t, a, y),
+        lambda t, y, a, b: _hypot_rule(t, b, y),
         dtype=floating,
         body=elementary.hypot,
     )

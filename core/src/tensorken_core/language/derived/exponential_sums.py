@@ -26,11 +26,11 @@ def _same(x: Shape, axes: Axes) -> Shape:
     return x
 
 
-def _weights(x: Any, axes: Axes) -> Any:
+def _softmax(x: Any, axes: Axes) -> Any:
     return x.apply(OPS["softmax"], axes)
 
 
-def _slope_of_softmax(t: Any, y: Any, x: Any, axes: Axes) -> Any:
+def _softmax_rule(t: Any, y: Any, x: Any, axes: Axes) -> Any:
     """y * (t - sum(y * t)): the Jacobian is symmetric, so this pushes and pulls."""
     return y * (t - (y * t).sum(axes, keepdims=True))
 
@@ -42,8 +42,8 @@ class ExponentialSums(Interpreter[R]):
         **_AXES,
         shape=_same,
         body=exponential_sums.softmax,
-        jvp=(_slope_of_softmax,),
-        vjp=(_slope_of_softmax,),
+        jvp=(_softmax_rule,),
+        vjp=(_softmax_rule,),
     )
     def softmax(self, x: R, axes: Axes) -> R:
         """exp(x) / sum(exp(x), axes), without overflow."""
@@ -52,8 +52,8 @@ class ExponentialSums(Interpreter[R]):
         **_AXES,
         shape=_same,
         body=exponential_sums.log_softmax,
-        jvp=(lambda t, y, x, axes: t - (_weights(x, axes) * t).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t - _weights(x, axes) * t.sum(axes, keepdims=True),),
+        jvp=(lambda t, y, x, axes: t - (_softmax(x, axes) * t).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t - _softmax(x, axes) * t.sum(axes, keepdims=True),),
     )
     def log_softmax(self, x: R, axes: Axes) -> R:
         """x - log(sum(exp(x), axes)), without overflow."""
@@ -62,8 +62,8 @@ class ExponentialSums(Interpreter[R]):
         **_AXES,
         shape=reduced,
         body=exponential_sums.logsumexp,
-        jvp=(lambda t, y, x, axes: (_weights(x, axes) * t).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: _weights(x, axes) * t.expand(x.shape),),
+        jvp=(lambda t, y, x, axes: (_softmax(x, axes) * t).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: _softmax(x, axes) * t.expand(x.shape),),
     )
     def logsumexp(self, x: R, axes: Axes) -> R:
         """log(sum(exp(x), axes)), without overflow; the axes stay with size 1; -inf where there is nothing to add."""

@@ -15,14 +15,14 @@ from tensorken_core.language.bodies import factorizations, jacobi
 from tensorken_core.language.bodies.matrices import (
     as_column,
     as_row,
-    column_numbers,
+    column_indices,
     columns,
     diagonal,
     diagonal_matrix,
     from_lower,
     halved_triangle,
     lower_triangle,
-    row_numbers,
+    row_indices,
 )
 from tensorken_core.language.derived.matrices import matrices, matrix_op, square
 from tensorken_core.language.interpreter import Interpreter, R
@@ -32,13 +32,13 @@ from tensorken_core.language.shapes import Shape
 # ---- cholesky ----------------------------------------------------------------------------------------------
 
 
-def _push_cholesky(t: Any, y: Any, x: Any) -> Any:
+def _cholesky_jvp(t: Any, y: Any, x: Any) -> Any:
     substitute = OPS["triangular_solve"]
     inner = y.apply(substitute, y.apply(substitute, from_lower(t), True).mT, True)
     return y @ halved_triangle(inner)
 
 
-def _pull_cholesky(t: Any, y: Any, x: Any) -> Any:
+def _cholesky_vjp(t: Any, y: Any, x: Any) -> Any:
     substitute, transposed = OPS["triangular_solve"], y.mT
     inner = transposed.apply(substitute, halved_triangle(transposed @ t), False)
     outer = transposed.apply(substitute, inner.mT, False)
@@ -48,30 +48,30 @@ def _pull_cholesky(t: Any, y: Any, x: Any) -> Any:
 # ---- qr ----------------------------------------------------------------------------------------------------
 
 
-def _push_qr(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _qr_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """Of the columns that fill Q; the others only take part in R."""
     (t,), (q, r), width = tangents, ys, _width(xs[0], params[0])
-    moved = _over_upper(columns(t, 0, width), columns(r, 0, width))
+    moved = _times_inverse(columns(t, 0, width), columns(r, 0, width))
     inner = q.mT @ moved
     turn = lower_triangle(inner, -1)
     turn = turn - turn.mT  # q.T @ dq, which is skew-symmetric
     return moved - q @ (inner - turn), q.mT @ t - turn @ r
 
 
-def _pull_qr(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _qr_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (q, r), width = ys, _width(xs[0], params[0])
     to_q, to_r = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
     inner = q.mT @ to_q
     turn = inner - to_r @ r.mT
     moved = to_q + q @ (lower_triangle(turn - turn.mT, -1) - inner)
-    pulled = _over_upper(moved, columns(r, 0, width), transposed=True)
+    pulled = _times_inverse(moved, columns(r, 0, width), transposed=True)
     missing = xs[0].shape[-1] - width
     if missing:
         pulled = pulled.pad((*[(0, 0)] * (pulled.ndim - 1), (0, missing)))
     return (q @ to_r + pulled,)
 
 
-def _over_upper(x: Any, upper: Any, transposed: bool = False) -> Any:
+def _times_inverse(x: Any, upper: Any, transposed: bool = False) -> Any:
     """x times the inverse of an upper triangular matrix, or of its transpose."""
     factor = upper if transposed else upper.mT
     return factor.apply(OPS["triangular_solve"], x.mT, not transposed).mT
@@ -97,10 +97,10 @@ def _shapes_of_qr(x: Shape, complete: bool) -> tuple[Shape, Shape]:
 # ---- eigh --------------------------------------------------------------------------------------------------
 
 
-def _over_gaps(x: Any, gaps: Any) -> Any:
+def _divided_by_gaps(x: Any, gaps: Any) -> Any:
     """x / gaps, and 0 on the diagonal; not finite where two values coincide."""
     n = x.shape[-1]
-    same = row_numbers(x, n).eq(column_numbers(x, n))
+    same = row_indices(x, n).eq(column_indices(x, n))
     return same.where(0.0, x / same.where(1.0, gaps))
 
 
@@ -108,28 +108,28 @@ def _gaps(values: Any) -> Any:
     return as_row(values) - as_column(values)
 
 
-def _push_eigh(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _eigh_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (values, vectors) = tangents, ys
     inner = (vectors.mT @ from_lower(t)) @ vectors
-    return diagonal(inner), vectors @ _over_gaps(inner, _gaps(values))
+    return diagonal(inner), vectors @ _divided_by_gaps(inner, _gaps(values))
 
 
-def _pull_eigh(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _eigh_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (to_values, to_vectors), (values, vectors) = cotangents, ys
     inner = None if to_values is None else diagonal_matrix(to_values)
     if to_vectors is not None:
-        turn = _over_gaps(vectors.mT @ to_vectors, _gaps(values))
+        turn = _divided_by_gaps(vectors.mT @ to_vectors, _gaps(values))
         inner = turn if inner is None else inner + turn
     outer = (vectors @ inner) @ vectors.mT
     return (halved_triangle(outer + outer.mT),)
 
 
-def _push_eigenvalues(t: Any, y: Any, x: Any) -> Any:
+def _eigvalsh_jvp(t: Any, y: Any, x: Any) -> Any:
     vectors = x.apply(OPS["eigh"])[1]
     return diagonal((vectors.mT @ from_lower(t)) @ vectors)
 
 
-def _pull_eigenvalues(t: Any, y: Any, x: Any) -> Any:
+def _eigvalsh_vjp(t: Any, y: Any, x: Any) -> Any:
     vectors = x.apply(OPS["eigh"])[1]
     outer = (vectors * as_row(t)) @ vectors.mT
     return halved_triangle(outer + outer.mT)
@@ -138,14 +138,14 @@ def _pull_eigenvalues(t: Any, y: Any, x: Any) -> Any:
 # ---- svd ---------------------------------------------------------------------------------------------------
 
 
-def _push_svd(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    (t,), (left, values, right) = tangents, _thin(ys, xs[0], params[0])
+def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), (left, values, right) = tangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
     inner = (left.mT @ t) @ right.mT
     gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
     across = inner.mT
-    to_left = left @ _over_gaps(inner * row + across * column, gaps)
-    to_right = _over_gaps(inner * column + across * row, gaps).mT @ right
+    to_left = left @ _divided_by_gaps(inner * row + across * column, gaps)
+    to_right = _divided_by_gaps(inner * column + across * row, gaps).mT @ right
     if m > n:
         to_left = to_left + (t @ right.mT - left @ inner) / row
     if n > m:
@@ -153,19 +153,19 @@ def _push_svd(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return to_left, diagonal(inner), to_right
 
 
-def _pull_svd(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    (to_left, to_values, to_right), (left, values, right) = cotangents, _thin(ys, xs[0], params[0])
+def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (to_left, to_values, to_right), (left, values, right) = cotangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
     inner = diagonal_matrix(values.zeros_like() if to_values is None else to_values)
     outer = None
     if to_left is not None:
-        turn = _over_gaps(left.mT @ to_left, _square_gaps(values))
+        turn = _divided_by_gaps(left.mT @ to_left, _square_gaps(values))
         inner = inner + (turn + turn.mT) * as_row(values)
         if m > n:
             scaled = to_left / as_row(values)
             inner, outer = inner - left.mT @ scaled, scaled @ right
     if to_right is not None:
-        turn = _over_gaps(right @ to_right.mT, _square_gaps(values))
+        turn = _divided_by_gaps(right @ to_right.mT, _square_gaps(values))
         inner = inner + (turn + turn.mT) * as_column(values)
         if n > m:
             scaled = to_right / as_column(values)
@@ -179,7 +179,7 @@ def _square_gaps(values: Any) -> Any:
     return _gaps(values) * (as_row(values) + as_column(values))
 
 
-def _thin(ys: Any, x: Any, full_matrices: bool) -> Any:
+def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:
     m, n = x.shape[-2:]
     if full_matrices and m != n:
         raise GradientError(
@@ -189,12 +189,12 @@ def _thin(ys: Any, x: Any, full_matrices: bool) -> Any:
     return ys
 
 
-def _push_singular_values(t: Any, y: Any, x: Any) -> Any:
+def _svdvals_jvp(t: Any, y: Any, x: Any) -> Any:
     left, _, right = x.apply(OPS["svd"], False)
     return diagonal((left.mT @ t) @ right.mT)
 
 
-def _pull_singular_values(t: Any, y: Any, x: Any) -> Any:
+def _svdvals_vjp(t: Any, y: Any, x: Any) -> Any:
     left, _, right = x.apply(OPS["svd"], False)
     return (left * as_row(t)) @ right
 
@@ -210,7 +210,7 @@ def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
 class Factorizations(Interpreter[R]):
     """Factors of matrices."""
 
-    @matrix_op(jvp=(_push_cholesky,), vjp=(_pull_cholesky,), body=factorizations.cholesky, min_loop_steps=1)
+    @matrix_op(jvp=(_cholesky_jvp,), vjp=(_cholesky_vjp,), body=factorizations.cholesky, min_loop_steps=1)
     def cholesky(self, x: R) -> R:
         """The lower triangular L with L @ L.T = x, whose lower triangle is read; NaN if x is not positive definite."""
 
@@ -218,8 +218,8 @@ class Factorizations(Interpreter[R]):
         shape=_shapes_of_qr,
         params=("flag",),
         results=2,
-        jvp_all=_push_qr,
-        vjp_all=_pull_qr,
+        jvp_all=_qr_jvp,
+        vjp_all=_qr_vjp,
         body=factorizations.qr,
         min_loop_steps=2,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
@@ -233,8 +233,8 @@ class Factorizations(Interpreter[R]):
     @matrix_op(
         shape=lambda x: (square(x)[:-1], x),
         results=2,
-        jvp_all=_push_eigh,
-        vjp_all=_pull_eigh,
+        jvp_all=_eigh_jvp,
+        vjp_all=_eigh_vjp,
         body=jacobi.eigh,
         min_loop_steps=8,
     )
@@ -246,8 +246,8 @@ class Factorizations(Interpreter[R]):
 
     @matrix_op(
         shape=lambda x: square(x)[:-1],
-        jvp=(_push_eigenvalues,),
-        vjp=(_pull_eigenvalues,),
+        jvp=(_eigvalsh_jvp,),
+        vjp=(_eigvalsh_vjp,),
         body=jacobi.eigvalsh,
         min_loop_steps=8,
     )
@@ -258,8 +258,8 @@ class Factorizations(Interpreter[R]):
         shape=_shapes_of_svd,
         params=("flag",),
         results=3,
-        jvp_all=_push_svd,
-        vjp_all=_pull_svd,
+        jvp_all=_svd_jvp,
+        vjp_all=_svd_vjp,
         body=jacobi.svd,
         min_loop_steps=8,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
@@ -272,8 +272,8 @@ class Factorizations(Interpreter[R]):
 
     @matrix_op(
         shape=lambda x: _shapes_of_svd(x, False)[1],
-        jvp=(_push_singular_values,),
-        vjp=(_pull_singular_values,),
+        jvp=(_svdvals_jvp,),
+        vjp=(_svdvals_vjp,),
         body=jacobi.svdvals,
         min_loop_steps=8,
         samples=((((3, 2),), ()), (((2, 2, 3),), ())),

@@ -12,7 +12,7 @@ from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.shapes import Axes, reduced
 
 
-def _direction(y: Any, x: Any) -> Any:
+def _unit_vector(y: Any, x: Any) -> Any:
     """x / y, and 0 where y is 0."""
     origin = y.eq(0.0)
     return origin.where(0.0, x) / origin.where(1.0, y)
@@ -24,8 +24,8 @@ class Norms(Interpreter[R]):
     @primitive(
         shape=reduced,
         dtype=of_kinds("float", params=1),
-        jvp=(lambda t, y, x, axes: (t * _direction(y, x)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t * _direction(y, x),),
+        jvp=(lambda t, y, x, axes: (t * _unit_vector(y, x)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t * _unit_vector(y, x),),
         body=norms.norm,
         samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
     )

@@ -23,14 +23,14 @@ from tensorken_core.language.shapes import Shape
 # ---- solutions ---------------------------------------------------------------------------------------------
 
 
-def _push_solution(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """a @ y = b, so a @ dy = db - da @ y."""
     (da, db), (y,) = tangents, ys
     right = db if da is None else -(da @ y) if db is None else db - da @ y
     return (xs[0].apply(OPS["solve"], right),)
 
 
-def _pull_solution(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,) = cotangents, ys
     to_b = xs[0].mT.apply(OPS["solve"], t)
     return -(to_b @ y.mT), to_b
@@ -40,7 +40,7 @@ def _triangle(x: Any, lower: bool) -> Any:
     return lower_triangle(x) if lower else upper_triangle(x)
 
 
-def _push_substituted(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _triangular_solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """As for any system, but that only one triangle of a is read."""
     (da, db), (y,), (lower,) = tangents, ys, params
     if da is not None:
@@ -49,7 +49,7 @@ def _push_substituted(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return (xs[0].apply(OPS["triangular_solve"], db, lower),)
 
 
-def _pull_substituted(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _triangular_solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,), (lower,) = cotangents, ys, params
     to_b = xs[0].mT.apply(OPS["triangular_solve"], t, not lower)
     return -_triangle(to_b @ y.mT, lower), to_b
@@ -58,7 +58,7 @@ def _pull_substituted(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 # ---- determinants ------------------------------------------------------------------------------------------
 
 
-def _of_each(t: Any) -> Any:
+def _per_matrix(t: Any) -> Any:
     """One number for each matrix, with two axes more to scale it by."""
     return t.reshape((*t.shape, 1, 1))
 
@@ -77,41 +77,40 @@ def _cofactors(x: Any) -> Any:
         return x.flip((-2, -1)) * x.constant([1.0, -1.0, -1.0, 1.0], x.dtype, (2, 2))
     second, third = x.constant([1, 2, 0], int32, (3,)), x.constant([2, 0, 1], int32, (3,))
     below, last = x.gather(second, -2), x.gather(third, -2)
-    return below.gather(second, -1) * last.gather(third, -1) - below.gather(third, -1) * last.gather(
-        second, -1
-    )
+    minors = below.gather(second, -1) * last.gather(third, -1)
+    return minors - below.gather(third, -1) * last.gather(second, -1)
 
 
-def _push_log(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _slogdet_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return None, (tangents[0] * xs[0].apply(OPS["inv"]).mT).sum((-2, -1))
 
 
-def _pull_log(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+def _slogdet_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     t = cotangents[1]
-    return (None if t is None else _of_each(t) * xs[0].apply(OPS["inv"]).mT,)
+    return (None if t is None else _per_matrix(t) * xs[0].apply(OPS["inv"]).mT,)
 
 
-def _one_number(x: Shape) -> Shape:
+def _batch_shape(x: Shape) -> Shape:
     return square(x)[:-2]
 
 
 # ---- the pseudoinverse -------------------------------------------------------------------------------------
 
 
-def _push_pseudoinverse(t: Any, y: Any, x: Any, rtol: Any) -> Any:
+def _pinv_jvp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
     """G. H. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems", 1973."""
     outside = t.mT - (t.mT @ x) @ y
     across = (t.mT @ y.mT) @ y
     return y @ (y.mT @ outside) - (y @ t) @ y + (across - y @ (x @ across))
 
 
-def _pull_pseudoinverse(t: Any, y: Any, x: Any, rtol: Any) -> Any:
+def _pinv_vjp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
     outside = (t.mT @ y) @ y.mT
     across = y.mT @ (y @ t.mT)
     return outside - x @ (y @ outside) - (y.mT @ t) @ y.mT + (across - (across @ y) @ x)
 
 
-def _transposed(x: Shape, rtol: Shape) -> Shape:
+def _pinv_shape(x: Shape, rtol: Shape) -> Shape:
     *batch, m, n = matrices(x)
     if rtol != tuple(batch):
         raise ShapeError(f"need one rtol for each matrix of shape {x}, got shape {rtol}; broadcast it first")
@@ -123,8 +122,8 @@ class Systems(Interpreter[R]):
 
     @matrix_op(
         shape=system,
-        jvp_all=_push_solution,
-        vjp_all=_pull_solution,
+        jvp_all=_solve_jvp,
+        vjp_all=_solve_vjp,
         body=factorizations.solve,
         min_loop_steps=2,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
@@ -135,8 +134,8 @@ class Systems(Interpreter[R]):
     @matrix_op(
         shape=system,
         params=("flag",),
-        jvp_all=_push_substituted,
-        vjp_all=_pull_substituted,
+        jvp_all=_triangular_solve_jvp,
+        vjp_all=_triangular_solve_vjp,
         body=factorizations.triangular_solve,
         min_loop_steps=1,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
@@ -154,9 +153,9 @@ class Systems(Interpreter[R]):
         """The inverse of a square matrix; NaN if it is singular."""
 
     @matrix_op(
-        shape=_one_number,
+        shape=_batch_shape,
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
-        vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
+        vjp=(lambda t, y, x: _per_matrix(t) * _cofactors(x),),
         body=factorizations.det,
         min_loop_steps=1,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
@@ -165,8 +164,8 @@ class Systems(Interpreter[R]):
         """The determinant of a square matrix; its derivative is right at singular matrices, too."""
 
     @matrix_op(
-        jvp=(spectral.bend,),
-        vjp=(spectral.bend,),
+        jvp=(spectral.cofactors_derivative,),
+        vjp=(spectral.cofactors_derivative,),
         body=spectral.cofactors,
         min_loop_steps=8,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
@@ -179,10 +178,10 @@ class Systems(Interpreter[R]):
         """
 
     @matrix_op(
-        shape=lambda x: (_one_number(x),) * 2,
+        shape=lambda x: (_batch_shape(x),) * 2,
         results=2,
-        jvp_all=_push_log,
-        vjp_all=_pull_log,
+        jvp_all=_slogdet_jvp,
+        vjp_all=_slogdet_vjp,
         body=factorizations.slogdet,
         min_loop_steps=1,
     )
@@ -190,9 +189,9 @@ class Systems(Interpreter[R]):
         """The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix."""
 
     @matrix_op(
-        shape=_transposed,
-        jvp=(_push_pseudoinverse, None),
-        vjp=(_pull_pseudoinverse, None),
+        shape=_pinv_shape,
+        jvp=(_pinv_jvp, None),
+        vjp=(_pinv_vjp, None),
         body=spectral.pinv,
         min_loop_steps=8,
         adjust_samples=lambda x, rtol: (*dominant(x), rtol.zeros_like()),

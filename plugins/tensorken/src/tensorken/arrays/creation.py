@@ -16,9 +16,9 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import MOST_ELEMENTS, Shape, short_repr
-from tensorken_core.tensor.coercion import as_operand as as_operand, check_offered
+from tensorken_core.tensor.coercion import as_operand as as_operand, check_supported
 from tensorken_core.tensor.dispatch import apply
-from tensorken_core.tensor.level import lower, meet
+from tensorken_core.tensor.level import deepest, lower
 from tensorken_core.tensor.nested import NUMBERS
 from tensorken_core.tensor.tensor import Tensor, as_tensor as as_tensor
 
@@ -60,7 +60,7 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
         return _stacked(data, wanted, backend, device)
     shape, flat, found = flat_of(data, wanted)
     interpreter = resolve(backend, device)
-    check_offered("tensor", interpreter, found)
+    check_supported("tensor", interpreter, found)
     return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
 
 
@@ -84,7 +84,7 @@ def new(
     given, values, found = flat_of(data, None if dtype is None else as_dtype(dtype))
     _check_filled(sizes, given)
     interpreter = resolve(backend, device)
-    check_offered("new", interpreter, found)
+    check_supported("new", interpreter, found)
     return Tensor(interpreter, interpreter.new(sizes, values, found), sizes, found)
 
 
@@ -191,7 +191,7 @@ def symbol(
     if make is None:
         raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
     found = as_dtype(dtype)
-    check_offered("symbol", interpreter, found)
+    check_supported("symbol", interpreter, found)
     return Tensor(interpreter, make(name, shape_of("symbol", shape), found))
 
 
@@ -208,7 +208,7 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
         raise ArgumentError("to: a tensor inside a transform stays on its backend; move it before or after")
     if not isinstance(base, RawTensor):
         raise ArgumentError(f"to: {type(base).__name__} has no values to move")
-    check_offered("to", interpreter, x.dtype)
+    check_supported("to", interpreter, x.dtype)
     return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
 
 
@@ -216,7 +216,7 @@ def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tens
     """The tensor that was pickled, on its former backend, or on the default backend if the former had no name."""
     flat = unpacked(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
-    check_offered("unpickle", interpreter, dtype)
+    check_supported("unpickle", interpreter, dtype)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
 
 
@@ -244,7 +244,7 @@ def _holds_tensor(data: Any) -> bool:
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
     """Data that contain tensors, stacked along a new first axis."""
     pieces = [tensor(x, dtype, backend=backend, device=device) for x in data]
-    meet([piece.interpreter for piece in pieces], "stack")
+    deepest([piece.interpreter for piece in pieces], "stack")
     common, shape = pieces[0].dtype, pieces[0].shape
     for piece in pieces:
         if piece.shape != shape:

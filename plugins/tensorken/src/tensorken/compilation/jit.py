@@ -31,7 +31,7 @@ from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import Argnums, Function, Static, check_function, places_of
+from tensorken_core.transforms.arguments import Argnums, Function, Static, argnums_of, check_function
 from tensorken_core.transforms.grad import TRANSFORMED
 
 __all__ = ["jit"]
@@ -247,7 +247,7 @@ def _in_python(
 
 
 def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
-    return places_of("jit", argnums, count, what) if argnums != () else ()
+    return argnums_of("jit", argnums, count, what) if argnums != () else ()
 
 
 def _leaves_of_each(arguments: tuple[Any, ...], static: Sequence[int]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.bodies.matrices import size
+from tensorken_core.language.bodies.matrices import scale_of
 from tensorken_core.language.shapes import Axes, short_repr
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -165,7 +165,7 @@ def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
     if p > 0 and _none_along(x, axes):
         return sizes.sum(axes, keepdims=True)
     zero = sizes.eq(0.0)
-    reach: Tensor = size(stop_gradient(x), axes) if p > 0 else _least(stop_gradient(sizes), axes)
+    reach: Tensor = scale_of(stop_gradient(x), axes) if p > 0 else _least(stop_gradient(sizes), axes)
     powers = zero.where(1.0, sizes / reach) ** p
     total = zero.where(0.0 if p > 0 else INF, powers).sum(axes, keepdims=True)
     nothing = total.eq(0.0)

@@ -15,7 +15,7 @@ from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, as_dtype, int32, int64, wrap_integer
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape, broadcast, short_repr
-from tensorken_core.tensor.coercion import check_offered
+from tensorken_core.tensor.coercion import check_supported
 from tensorken_core.tensor.normalization import sizes_of
 from tensorken_core.tensor.tensor import Tensor
 
@@ -138,7 +138,7 @@ def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
     if found.kind != kind:
         takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
         raise DTypeError(f"{name}: the dtype must be {takes}, got {found}; cast the result (x.astype)")
-    check_offered(name, key.interpreter.base, found)
+    check_supported(name, key.interpreter.base, found)
     return found
 
 

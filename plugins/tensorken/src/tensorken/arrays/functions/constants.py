@@ -15,7 +15,7 @@ from tensorken_core.errors import ArgumentError
 from tensorken_core.host.registry import resolve
 from tensorken_core.language.dtypes import as_dtype, float32
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.coercion import as_operand, check_offered
+from tensorken_core.tensor.coercion import as_operand, check_supported
 from tensorken_core.tensor.level import lift
 from tensorken_core.tensor.nested import typed
 from tensorken_core.tensor.tensor import Scalar, Tensor, as_tensor
@@ -194,7 +194,7 @@ def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, d
         return tensor(value, wanted, backend=backend, device=device).broadcast_to(sizes)
     (number,), found = typed(name, [value], wanted)
     interpreter = resolve(backend, device)
-    check_offered(name, interpreter, found)
+    check_supported(name, interpreter, found)
     return Tensor(interpreter, interpreter.full(sizes, number, found), sizes, found)
 
 
@@ -218,5 +218,5 @@ def _alike(
         return given.astype(dtype).broadcast_to(sizes)
     (number,), _ = typed(name, [value], dtype)
     base = x.interpreter.base
-    check_offered(name, base, dtype)
+    check_supported(name, base, dtype)
     return Tensor(x.interpreter, lift(base.full(sizes, number, dtype), base, x.interpreter), sizes, dtype)

@@ -7,6 +7,8 @@ from typing import Any
 
 from tensorken.arrays.functions.operands import first, floating_of
 from tensorken.arrays.functions.searching import places_in
+from tensorken.arrays.functions.operands import first
+from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import int32, promote
 from tensorken_core.tensor.coercion import as_operand
@@ -123,7 +125,7 @@ def histogram(
     count = edges.size - 1
     flat = flat.astype(edges.dtype)
     last = edges.crop(((count, count + 1),)).reshape(())
-    place = flat.eq(last).where(count - 1, places_in(edges, flat, "right") - 1)
+    place = flat.eq(last).where(count - 1, insertion_points(edges, flat, "right") - 1)
     counts = _added_up(place, _amounts("histogram", values, weights).ravel(), count)
     if density:
         widths = edges.crop(((1, count + 1),)) - edges.crop(((0, count),))

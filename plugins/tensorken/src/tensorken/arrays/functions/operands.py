@@ -11,7 +11,7 @@ from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import binary, unary
-from tensorken_core.tensor.level import meet
+from tensorken_core.tensor.level import deepest
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.tensor.value import V
 
@@ -52,7 +52,7 @@ def together(name: str, tensors: Any) -> list[Tensor]:
     found = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
     interpreters = {x.interpreter for x in found}
     if len(interpreters) > 1:
-        meet(list(interpreters), name)
+        deepest(list(interpreters), name)
     return found
 
 

@@ -20,7 +20,7 @@ from tensorken_core.language.op import OPS, run
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import binary
-from tensorken_core.tensor.level import lift, meet
+from tensorken_core.tensor.level import deepest, lift
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor
 
@@ -96,7 +96,7 @@ def matmul(a: Any, b: Any) -> Tensor:
 def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
     """The matrix product of operands with equal batch shapes and dtypes, possibly at different levels."""
     of_a, of_b = a.interpreter, b.interpreter
-    interpreter = of_a if of_a is of_b else meet((of_a, of_b), "matmul")
+    interpreter = of_a if of_a is of_b else deepest((of_a, of_b), "matmul")
     (*batch, m, k), n = a.shape, b.shape[-1]
     rank = len(batch)
     rows = run(of_a, RESHAPE, (a.representation,), ((*batch, m, 1, k),))
@@ -297,7 +297,7 @@ def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """Convert the operands of a product to one backend and one dtype, and refuse bool."""
     a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
     if a.interpreter is not b.interpreter:
-        meet((a.interpreter, b.interpreter), name)
+        deepest((a.interpreter, b.interpreter), name)
     if a.dtype is bool_:
         raise DTypeError(
             f"{name}: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)"

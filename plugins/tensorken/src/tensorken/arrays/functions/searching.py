@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from tensorken.arrays.functions.operands import a_tensor_of
 from tensorken.arrays.indexing import checked
-from tensorken.arrays.indexing.masks import true_places
+from tensorken.arrays.indexing.masks import true_indices
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.shapes import Shape, short_repr
@@ -79,7 +79,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     y = as_tensor(x)
     if y.ndim == 0:
         raise ShapeError("nonzero: a tensor of shape () has no axes; compare it to 0, or reshape it")
-    return _indices(places_of("nonzero", y.astype(bool_).ravel()), y.shape)
+    return _indices(nonzero_indices("nonzero", y.astype(bool_).ravel()), y.shape)
 
 
 def flatnonzero(x: Any) -> Tensor:
@@ -89,7 +89,7 @@ def flatnonzero(x: Any) -> Tensor:
     >>> tk.flatnonzero([[0, 7], [8, 9]]).tolist()
     [1, 2, 3]
     """
-    return places_of("flatnonzero", as_tensor(x).astype(bool_).ravel())
+    return nonzero_indices("flatnonzero", as_tensor(x).astype(bool_).ravel())
 
 
 def argwhere(x: Any) -> Tensor:
@@ -100,7 +100,7 @@ def argwhere(x: Any) -> Tensor:
     [[0, 1], [1, 0], [1, 1]]
     """
     y = as_tensor(x)
-    places = places_of("argwhere", y.astype(bool_).ravel())
+    places = nonzero_indices("argwhere", y.astype(bool_).ravel())
     columns = [places.reshape((places.size, 1)) for places in (places, *_indices(places, y.shape))]
     table = columns[0].concatenate(*columns[1:], axis=1)
     return table.crop(((0, places.size), (1, y.ndim + 1)))
@@ -111,10 +111,10 @@ def _indices(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
     return tuple([places // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)])
 
 
-def places_of(name: str, mask: Tensor) -> Tensor:
+def nonzero_indices(name: str, mask: Tensor) -> Tensor:
     """The ascending int32 indices of the true elements of a bool vector, as many as there are such elements."""
     try:
-        return true_places(name, mask)
+        return true_indices(name, mask)
     except ConcretizationError as error:
         raise ConcretizationError(
             f"{name}: the shape of the result depends on the values, which are not known here: {error.__context__}"
@@ -155,10 +155,10 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
         a = a.gather(checked("searchsorted", order, 0, a.shape), 0)
     if a.dtype is bool_:
         a, v = a.astype(int32), v.astype(int32)
-    return places_in(a, v, side)
+    return insertion_points(a, v, side)
 
 
-def places_in(a: Tensor, values: Tensor, side: str) -> Tensor:
+def insertion_points(a: Tensor, values: Tensor, side: str) -> Tensor:
     """Binary search for all values at once: one gather for each bit of an index."""
     n, flat = a.shape[0], values.ravel()
     place = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tensorken.arrays.functions.operands import a_tensor_of
-from tensorken.arrays.functions.searching import places_in, places_of
+from tensorken.arrays.functions.searching import insertion_points, nonzero_indices
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -144,7 +144,7 @@ def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
         differs = differs & known
     first, last = order.constant([True] * min(n, 1), bool_, (min(n, 1),)), order.constant([n], int32, (1,))
     begins = first.concatenate(differs, axis=0)
-    starts = places_of(name, begins)
+    starts = nonzero_indices(name, begins)
     indices = order.gather(starts, 0)
     ends = starts.concatenate(last, axis=0).crop(((1, starts.size + 1),))
     inverse = (begins.astype(int32).cumsum(0) - 1).scatter_add(order, 0, n)
@@ -169,6 +169,6 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     if n == 0:
         found = a.zeros_like().astype(bool_)
     else:
-        place = places_in(among, a, "left")
+        place = insertion_points(among, a, "left")
         found = among.gather((place < n).where(place, 0).ravel(), 0).reshape(a.shape).eq(a)
     return ~found if invert else found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
-from tensorken.arrays.indexing import checked, indices_beside, slices
+from tensorken.arrays.indexing import checked, indices_like, slices
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of, filled_in, sizes_of
@@ -218,7 +218,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         return take(x.reshape((x.size,)), indices, 0)
     place = axis_of("take", x.shape, axis)
-    index = indices_beside("take", indices, x)
+    index = indices_like("take", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
     return slices(x, checked("take", index, place, x.shape), place)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.indexing import checked, indices_beside
+from tensorken.arrays.indexing import checked, indices_like
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language import shapes
 from tensorken_core.language.bodies.arrangement import take_along
@@ -117,7 +117,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     [[1.0, 2.0], [4.0, 5.0]]
     """
     x = as_tensor(x)
-    index = indices_beside("take_along_axis", indices, x)
+    index = indices_like("take_along_axis", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(
             f"take_along_axis: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)"

@@ -193,7 +193,7 @@ def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: st
     y = floating_of(first(name, x, q))
     shares: Any = None
     if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
-        y, shares = _shares(name, y, as_operand(name, q, y), whole)
+        y, shares = _fractions(name, y, as_operand(name, q, y), whole)
     else:
         _check_numbers(name, q, whole)
     axes = axes_of(name, y.shape, axis)
@@ -201,11 +201,11 @@ def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: st
     shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
     ordered = _as_rows(y, axes).sort(1)
     if shares is not None:
-        rows = _at_shares(ordered, shares.reshape((1, shares.size)), method)
+        rows = _interpolated_at_each(ordered, shares.reshape((1, shares.size)), method)
         return rows.permute((1, 0)).reshape((*shares.shape, *shape))
     if not isinstance(q, Sequence):
-        return _at_share(ordered, float(q) / whole, method).reshape(shape)
-    results = [_at_share(ordered, float(share) / whole, method).reshape((1, *shape)) for share in q]
+        return _interpolated_at(ordered, float(q) / whole, method).reshape(shape)
+    results = [_interpolated_at(ordered, float(share) / whole, method).reshape((1, *shape)) for share in q]
     return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
 
 
@@ -217,7 +217,7 @@ def _check_numbers(name: str, q: Any, whole: int) -> None:
             )
 
 
-def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
+def _fractions(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
     """Convert x and the fractions q / whole to one dtype; unknown fractions outside [0, 1] become NaN."""
     if q.dtype is bool_:
         raise DTypeError(f"{name}: q must be numbers, got bool; cast it (q.astype)")
@@ -236,7 +236,7 @@ def _as_rows(x: Tensor, axes: Axes) -> Tensor:
     return x.permute((*kept, *axes)).reshape(count)
 
 
-def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
+def _interpolated_at(ordered: Tensor, share: float, method: str) -> Tensor:
     """Interpolate between two elements of each sorted row at a fraction of it; NaN if its last element is NaN."""
     rows, size = ordered.shape
     if size == 0:
@@ -258,8 +258,8 @@ def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
     return last.eq(last).where(value, last)
 
 
-def _at_shares(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
-    """`_at_share` for possibly unknown fractions of shape (1, m): the result has an axis of size m after the rows."""
+def _interpolated_at_each(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
+    """`_interpolated_at` for fractions of shape (1, m), which may be unknown: the result has shape (rows, m)."""
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1, keepdims=True) + shares

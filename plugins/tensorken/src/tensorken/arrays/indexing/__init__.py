@@ -9,7 +9,7 @@ sizes of a mask must always equal the sizes of its axes.
 """
 
 from tensorken.arrays.indexing.checks import checked as checked
-from tensorken.arrays.indexing.keys import indices_beside as indices_beside, s_ as s_
+from tensorken.arrays.indexing.keys import indices_like as indices_like, s_ as s_
 from tensorken.arrays.indexing.selection import (
     Outer as Outer,
     Vectorized as Vectorized,

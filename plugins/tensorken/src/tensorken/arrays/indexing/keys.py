@@ -156,7 +156,7 @@ def _entry(x: Tensor, entry: Any) -> Any:
     return Indices(values, 1)
 
 
-def indices_beside(name: str, data: Any, x: Tensor) -> Tensor:
+def indices_like(name: str, data: Any, x: Tensor) -> Tensor:
     """Indices as a tensor on the backend of x; raises IndexingError if data are not numbers."""
     indices = as_indices(name, data, x)
     return _made(indices, x, int64) if type(indices) is int else indices

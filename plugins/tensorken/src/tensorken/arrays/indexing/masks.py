@@ -14,7 +14,7 @@ FEW = 1024
 """Up to this many elements, reading them one by one is faster than finding the positions on the backend."""
 
 
-def true_places(name: str, mask: Tensor) -> Tensor:
+def true_indices(name: str, mask: Tensor) -> Tensor:
     """The positions of True in the flat mask, in increasing order: 1-D, int32 if the size allows.
 
     For a large mask only their number is read; the backend computes the positions.

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.arrays.indexing.checks import checked
 from tensorken.arrays.indexing.keys import Indices, in_range, parsed
-from tensorken.arrays.indexing.masks import true_places
+from tensorken.arrays.indexing.masks import true_indices
 from tensorken.arrays.indexing.movement import Step, plan, row, shapes_along, taken
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.dtypes import int32, int64, promote
@@ -100,7 +100,7 @@ class Group:
     def _found(self) -> tuple[Tensor, Shape]:
         if self.found is None:
             parts = [
-                true_places(self.name, entry.values)
+                true_indices(self.name, entry.values)
                 if entry.is_mask
                 else checked(self.name, entry.values, entry.axis, self.shape)
                 for entry in self.indices
