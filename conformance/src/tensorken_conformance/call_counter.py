@@ -77,8 +77,8 @@ class CallCounter(Wrapper[Any]):
     def dtype(self, x: Any) -> DType:
         return self.raw.dtype(x)
 
-    def factors(self, x: Any) -> Sequence[Any]:
-        return self.raw.factors(x)
+    def deferred_operands(self, x: Any) -> Sequence[Any]:
+        return self.raw.deferred_operands(x)
 
     def settle(self, x: Any) -> Any:
         return self.raw.settle(x)

@@ -83,9 +83,9 @@ def test_signed_zeros_and_numbers_of_different_types_are_distinct(raw):
     assert [tk.copysign(x + 1.0, z).tolist() for z in nans] == [[1.0, 1.0], [-1.0, -1.0]]
     assert tk.full((), True, "bool", backend=lazy).item() is True
     assert tk.full((), 1, "int32", backend=lazy).item() == 1
-    assert lazy.number(lazy.full((2, 3), 2.5, tk.float32)) == 2.5
-    assert lazy.number(lazy.expand(lazy.full((1, 3), 2.5, tk.float32), (2, 3))) == 2.5
-    assert lazy.number(lazy.exp(lazy.full((2, 3), 2.5, tk.float32))) is None
+    assert lazy.fill_value(lazy.full((2, 3), 2.5, tk.float32)) == 2.5
+    assert lazy.fill_value(lazy.expand(lazy.full((1, 3), 2.5, tk.float32), (2, 3))) == 2.5
+    assert lazy.fill_value(lazy.exp(lazy.full((2, 3), 2.5, tk.float32))) is None
 
 
 # ---- when it runs ------------------------------------------------------------------------------------------

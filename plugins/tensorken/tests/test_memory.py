@@ -122,7 +122,7 @@ def arrays_of(value: Any) -> list[Any]:
         if isinstance(x, np.ndarray | np.generic):
             found.append(x)
         elif isinstance(x, Deferred):
-            pending += [x.value, x.pending]
+            pending += [x.value, x.products]
         elif isinstance(x, SumOfProducts):
             pending += [part for term in x.terms for part in term]
         elif isinstance(x, dict):

@@ -152,12 +152,12 @@ def test_params_are_shown_by_their_names(function, shown):
     assert shown in " ".join(str(program).split())
     assert "data=" not in str(program)
     for op in {e.op for p in within(program) for e in p.equations}:
-        assert len(set(op.names or op.params)) == len(op.params)
+        assert len(set(op.param_names or op.params)) == len(op.params)
 
 
 def test_the_params_of_each_op_have_different_names():
     for op in OPS.values():
-        names = op.names or op.params
+        names = op.param_names or op.params
         assert len(set(names)) == len(names) == len(op.params), op
         assert "data" not in names, op
 

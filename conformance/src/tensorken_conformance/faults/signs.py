@@ -99,11 +99,11 @@ def sums_of_products_in_another_order() -> Course:
     right = Fuse._combined
 
     def combined(self: Any, op: Any, a: Any, b: Any) -> Any:
-        p, q = a.pending, b.pending
-        if p is None or q is None or (p.full, p.axes, p.shown) != (q.full, frozenset(), q.shown):
+        p, q = a.products, b.products
+        if p is None or q is None or (p.full, p.axes, p.order) != (q.full, frozenset(), q.order):
             return right(self, op, a, b)
         terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
-        return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.shown))
+        return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.order))
 
     with attribute(Fuse, "_combined", combined):
         yield None

@@ -36,7 +36,7 @@ class Op:
         shape: `(*operand shapes, *params) -> Shape`; a tuple of shapes if there are several results.
         dtype: `(*operand dtypes, *params) -> DType`; a tuple of dtypes if there are several results.
         params: the kind of each param: axes axis shape order pads limits size dtype data program.
-        names: the names of the params in printed programs; () if they are named after their kinds.
+        param_names: the names of the params in printed programs; () if they are named after their kinds.
         operand_kinds: the kind of each operand: data, condition or indices; () if all are data.
         jvp: for each operand the rule that maps its tangent to a tangent of the result; None: no derivative.
         vjp: for each operand the rule that maps the result's cotangent to its own; None: no derivative.
@@ -73,7 +73,7 @@ class Op:
     shape: Callable[..., Any]
     dtype: Callable[..., Any]
     params: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    param_names: tuple[str, ...] = ()
     operand_kinds: tuple[str, ...] = ()
     jvp: tuple[Rule | None, ...] = ()
     vjp: tuple[Rule | None, ...] = ()

@@ -80,11 +80,11 @@ class RawTensor(Diffable[R]):
         the two shapes.
         """
 
-    def number(self, x: R) -> bool | int | float | None:
+    def fill_value(self, x: R) -> bool | int | float | None:
         """The value that all elements of x have, if it is known without computing anything."""
         return None
 
-    def factors(self, x: R) -> Sequence[R]:
+    def deferred_operands(self, x: R) -> Sequence[R]:
         """The factors of a product, or sum of products, whose computation is deferred; () for any other x."""
         return ()
 

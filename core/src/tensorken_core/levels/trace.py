@@ -82,7 +82,7 @@ class Trace(Level[Variable]):
         if known is not None:
             return known
         shape, dtype = start.shape(x), start.dtype(x)
-        number = start.number(x) if isinstance(start, RawTensor) else None
+        number = start.fill_value(x) if isinstance(start, RawTensor) else None
         if number is not None:
             return Literal(shape, dtype, number)
         variable = Variable(shape, dtype)

@@ -50,35 +50,35 @@ class SumOfProducts:
         terms: the products.
         full: their shape.
         axes: the axes of `full` to sum over.
-        shown: for each axis of the result the axis of `full`; None for a new axis of size 1.
+        order: for each axis of the result the axis of `full`; None for a new axis of size 1.
     """
 
     terms: tuple[ProductTerm, ...]
     full: Shape
     axes: frozenset[int]
-    shown: tuple[int | None, ...]
+    order: tuple[int | None, ...]
 
 
 class Deferred(Generic[R]):
     """A tensor whose value may have size 1 along repeated axes, or be computed later."""
 
-    __slots__ = ("pending", "shape", "value")
+    __slots__ = ("products", "shape", "value")
 
-    number: bool | int | float | None = None
+    fill_value: bool | int | float | None = None
     """The value of all elements, if `full` made the tensor."""
 
-    def __init__(self, shape: Shape, value: R | None, pending: SumOfProducts | None = None) -> None:
-        self.shape, self.value, self.pending = shape, value, pending
+    def __init__(self, shape: Shape, value: R | None, products: SumOfProducts | None = None) -> None:
+        self.shape, self.value, self.products = shape, value, products
 
 
 class Uniform(Deferred[R]):
     """A tensor of equal elements, stored with size 1 along all axes; movement ops keep the number."""
 
-    __slots__ = ("number",)
+    __slots__ = ("fill_value",)
 
-    def __init__(self, shape: Shape, value: R, number: bool | int | float) -> None:
+    def __init__(self, shape: Shape, value: R, fill_value: bool | int | float) -> None:
         self.shape, self.value = shape, value
-        self.pending, self.number = None, number
+        self.products, self.fill_value = None, fill_value
 
 
 _ADD, _SUB = OPS["add"], OPS["sub"]
@@ -128,11 +128,11 @@ class Fuse(Wrapper[Deferred[R]]):
         """The value with size 1 along repeated axes; a deferred sum is computed, once."""
         value = x.value
         if value is None:
-            pending = x.pending
-            if pending is None:  # another thread has just computed it
+            products = x.products
+            if products is None:  # another thread has just computed it
                 return x.value  # type: ignore[return-value]
-            value = x.value = self._compute(pending)
-            x.pending = None
+            value = x.value = self._compute(products)
+            x.products = None
         return value
 
     def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
@@ -152,7 +152,7 @@ class Fuse(Wrapper[Deferred[R]]):
             results: list[Any] = [*run(values)]
             for i, y in enumerate(results):
                 results[i] = result = new(Deferred)
-                result.shape, result.value, result.pending = shapes[i], y, None
+                result.shape, result.value, result.products = shapes[i], y, None
             return results
 
         return run_held
@@ -160,8 +160,8 @@ class Fuse(Wrapper[Deferred[R]]):
     shape = staticmethod(attrgetter("shape"))  # type: ignore[assignment]  # read at every op, so without a call
 
     def dtype(self, x: Deferred[R]) -> DType:
-        pending = x.pending
-        value: Any = x.value if pending is None else pending.terms[0][1]
+        products = x.products
+        value: Any = x.value if products is None else products.terms[0][1]
         return self.raw.dtype(value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Deferred[R]:
@@ -177,14 +177,14 @@ class Fuse(Wrapper[Deferred[R]]):
                 self._constants[key] = constant
         return Uniform(shape, constant, value)
 
-    def number(self, x: Deferred[R]) -> bool | int | float | None:
-        return x.number
+    def fill_value(self, x: Deferred[R]) -> bool | int | float | None:
+        return x.fill_value
 
-    def factors(self, x: Deferred[R]) -> Sequence[Deferred[R]]:
+    def deferred_operands(self, x: Deferred[R]) -> Sequence[Deferred[R]]:
         """The operands of products that are not summed yet, and so may be computed or never be needed."""
-        if x.pending is None or x.pending.axes:
+        if x.products is None or x.products.axes:
             return ()
-        return [self.wrap(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
+        return [self.wrap(v) for _, a, b, _ in x.products.terms for v in (a, b) if v is not None]
 
     def settle(self, x: Deferred[R]) -> Deferred[R]:
         self.raw.settle(x.value if x.value is not None else self.unexpanded(x))
@@ -238,16 +238,16 @@ class Fuse(Wrapper[Deferred[R]]):
         return self._combined(_SUB, a, b)
 
     def _combined(self, op: Op, a: Deferred[R], b: Deferred[R]) -> Deferred[R]:
-        p, q = a.pending, b.pending
+        p, q = a.products, b.products
         if (
             p is not None
             and q is not None
             and len(q.terms) == 1  # a sum on the right is computed first, as it is written: x - x is 0
             and len(p.terms) < LIMIT
-            and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
+            and (p.full, p.axes, p.order) == (q.full, q.axes, q.order)
         ):
             right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
-            return Deferred(a.shape, None, SumOfProducts(p.terms + right, p.full, p.axes, p.shown))
+            return Deferred(a.shape, None, SumOfProducts(p.terms + right, p.full, p.axes, p.order))
         result: Deferred[R] = self.interpret(op, (a, b), ())
         return result
 
@@ -257,19 +257,19 @@ class Fuse(Wrapper[Deferred[R]]):
             sizes[i] = 1
         shape = tuple(sizes)
         done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
-        pending = x.pending
-        if pending is None:
+        products = x.products
+        if products is None:
             value = x.value if x.value is not None else self.unexpanded(x)
             if done or math.prod(self.raw.shape(value)) > SMALL:
                 return Deferred(shape, self._total(value, x.shape, axes))
-            pending = SumOfProducts(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
-        summed = set(pending.axes)
+            products = SumOfProducts(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
+        summed = set(products.axes)
         for i in axes:
-            axis = pending.shown[i]
+            axis = products.order[i]
             if axis is not None:
                 summed.add(axis)
-        pending = SumOfProducts(pending.terms, pending.full, frozenset(summed), pending.shown)
-        return Deferred(shape, self._compute(pending)) if done else Deferred(shape, None, pending)
+        products = SumOfProducts(products.terms, products.full, frozenset(summed), products.order)
+        return Deferred(shape, self._compute(products)) if done else Deferred(shape, None, products)
 
     def fused_multiply_add(self, a: Deferred[R], b: Deferred[R], axes: Axes) -> Deferred[R]:
         full = multiplied(a.shape, b.shape, ())
@@ -279,29 +279,29 @@ class Fuse(Wrapper[Deferred[R]]):
 
     def expand(self, x: Deferred[R], shape: Shape) -> Deferred[R]:
         value = x.value if x.value is not None else self.unexpanded(x)
-        return Deferred(shape, value) if x.number is None else Uniform(shape, value, x.number)
+        return Deferred(shape, value) if x.fill_value is None else Uniform(shape, value, x.fill_value)
 
     def permute(self, x: Deferred[R], order: Axes) -> Deferred[R]:
         shape = tuple(map(x.shape.__getitem__, order))
-        p = x.pending
+        p = x.products
         if p is None:
             value = x.value if x.value is not None else self.unexpanded(x)
-            if x.number is not None:
-                return Uniform(shape, value, x.number)
+            if x.fill_value is not None:
+                return Uniform(shape, value, x.fill_value)
             return Deferred(shape, self.raw.permute(value, order))
         return Deferred(
-            shape, None, SumOfProducts(p.terms, p.full, p.axes, tuple(map(p.shown.__getitem__, order)))
+            shape, None, SumOfProducts(p.terms, p.full, p.axes, tuple(map(p.order.__getitem__, order)))
         )
 
     def reshape(self, x: Deferred[R], shape: Shape) -> Deferred[R]:
-        p = x.pending
+        p = x.products
         if p is not None:
-            shown = _moved(p.shown, x.shape, shape, None)
-            if shown is not None:
-                return Deferred(shape, None, SumOfProducts(p.terms, p.full, p.axes, shown))
+            order = _moved(p.order, x.shape, shape, None)
+            if order is not None:
+                return Deferred(shape, None, SumOfProducts(p.terms, p.full, p.axes, order))
         value = x.value if x.value is not None else self.unexpanded(x)
-        if x.number is not None:
-            return Uniform(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
+        if x.fill_value is not None:
+            return Uniform(shape, self.raw.reshape(value, (1,) * len(shape)), x.fill_value)
         sizes = self.raw.shape(value)
         if sizes == x.shape:
             return Deferred(shape, self.raw.reshape(value, shape))
@@ -311,7 +311,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return Deferred(shape, self.raw.reshape(self._expand(value, x.shape), shape))
 
     def flip(self, x: Deferred[R], axes: Axes) -> Deferred[R]:
-        if x.number is not None:
+        if x.fill_value is not None:
             return x
         value = self.unexpanded(x)
         sizes = self.raw.shape(value)
@@ -336,10 +336,10 @@ class Fuse(Wrapper[Deferred[R]]):
             else:
                 total = self._apply(raw.add if plus else raw.sub, total, part)
         assert total is not None
-        if p.shown == _ALL_AXES[len(p.full)]:
+        if p.order == _ALL_AXES[len(p.full)]:
             return total
         sizes, kept, shape = raw.shape(total), [], []
-        for axis in p.shown:
+        for axis in p.order:
             shape.append(1 if axis is None else sizes[axis])
             if axis is not None:
                 kept.append(axis)

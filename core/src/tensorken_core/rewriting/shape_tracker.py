@@ -55,9 +55,9 @@ class ShapeTracker(Wrapper[Tracked[R]]):
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tracked[R]:
         return Tracked(self.raw.full(shape, value, dtype), shape, dtype)
 
-    def factors(self, x: Tracked[R]) -> Sequence[Tracked[R]]:
+    def deferred_operands(self, x: Tracked[R]) -> Sequence[Tracked[R]]:
         raw = self.raw
-        return [Tracked(value, raw.shape(value), x.dtype) for value in raw.factors(x.value)]
+        return [Tracked(value, raw.shape(value), x.dtype) for value in raw.deferred_operands(x.value)]
 
     def settle(self, x: Tracked[R]) -> Tracked[R]:
         self.raw.settle(x.value)

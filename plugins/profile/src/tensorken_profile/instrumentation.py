@@ -104,11 +104,11 @@ class Instrumented(Wrapper[Any]):
     def dtype(self, x: Any) -> DType:
         return self.raw.dtype(x)
 
-    def number(self, x: Any) -> bool | int | float | None:
-        return self.raw.number(x)
+    def fill_value(self, x: Any) -> bool | int | float | None:
+        return self.raw.fill_value(x)
 
-    def factors(self, x: Any) -> Sequence[Any]:
-        return self.raw.factors(x)
+    def deferred_operands(self, x: Any) -> Sequence[Any]:
+        return self.raw.deferred_operands(x)
 
     def settle(self, x: Any) -> Any:
         return self.raw.settle(x)

@@ -148,7 +148,7 @@ def _has(flaw: str, backend: Any, x: Any) -> bool:
     if value.dtype.kind != "float" or value.size == 0:
         return False
     if math.prod(value.shape) > MAX_CHECKED_SIZE:
-        factors = backend.factors(x)
+        factors = backend.deferred_operands(x)
         if factors and not any([_has(kind, backend, v) for v in factors for kind in ("NaN", "infinity")]):
             return False
     try:

@@ -49,7 +49,7 @@ class Node(Generic[R]):
         "value",
     )
 
-    number: bool | int | float | None = None
+    fill_value: bool | int | float | None = None
     """The value of all elements of a Number."""
 
     def __init__(
@@ -75,12 +75,12 @@ class Node(Generic[R]):
 class Number(Node[R]):
     """A tensor whose elements are all one number; `key` differs for any two numbers, such as 0.0 and -0.0."""
 
-    __slots__ = ("key", "number")
+    __slots__ = ("fill_value", "key")
 
-    def __init__(self, shape: Any, dtype: Any, number: bool | int | float) -> None:
+    def __init__(self, shape: Any, dtype: Any, fill_value: bool | int | float) -> None:
         super().__init__(shape, dtype)
-        self.number = number
-        self.key = exact(number)
+        self.fill_value = fill_value
+        self.key = exact(fill_value)
 
 
 def pending_nodes(wanted: Iterable[Node[R]]) -> list[Node[R]]:
@@ -134,7 +134,7 @@ class Graph(Generic[R]):
             for x in node.operands:
                 place = places.get(x)
                 if place is None:
-                    if x.number is not None:
+                    if x.fill_value is not None:
                         numbers.append(x)
                         operands.append((x.shape, x.dtype))
                         continue

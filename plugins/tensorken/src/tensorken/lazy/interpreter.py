@@ -103,8 +103,8 @@ class Lazy(Wrapper[Node[R]]):
                 if x.op is not None:
                     self._run([x])
                 elif x.value is None:
-                    assert x.number is not None
-                    x.value = self.raw.full(x.shape, x.number, x.dtype)
+                    assert x.fill_value is not None
+                    x.value = self.raw.full(x.shape, x.fill_value, x.dtype)
         return x.value  # type: ignore[return-value]
 
     def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
@@ -135,8 +135,8 @@ class Lazy(Wrapper[Node[R]]):
             self._remember(key, node)
         return node
 
-    def number(self, x: Node[R]) -> bool | int | float | None:
-        return x.number
+    def fill_value(self, x: Node[R]) -> bool | int | float | None:
+        return x.fill_value
 
     def settle(self, x: Node[R]) -> Node[R]:
         """x; since this is where a transform ends, run pending ops if they are many."""
@@ -207,8 +207,8 @@ class Lazy(Wrapper[Node[R]]):
         params_key = exactly(op, params) if params else ()
         key: tuple[Any, ...]
         if len(operands) == 1:  # one or two operands are the common cases, and comprehensions are slow
-            if params and first.number is not None and op in MOVEMENT_OPS:
-                return self.full(op.shape(first.shape, *params), first.number, first.dtype)
+            if params and first.fill_value is not None and op in MOVEMENT_OPS:
+                return self.full(op.shape(first.shape, *params), first.fill_value, first.dtype)
             key = (op, first.serial, params_key)
         elif len(operands) == 2:
             key = (op, first.serial, operands[1].serial, params_key)

@@ -115,7 +115,7 @@ def _specialize(
 
 
 def _value(number: Any) -> Any:
-    return number.number if isinstance(number, Number) else number
+    return number.fill_value if isinstance(number, Number) else number
 
 
 def _dtype(number: Any) -> DType:
@@ -183,7 +183,7 @@ class _ProgramWriter(Generic[R]):
         if i in self._elements:
             return self._repeated(i, shape)
         number = self.graph.numbers[i]
-        return self._cached((shape, dtype, number.key), lambda: Literal(shape, dtype, number.number))
+        return self._cached((shape, dtype, number.key), lambda: Literal(shape, dtype, number.fill_value))
 
     def _cropped(self, x: Variable, limits: Sequence[tuple[int, int]], shape: Shape) -> Variable:
         """A crop; along axes where its start is an input, a gather."""

@@ -129,7 +129,7 @@ def application(equation: Equation, names: Names, titles_of: Mapping[Program, st
 def params(equation: Equation, titles_of: Mapping[Program, str]) -> list[str]:
     """The params by name, such as `axes=(0,)`; a program by its title."""
     op = equation.op
-    names = op.names if len(op.names) == len(op.params) else op.params
+    names = op.param_names if len(op.param_names) == len(op.params) else op.params
     pairs = zip(names, equation.params, strict=True)
     return [f"{name}={titles_of[p] if isinstance(p, Program) else param_text(p)}" for name, p in pairs]
 

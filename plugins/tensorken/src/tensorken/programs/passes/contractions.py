@@ -62,12 +62,12 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
         ys = run(fuse, e.op, operands, e.params)
         if e.op.results == 1:
             ys = (ys,)
-        if ys[0].pending is not None:
-            fuse.sources[id(ys[0].pending)] = (ys[0].pending, e, place)
+        if ys[0].products is not None:
+            fuse.sources[id(ys[0].products)] = (ys[0].products, e, place)
         values.update(zip(e.results, ys, strict=True))
         for v in (*e.operands, *e.results):  # some operands may have been computed just now
             y = values.get(v)
-            if y is not None and y.value is not None and y.number is None and y.value.shape == v.shape:
+            if y is not None and y.value is not None and y.fill_value is None and y.value.shape == v.shape:
                 del values[v]
                 if y.value is not v:
                     known[v] = y.value
@@ -120,7 +120,7 @@ class _Contracting(Fuse[Variable]):
 
     def build(self, x: Deferred[Variable]) -> None:
         """Compute a deferred value that must be computed anyway, if it is smaller than all its operands."""
-        p = x.pending
+        p = x.products
         if p is not None:
             made_of = sum([math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None])
             if math.prod([n for i, n in enumerate(p.full) if i not in p.axes]) <= made_of:

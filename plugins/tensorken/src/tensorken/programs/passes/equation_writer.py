@@ -65,7 +65,7 @@ class EquationWriter(RawTensor[Variable]):
     def has(self, op: Op) -> bool:
         return "program" in op.params or self.backend.has(op)
 
-    def number(self, x: Variable) -> bool | int | float | None:
+    def fill_value(self, x: Variable) -> bool | int | float | None:
         return x.value if isinstance(x, Literal) else None
 
     def ravel(self, x: Variable) -> Any:
@@ -134,7 +134,7 @@ class EquationWriter(RawTensor[Variable]):
 
         def run_step(*given: Tensor | int) -> Sequence[Tensor]:
             variables = [x.representation for x in given if not isinstance(x, int)]
-            with_numbers = any([self.number(v) is not None for v in variables])
+            with_numbers = any([self.fill_value(v) is not None for v in variables])
             if len(steps) == 1 or len(variables) < len(given) or with_numbers:
                 return step(*given)
             types = [(v.shape, v.dtype) for v in variables]
