@@ -90,7 +90,7 @@ def test_a_repeated_leading_axis_of_keys_is_worked_on_once_and_right() -> None:
 
 def test_the_cipher_refuses_what_is_no_pair_of_words() -> None:
     x = tk.zeros((3,), "int32", backend=FUSED)
-    with pytest.raises(ShapeError, match=r"^threefry2x32: the last axis holds two words, got shape \(3,\)"):
+    with pytest.raises(ShapeError, match=r"^threefry2x32: got shape \(3,\); the last axis must have size 2"):
         apply(CIPHER, [x, x])
     with pytest.raises(DTypeError, match=r"^threefry2x32: not defined for int64; it takes int32; cast first"):
         apply(CIPHER, [tk.zeros((2,), "int64", backend=FUSED)] * 2)

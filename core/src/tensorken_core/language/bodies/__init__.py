@@ -1,6 +1,6 @@
-"""The default bodies of the derived ops: functions of Tensors that use only the language.
+"""The default bodies of the derived ops: functions of Tensors that use only ops of the language.
 
-They run at the level of the interpreter that expands them, and are never differentiated: derivatives come from the
-ops' rules.  Infinities, NaN and signed zeros come out as in a direct implementation; an operand that `where` does not
-choose may be anything.
+A body runs on the interpreter that calls it.  It is never differentiated: derivatives come from the rules of the op.
+Its results for infinities, NaN and signed zeros are those of a direct implementation.  `where` ignores the operand
+that it does not select, so that operand may be infinite or NaN.
 """

@@ -1,4 +1,4 @@
-"""Bodies of the ops on numbers that are exact or rounded once: signs, extremes, rounding, remainders, whole powers."""
+"""Bodies of elementwise ops that are exact or round once: sign, maximum, rounding, remainder, integer powers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ Tensor = Any
 
 
 def either(a: Tensor, b: Tensor) -> Tensor:
+    """The logical or of two bools."""
     return a.where(a, b)
 
 
@@ -19,12 +20,12 @@ def is_nan(x: Tensor) -> Tensor:
 
 
 def signed(y: Tensor, x: Tensor) -> Tensor:
-    """y >= 0 with the sign of x; where x is a zero, x itself."""
+    """y, which is not negative, with the sign of x; x itself where x is a zero."""
     return (x < 0.0).where(-y, x.eq(0.0).where(x, y))
 
 
 def neg(x: Tensor) -> Tensor:
-    """x times -1 also turns the sign of a zero, which 0 - x does not."""
+    """x * -1, which negates zeros too; 0 - x would not."""
     return x * -1
 
 
@@ -37,7 +38,7 @@ def abs(x: Tensor) -> Tensor:
 
 
 def sign(x: Tensor) -> Tensor:
-    """A zero minus itself is 0.0, whatever its sign, and NaN stays NaN."""
+    """x - x is 0.0 for zeros of both signs, and NaN for NaN."""
     return (x > 0).where(1, (x < 0).where(-1, x - x))
 
 
@@ -59,7 +60,7 @@ def reciprocal(x: Tensor) -> Tensor:
     return 1.0 / x
 
 
-# ---- to whole numbers --------------------------------------------------------------------------------------
+# ---- rounding ----------------------------------------------------------------------------------------------
 
 
 def ceil(x: Tensor) -> Tensor:
@@ -71,7 +72,7 @@ def trunc(x: Tensor) -> Tensor:
 
 
 def round(x: Tensor) -> Tensor:
-    """abs(x) - floor(abs(x)) is exact, so it tells above, below and half-way without fail."""
+    """abs(x) - floor(abs(x)) is exact, so comparing it to 0.5 is exact too."""
     magnitude = x.abs()
     below = magnitude.floor()
     rest = magnitude - below
@@ -85,11 +86,11 @@ def round(x: Tensor) -> Tensor:
 
 
 _DIGITS: dict[DType, tuple[int, int, int]] = {float32: (12, 12, 277), float64: (26, 27, 2098)}
-"""The bits of a digit, of the lower half of a divisor, and of the longest quotient."""
+"""For each dtype the number of bits of a digit, of the lower part of a divisor, and of the longest quotient."""
 
 
 def remainder(a: Tensor, b: Tensor) -> Tensor:
-    """From the exact remainder of abs(a) by abs(b), as Python does it; a zero has the sign of b too."""
+    """The exact remainder of abs(a) by abs(b), with Python's sign: that of b, also for a zero."""
     if a.dtype.kind == "int":
         return b.eq(0).where(0, a - a.apply(OPS["floor_divide"], b) * b)
     if a.dtype is float16:
@@ -104,12 +105,15 @@ def remainder(a: Tensor, b: Tensor) -> Tensor:
 def _long_division(a: Tensor, b: Tensor) -> Tensor:
     """The exact remainder of a by b, for finite a >= b > 0.
 
-    Digit by digit, of half a significand each: the products of a digit with the two halves of the divisor have no
-    rounding error, so what a digit leaves has none either.  A digit is the nearest one, its rest may be negative.
+    A digit of the quotient has half the bits of a significand.  The products of a digit with the two parts of the
+    divisor are exact, so the rest is exact after every digit.  Each digit is rounded to the nearest one, so the rest
+    may be negative.
     """
     bits, lower_bits, span = _DIGITS[a.dtype]
-    large = a > 1.0  # halved at first, so that the product of a digit that was rounded up cannot overflow
-    shift = (b > 1.0).where(b.scalar(2.0 ** (lower_bits + 4)), 1.0)  # nor the splitting of the divisor
+    large = a > 1.0  # such an a is halved, so that the product of a digit that was rounded up cannot overflow
+    shift = (b > 1.0).where(
+        b.scalar(2.0 ** (lower_bits + 4)), 1.0
+    )  # the split of the divisor cannot overflow
     divisor = b / shift
     # T. J. Dekker, "A floating-point technique for extending the available precision", 1971, section 5.
     multiple = divisor * (2.0**lower_bits + 1.0)
@@ -117,10 +121,10 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
     lower = divisor - upper
     rest = a * large.where(b.scalar(0.5), 1.0) / shift
     third = -(-span // (3 * bits))
-    # A first digit must not be 1 where the rest is below half the upper half: their difference would be rounded.
+    # The first digit must be 0 where the rest is below half of the upper part: their difference would be rounded.
     nearly_half = 0.5 - 2.0 ** (1 - bits)
     for first in (2 * third, third, 0):
-        half = 2.0 ** (first * bits // 2)  # the whole power may be no number of the dtype
+        half = 2.0 ** (first * bits // 2)  # its square may overflow the dtype
         high, low = upper * half * half, lower * half * half
         for place in range(third - 1, -1, -1):
             h, l = high * 2.0 ** (place * bits), low * 2.0 ** (place * bits)
@@ -135,7 +139,7 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
 
 
 def integer_pow(a: Tensor, b: Tensor) -> Tensor:
-    """By repeated squaring, one step for each bit of the exponent; only 1 and -1 have whole reciprocals."""
+    """Repeated squaring, one step for each bit of the exponent; only 1 and -1 have integer reciprocals."""
     y, factor, exponent = a.ones_like(), a, b
     for _ in range(8 * b.dtype.itemsize - 1):
         y = (exponent & 1).eq(1).where(y * factor, y)

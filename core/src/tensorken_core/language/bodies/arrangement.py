@@ -1,4 +1,4 @@
-"""Bodies of the ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
+"""Bodies of the ops along axes: prod, min, argmax, cumsum, cumprod, sort, concatenate and their relatives."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Tensor = Any
 
 
 def multiples(step: int, count: int) -> Sequence[int]:
-    """0, step, 2 * step, ...: as a range if it can be one, which a backend may make faster."""
+    """0, step, 2 * step, ...; a range if possible, from which a backend may create a tensor faster."""
     return range(0, step * count, step) if step else [0] * count
 
 
 def iota(x: Tensor, axis: int) -> Tensor:
-    """0, 1, 2, ... along the axis, size 1 along the others, at the level of x."""
+    """0, 1, 2, ... along the axis, with size 1 along the other axes, at the level of x."""
     n = x.shape[axis]
     shape = tuple([n if i == axis else 1 for i in range(x.ndim)])
     return x.constant(range(n), int32, (n,)).reshape(shape)
 
 
 def min(x: Tensor, axes: Axes) -> Tensor:
-    """The maximum of the values in reverse order: -x, for integers -1 - x, which cannot overflow."""
+    """-max(-x), for integers -1 - max(-1 - x), which cannot overflow."""
     if x.dtype is bool_:
         return x.where(False, True).max(axes, keepdims=True).where(False, True)
     if x.dtype.kind == "int":
@@ -44,7 +44,7 @@ def argmin(x: Tensor, axis: int) -> Tensor:
 
 
 def _first_index(x: Tensor, value: Tensor, axis: int) -> Tensor:
-    """The first place of the value, or of a NaN: n minus the largest n - i among the places i that hold it."""
+    """The first index of the value, or of a NaN: n minus the largest n - i over the indices i where it is found."""
     n = x.shape[axis]
     hits = x.eq(value.expand(x.shape))
     if x.dtype.kind == "float":
@@ -54,7 +54,7 @@ def _first_index(x: Tensor, value: Tensor, axis: int) -> Tensor:
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
-    """Partial sums over 1, 2, 4, ... neighbours: each step adds the array shifted by as many places."""
+    """Sums of 1, 2, 4, ... neighbours: each step adds the array shifted by the number of summed neighbours."""
     step = 1
     while step < x.shape[axis]:
         x = x + _shifted(x, axis, step)
@@ -66,7 +66,7 @@ def cumsum(x: Tensor, axis: int) -> Tensor:
 
 
 def prod(x: Tensor, axes: Axes) -> Tensor:
-    """Products of pairs, of pairs of these, and so on, after ones have filled up the size to a power of two."""
+    """A tree of products of pairs, after padding with ones to a power of two."""
     for axis in axes:
         n = x.shape[axis]
         size = 1 << max(n - 1, 0).bit_length()
@@ -79,7 +79,7 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
 
 
 def cumprod(x: Tensor, axis: int) -> Tensor:
-    """Partial products over 1, 2, 4, ... neighbours: each step multiplies by the array shifted by as many places."""
+    """Products of 1, 2, 4, ... neighbours: each step multiplies by the array shifted by their number."""
     step, place = 1, iota(x, axis)
     while step < x.shape[axis]:
         x = (place < step).where(x, x * _shifted(x, axis, step))
@@ -88,14 +88,14 @@ def cumprod(x: Tensor, axis: int) -> Tensor:
 
 
 def preceding(x: Tensor, axis: int) -> Tensor:
-    """The element before each along the axis; 1 before the first."""
+    """For each element the one before it along the axis; 1 for the first."""
     if x.size == 0:
         return x
     return _slice(x, axis, 0, 1).ones_like().concatenate(_slice(x, axis, 0, x.shape[axis] - 1), axis=axis)
 
 
 def product_of_others(x: Tensor, axes: Axes) -> Tensor:
-    """For each element the product of all others over axes: of those before it and of those behind it."""
+    """For each element the product of all others over axes: the product of those before it times of those after it."""
     kept = tuple([i for i in range(x.ndim) if i not in axes])
     order = (*kept, *axes)
     lines = x.permute(order)
@@ -107,7 +107,7 @@ def product_of_others(x: Tensor, axes: Axes) -> Tensor:
 
 
 def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
-    """y with y[i] = a[i] * y[i - 1] + b[i] along the axis, where y[-1] is 0, in steps of 1, 2, 4, ... places.
+    """The solution y of y[i] = a[i] * y[i - 1] + b[i] along the axis, from 0, in log2(n) steps.
 
     G. E. Blelloch, "Prefix sums and their applications", 1990, section 1.4.
     """
@@ -130,7 +130,7 @@ def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
 
 
 def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
-    """Each element in the place of the one so many steps behind it; zeros come in the first places."""
+    """x shifted towards higher indices by `step`; the first elements are zeros."""
     return _padded(_slice(x, axis, 0, x.shape[axis] - step), axis, step, 0)
 
 
@@ -138,7 +138,7 @@ def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
 
 
 def concatenate(*args: Any) -> Tensor:
-    """Each piece padded to the whole, and chosen where it lies: adding the pieces would lose signed zeros."""
+    """Each operand is padded to the full size, and `where` selects it; a sum of the operands would lose -0.0."""
     *pieces, axis = args
     total, start, result = sum([x.shape[axis] for x in pieces]), 0, None
     for x in pieces:
@@ -161,16 +161,16 @@ def sort(x: Tensor, axis: int) -> Tensor:
 
 
 def take_along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """The elements of x at indices along the axis, each index in [0, size); the other sizes of the two are equal.
+    """The elements of x at indices in [0, size) along the axis; the other sizes of x and indices are equal.
 
-    One gather of the flat tensor, so that its derivative rules serve here too.
+    It is one gather from the flattened tensor, so the derivative rules of gather apply.
     """
     flat = x.reshape((x.size,)).gather(flat_indices(indices, x.shape[axis], axis), 0)
     return flat.reshape(indices.shape)
 
 
 def flat_indices(indices: Tensor, n: int, axis: int) -> Tensor:
-    """Where the elements at indices along an axis of size n lie in the flat tensor, as one row."""
+    """Convert indices along an axis of size n to indices into the flattened tensor, as a vector."""
     shape = indices.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     dtype = int32 if outer * n * inner <= 2**31 else int64
@@ -180,14 +180,13 @@ def flat_indices(indices: Tensor, n: int, axis: int) -> Tensor:
 
 
 def argsort(x: Tensor, axis: int) -> Tensor:
-    """Batcher's bitonic network, in log(n)**2 / 2 steps over all elements at once.
+    """Batcher's bitonic sorting network, in about log2(n)**2 / 2 steps over all elements at once.
 
-    The places travel with the keys and decide between equal ones, so the order is stable, and no two elements are
-    equal.  What must come last has the greatest key and a place behind all others: NaN, and behind them what fills up
-    the size to a power of two.
+    Each key is sorted together with its index, which decides between equal keys, so the sort is stable.  NaN gets the
+    greatest key and an index after all numbers; the padding to a power of two gets an index after NaN.
 
-    K. E. Batcher, "Sorting networks and their applications", 1968; the form in which every comparison points the same
-    way and each merge begins with a mirror image.
+    K. E. Batcher, "Sorting networks and their applications", 1968, in the form in which all comparisons have the same
+    direction and the first step of each merge compares with the mirror image.
     """
     n, order = x.shape[axis], (*[i for i in range(x.ndim) if i != axis], axis)
     if n < 2:
@@ -212,7 +211,7 @@ def argsort(x: Tensor, axis: int) -> Tensor:
         key, place = (column < n).where(key, top), (column < n).where(place, column + 2 * size)
     first = x.constant([True, False], bool_, (2,)).reshape((1, 1, 2, 1))
     for merge in range(1, steps + 1):
-        for step in range(merge, 0, -1):  # pairs of blocks of 2**(step - 1) elements, compared one by one
+        for step in range(merge, 0, -1):  # compare pairs of blocks of 2**(step - 1) elements
             shape = (rows, size >> step, 2, 2 ** (step - 1))
             key, place = key.reshape(shape), place.reshape(shape)
             mirrored = (2, 3) if step == merge else (2,)

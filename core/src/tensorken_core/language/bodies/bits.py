@@ -1,6 +1,6 @@
-"""Bodies of the ops on the bits of floats: exact for zeros, subnormal numbers and NaN, whatever a device makes of them.
+"""Bodies of the ops on the bits of floats: exact for zeros, subnormal numbers and NaN, also on devices that flush them.
 
-The bits of a float of one sign are in the order of the floats, so its neighbours are one more and one less.
+The bits of floats of one sign, as integers, have the order of the floats, so neighbours differ by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _float(bits: Tensor) -> Tensor:
 
 
 def _lowest(bits: Tensor) -> int:
-    """The bits of -0.0: the sign alone."""
+    """The bits of -0.0: only the sign bit is set."""
     return -1 << (8 * int(bits.dtype.itemsize) - 1)
 
 
@@ -39,7 +39,7 @@ def copysign(a: Tensor, b: Tensor) -> Tensor:
 
 
 def nextafter(a: Tensor, b: Tensor) -> Tensor:
-    """One step in the order of the floats, in which both zeros have the place 0."""
+    """One step in the order of the floats, in which both zeros have the ordinal 0."""
     bits = _bits(a)
     lowest = -(2**15) if a.dtype is float16 else _lowest(bits)
     here, there = _ordinal(bits, lowest), _ordinal(_bits(b), lowest)
@@ -52,11 +52,12 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _ordinal(bits: Tensor, lowest: int) -> Tensor:
+    """The signed position in the order of the floats; 0 for both zeros."""
     return (bits < 0).where(lowest - bits, bits)
 
 
 def _float16(magnitude: Tensor) -> Tensor:
-    """The float16 with these bits, by way of float32: subnormal ones are multiples of 2**-24."""
+    """The float16 with these bits, computed in float32; subnormal numbers are multiples of 2**-24."""
     exponent, fraction = magnitude >> 10, (magnitude & 1023).astype(float32)
     unit = _float((exponent + 102) << 23)
     return exponent.eq(0).where(fraction * 2.0**-24, (fraction + 1024.0) * unit).astype(float16)

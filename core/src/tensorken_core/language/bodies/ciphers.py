@@ -1,4 +1,4 @@
-"""Body of the cipher behind random numbers: additions, rotations and exclusive ors of 32-bit words that wrap."""
+"""Body of the Threefry cipher, which generates random bits: wrapping additions, rotations and XORs of 32-bit words."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tensorken_core.language.op import OPS
 Tensor = Any
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-"""How far the second word turns in each of four rounds, in the even and in the odd groups of four."""
+"""By how many bits the second word is rotated in each of four rounds, for even and for odd groups of rounds."""
 
 PARITY = 0x1BD11BDA
-"""What the words of the key are combined with to give one more, so that they never are all zero."""
+"""The constant that is XORed with the words of the key to make a third word, so that the three are never all zero."""
 
 GROUPS = 5
-"""Groups of four rounds; a part of the key is added after each."""
+"""The number of groups of four rounds; words of the key are added after each group."""
 
 
 def threefry2x32(key: Tensor, counter: Tensor) -> Tensor:
-    """The words, the last axis, travel apart, each as a tensor with size 1 there."""
+    """The two words along the last axis are processed as two tensors, which have size 1 along that axis."""
     first, second = _words(key)
     parts = (first, second, first ^ second ^ wrap_integer(PARITY, int32))
     x, y = _words(counter)
     x, y = x + parts[0], y + parts[1]
     for group in range(GROUPS):
-        for places in ROTATIONS[group % 2]:
+        for count in ROTATIONS[group % 2]:
             x = x + y
-            y = _rotated(y, places) ^ x
+            y = _rotated(y, count) ^ x
         x, y = x + parts[(group + 1) % 3], y + parts[(group + 2) % 3] + (group + 1)
     return x.apply(OPS["concatenate"], y, x.ndim - 1)
 
@@ -38,6 +38,6 @@ def _words(x: Tensor) -> list[Tensor]:
     return [x.crop((*rows, (i, i + 1))) for i in range(2)]
 
 
-def _rotated(x: Tensor, places: int) -> Tensor:
-    """The bits moved up, those that leave at the top coming in at the bottom."""
-    return (x << places) | x.apply(OPS["shift_right"], x.scalar(32 - places))
+def _rotated(x: Tensor, count: int) -> Tensor:
+    """The bits rotated to the left."""
+    return (x << count) | x.apply(OPS["shift_right"], x.scalar(32 - count))

@@ -1,8 +1,8 @@
 """Bodies of the elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
 
-Where a formula would lose digits to cancellation, mostly near a zero of the function, a polynomial takes over; its
-error and those of exp, log, sin and cos, which a body hands on, stay within 4 units in the last place.  float16 is
-computed in float32.
+Where a formula would suffer from cancellation, mostly near a zero of the function, a polynomial replaces it.  The
+error, with that of the backend's exp, log, sin and cos, is at most 4 units in the last place.  float16 is computed in
+float32.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tensor = Any
 
 
 def _in_float32(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The body, for float16 by way of float32."""
+    """The body, which computes float16 in float32."""
 
     @functools.wraps(body)
     def call(*operands: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def _in_float32(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _polynomial(x: Tensor, table: Mapping[DType, Sequence[float]]) -> Tensor:
-    """The polynomial with the coefficients of x's dtype, by Horner's scheme."""
+    """The polynomial with the coefficients for x's dtype, evaluated by Horner's scheme."""
     first, second, *rest = table[x.dtype]
     y = x * first + second
     for coefficient in rest:
@@ -42,23 +42,23 @@ def _polynomial(x: Tensor, table: Mapping[DType, Sequence[float]]) -> Tensor:
 
 
 def _series(x: Tensor, z: Tensor, table: Mapping[DType, Sequence[float]]) -> Tensor:
-    """x * (1 + z * P(z)): where z is small it is x itself, also if x is subnormal or -0.0."""
+    """x * (1 + z * P(z)): exactly x where z is tiny, also if x is subnormal or -0.0."""
     return x * (z * _polynomial(z, table) + 1.0)
 
 
 # ---- exponentials ------------------------------------------------------------------------------------------
 
 _EXPM1_BOUND = {float32: 18.0, float64: 38.0}
-"""Where expm1 becomes exp, and -1 on the other side."""
+"""Above this, expm1(x) rounds to exp(x); below its negative, to -1."""
 
-_WHOLE = {float32: int32, float64: int64}
+_INTEGERS = {float32: int32, float64: int64}
 
 
 @_in_float32
 def expm1(x: Tensor) -> Tensor:
-    """With x = k * log(2) + r: 2**k * expm1(r) + (2**k - 1), where 2**k has no rounding error.
+    """With x = k * log(2) + r: 2**k * expm1(r) + (2**k - 1), where 2**k is exact.
 
-    The way of fdlibm (K. C. Ng, s_expm1.c, 1993), with a polynomial of our own.
+    The method of fdlibm (K. C. Ng, s_expm1.c, 1993), with another polynomial.
     """
     bound = _EXPM1_BOUND[x.dtype]
     high, low = coefficients.LN2[x.dtype]
@@ -66,8 +66,8 @@ def expm1(x: Tensor) -> Tensor:
     k = (inside * (1.0 / math.log(2.0)) + 0.5).floor()
     r = (inside - k * high) - k * low
     near = _series(r, r, coefficients.EXPM1)
-    places = k.abs().astype(_WHOLE[x.dtype])
-    power = places.ones_like().apply(OPS["shift_left"], places).astype(x.dtype)
+    exponent = k.abs().astype(_INTEGERS[x.dtype])
+    power = exponent.ones_like().apply(OPS["shift_left"], exponent).astype(x.dtype)
     power = (k < 0.0).where(1.0 / power, power)
     far = power * near + (power - 1.0)
     return (x > bound).where(x.exp(), k.eq(0.0).where(near, far))
@@ -80,20 +80,20 @@ def exp2(x: Tensor) -> Tensor:
 
 @_in_float32
 def sigmoid(x: Tensor) -> Tensor:
-    """z / (1 + z) with z = exp(x): beyond 40 it is 1 in every dtype, so z need not grow until it overflows."""
+    """z / (1 + z) with z = exp(min(x, 40)), which cannot overflow; beyond 40 the result is 1 in every dtype."""
     z = x.minimum(40.0).exp()
     return z / (z + 1.0)
 
 
 @_in_float32
 def softplus(x: Tensor) -> Tensor:
-    """max(x, 0) + log1p(exp(-abs(x))): two terms that are not negative."""
+    """max(x, 0) + log1p(exp(-abs(x))): neither term is negative, so nothing cancels."""
     return x.maximum(0.0) + (-x.abs()).exp().log1p()
 
 
 @_in_float32
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
-    """The larger, plus log1p(exp(-abs(a - b))); two equal infinities have no difference."""
+    """max(a, b) + log1p(exp(-abs(a - b))); the difference of equal infinities is taken as 0."""
     return a.maximum(b) + a.eq(b).where(0.0, -(a - b).abs()).exp().log1p()
 
 
@@ -102,7 +102,7 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 
 @_in_float32
 def log1p(x: Tensor) -> Tensor:
-    """Near 0 from 2 * atanh(x / (x + 2)), else log(1 + x), where the rounding of 1 + x costs half a unit."""
+    """Near 0 as 2 * atanh(x / (x + 2)), else log(1 + x), where the rounding of 1 + x costs half a unit."""
     return _is_near(x).where(_log1p_near(x), (x + 1.0).log())
 
 
@@ -111,7 +111,7 @@ def _is_near(x: Tensor) -> Tensor:
 
 
 def _log1p_near(x: Tensor) -> Tensor:
-    """With s = x / (x + 2) and atanh(s) = s * (1 + q): x * (1 - s) * (1 + q), multiplied out so as to round once."""
+    """x * (1 - s) * (1 + q) with s = x / (x + 2) and atanh(s) = s * (1 + q), expanded so that it rounds once."""
     s = x / (x + 2.0)
     z = s * s
     q = z * _polynomial(z, coefficients.ATANH)
@@ -126,7 +126,7 @@ def log2(x: Tensor) -> Tensor:
 
 
 _SMALLEST_POWER_OF_10 = {float32: -37.0, float64: -307.0}
-"""Below these, 10**k is so far from the next number of the dtype that the logarithm of that is not k."""
+"""The smallest k for which the number of the dtype nearest to 10**k is precise enough that its logarithm is k."""
 
 
 @_in_float32
@@ -138,7 +138,7 @@ def log10(x: Tensor) -> Tensor:
 
 
 def _log(x: Tensor) -> Tensor:
-    """The natural logarithm, near 1 by its series: some devices lose digits there."""
+    """The natural logarithm; near 1 from its series, since some devices are inaccurate there."""
     return _is_near(x - 1.0).where(_log1p_near(x - 1.0), x.log())
 
 
@@ -152,7 +152,7 @@ def tan(x: Tensor) -> Tensor:
 
 @_in_float32
 def asin(x: Tensor) -> Tensor:
-    """Beyond 1/2: pi/2 - 2 * asin(sqrt((1 - x) / 2))."""
+    """A polynomial for abs(x) <= 1/2, else pi/2 - 2 * asin(sqrt((1 - abs(x)) / 2)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
     beyond, p = _asin_of_half(x)
     return signed(beyond.where(high - ((p + p) - low), p), x)
@@ -160,7 +160,7 @@ def asin(x: Tensor) -> Tensor:
 
 @_in_float32
 def acos(x: Tensor) -> Tensor:
-    """pi/2 - asin(x); beyond 1/2: 2 * asin(sqrt((1 - x) / 2))."""
+    """pi/2 - asin(x) for abs(x) <= 1/2, else 2 * asin(sqrt((1 - x) / 2)); for negative x pi minus that of -x."""
     high, low = coefficients.HALF_PI[x.dtype]
     beyond, p = _asin_of_half(x)
     middle = high - (beyond.where(p, signed(p, x)) - low)
@@ -168,7 +168,7 @@ def acos(x: Tensor) -> Tensor:
 
 
 def _asin_of_half(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether abs(x) is beyond 1/2, and asin(abs(x)), there asin(sqrt((1 - abs(x)) / 2))."""
+    """Whether abs(x) > 1/2, and asin(sqrt((1 - abs(x)) / 2)) where it is, else asin(abs(x))."""
     a = x.abs()
     beyond = a > 0.5
     z = beyond.where((1.0 - a) * 0.5, a * a)
@@ -177,7 +177,7 @@ def _asin_of_half(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @_in_float32
 def atan(x: Tensor) -> Tensor:
-    """Beyond 1: pi/2 - atan(1 / x)."""
+    """A polynomial for abs(x) <= 1, else pi/2 - atan(1 / abs(x)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
     a = x.abs()
     beyond = a > 1.0
@@ -188,7 +188,7 @@ def atan(x: Tensor) -> Tensor:
 
 @_in_float32
 def atan2(y: Tensor, x: Tensor) -> Tensor:
-    """atan of the smaller magnitude over the larger, 0/0 being 0 and inf/inf 1, turned to its octant."""
+    """atan(smaller / larger magnitude), with 0/0 = 0 and inf/inf = 1, mapped to the octant of the point."""
     high, low = coefficients.HALF_PI[x.dtype]
     rise, run = y.abs(), x.abs()
     smaller, larger = rise.minimum(run), rise.maximum(run)
@@ -201,15 +201,15 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 
 
 def _is_negative(x: Tensor) -> Tensor:
-    """Whether the sign bit is set, also that of -0.0."""
+    """Whether x is negative or -0.0."""
     return x.eq(0.0).where(1.0 / x, x) < 0.0
 
 
 # ---- hyperbolic functions ----------------------------------------------------------------------------------
 
 _NEAR_OVERFLOW = {float32: 80.0, float64: 700.0}
-"""Beyond this exp(x) may overflow where exp(x) / 2 does not: there it is exp(x - 3) * (exp(3) / 2), for exp(3) / 2 is
-all but a number of either dtype."""
+"""Beyond this exp(x) may overflow although exp(x) / 2 does not, so exp(x) / 2 is computed as
+exp(x - 3) * (exp(3) / 2); exp(3) / 2 has almost no rounding error in either dtype."""
 
 _HALF_EXP_3 = math.exp(3.0) / 2.0
 
@@ -234,7 +234,7 @@ def cosh(x: Tensor) -> Tensor:
 
 @_in_float32
 def tanh(x: Tensor) -> Tensor:
-    """Near 0 as x / (1 + ...), else 1 - 2 / (exp(2 * abs(x)) + 1), whose exp may overflow."""
+    """x / (1 + z * P(z)) with z = x**2 for abs(x) < 0.9, else 1 - 2 / (exp(2 * abs(x)) + 1), where exp may be inf."""
     a, z = x.abs(), x * x
     near = x / (z * _polynomial(z, coefficients.TANH) + 1.0)
     far = 1.0 - 2.0 / ((a + a).exp() + 1.0)
@@ -243,7 +243,7 @@ def tanh(x: Tensor) -> Tensor:
 
 @_in_float32
 def sech_squared(x: Tensor) -> Tensor:
-    """4 * e / (1 + e)**2 with e = exp(-2 * abs(x)); multiplied out, so that where e is small 1 + ... rounds once."""
+    """4 * e / (1 + e)**2 with e = exp(-2 * abs(x)); the square is expanded, so that 1 + ... rounds once for small e."""
     e = (x.abs() * -2.0).exp()
     return e * 4.0 / (e * (e + 2.0) + 1.0)
 
@@ -277,9 +277,9 @@ def atanh(x: Tensor) -> Tensor:
 
 @_in_float32
 def erf(x: Tensor) -> Tensor:
-    """Near 0 a series in x**2, else 1 - erfc(a) with a = abs(x) and erfc(a) = exp(-a**2) * P(1 / (a + 3)).
+    """x * P(x**2) for abs(x) < 1, else 1 - erfc(a) with a = abs(x) and erfc(a) = exp(-a**2) * P(1 / (a + 3)).
 
-    The line is parted as by W. J. Cody, "Rational Chebyshev approximation for the error function", 1969.
+    The intervals are those of W. J. Cody, "Rational Chebyshev approximation for the error function", 1969.
     """
     a, z = x.abs(), x * x
     near = x * _polynomial(z, coefficients.ERF)
@@ -292,7 +292,7 @@ _SPLIT = {float32: 2.0**12 + 1.0, float64: 2.0**27 + 1.0}
 
 @_in_float32
 def gaussian(x: Tensor) -> Tensor:
-    """exp(-p) * (1 - r), where p is x * x, rounded, and r what that lost; beyond 30 the result is 0 in every dtype.
+    """exp(-p) * (1 - r), where p is x * x rounded, and r its rounding error; 0 in every dtype for abs(x) > 30.
 
     r is exact: T. J. Dekker, "A floating-point technique for extending the available precision", 1971, section 5.
     """
@@ -307,9 +307,9 @@ def gaussian(x: Tensor) -> Tensor:
 
 @_in_float32
 def erfinv(x: Tensor) -> Tensor:
-    """x * P(w) with w = -log((1 - x) * (1 + x)); beyond 4 the variable is the root of w, where the tails are smooth.
+    """x * P(w) with w = -log((1 - x) * (1 + x)) < 4, else x * s * P(1 / s - 0.375) with s = sqrt(w).
 
-    w is from M. B. Giles, "Approximating the erfinv function", 2010; the polynomials and the seam are our own.
+    w is from M. B. Giles, "Approximating the erfinv function", 2010; the polynomials and their bound are not.
     """
     w = -((1.0 - x) * (x + 1.0)).log()
     s = w.sqrt()
@@ -320,7 +320,7 @@ def erfinv(x: Tensor) -> Tensor:
 
 @_in_float32
 def hypot(a: Tensor, b: Tensor) -> Tensor:
-    """The larger times sqrt(1 + (smaller / larger)**2); an infinite side makes it infinite, whatever the other is."""
+    """larger * sqrt(1 + (smaller / larger)**2); infinite if either operand is, even if the other is NaN."""
     p, q = a.abs(), b.abs()
     larger, smaller = p.maximum(q), p.minimum(q)
     ratio = larger.eq(0.0).where(0.0, smaller / larger)

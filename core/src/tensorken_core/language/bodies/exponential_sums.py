@@ -1,8 +1,9 @@
-"""Bodies of the logarithm of a sum of exponentials, and of the weights of its terms.
+"""Bodies of softmax, log_softmax and logsumexp.
 
-All start from exp(x - top), where top is the maximum.  The rounding of x - top would cost the small ones as many units
-in the last place as x - top is large, so what it lost is added.  The maxima count as 1 each, also if they are infinite;
-the others are summed apart from them, since log(1 + rest) would lose a small rest.  float16 is computed in float32.
+All compute exp(x - top), where top is the maximum.  The rounding error of x - top grows with its size and would cost
+small terms many units in the last place, so the result is corrected by it.  Each maximum contributes exactly 1, also
+an infinite one.  The other terms are summed separately and go through log1p, which keeps a small sum.  float16 is
+computed in float32.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Tensor = Any
 
 
 def _in_float32(body: Callable[[Tensor, Axes], Tensor]) -> Callable[[Tensor, Axes], Tensor]:
-    """The body, for float16 by way of float32."""
+    """The body, which computes float16 in float32."""
 
     @functools.wraps(body)
     def call(x: Tensor, axes: Axes) -> Tensor:
@@ -55,21 +56,21 @@ def logsumexp(x: Tensor, axes: Axes) -> Tensor:
 
 
 def _maximum(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor]:
-    """The maximum, and where it is."""
+    """The maximum over axes, and the mask of the elements equal to it."""
     top = x.max(axes, keepdims=True)
     return top, x.eq(top)
 
 
 def _log_of_sum(x: Tensor, top: Tensor, is_top: Tensor, axes: Axes) -> Tensor:
-    """log(sum(exp(x - top))) = log1p(the number of maxima - 1, and the sum of the others)."""
+    """log(sum(exp(x - top))) as log1p of (the number of maxima - 1) + (the sum of the other terms)."""
     rest = is_top.where(0.0, _exp_below_maximum(x, top)).sum(axes, keepdims=True)
     return (rest + (is_top.astype(x.dtype).sum(axes, keepdims=True) - 1.0)).log1p()
 
 
 def _exp_below_maximum(x: Tensor, top: Tensor) -> Tensor:
-    """exp(x - top) where x is below its maximum.
+    """exp(x - top) for x < top, corrected by the rounding error of x - top.
 
-    What x - top loses is exact: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B.
+    That error is computed exactly: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B.
     """
     difference = x - top
     minus_top = difference - x

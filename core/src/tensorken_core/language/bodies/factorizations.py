@@ -1,7 +1,7 @@
-"""Bodies that eliminate or reflect, one column of all matrices of a batch at a time.
+"""Bodies of solve, det, cholesky and qr: each step eliminates or reflects one column, in all matrices of a batch.
 
-Rows and columns stay where they are, and masks say which of them a step changes, so that every step is the same few ops
-on whole matrices, and the steps are those of a loop.
+A step selects the rows that it changes with masks, so all steps are the same ops on the same shapes, and run as the
+steps of a loop.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NAN = float("nan")
 
 
 def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Gaussian elimination with partial pivoting on the rows of a, and of b beside them.
+    """Gaussian elimination with partial pivoting on the rows of the block matrix [a, b].
 
     Returns:
-        The upper triangular factor of a, b after the same steps, and the sign of the order of the rows.
+        The upper triangular factor of a, b after the same steps, and the sign of the row permutation.
 
     G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, algorithm 3.4.1.
     """
@@ -48,7 +48,7 @@ def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
 
 
 def _eliminate_column(both: Tensor, sign: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor]:
-    """The rows, and their sign, after row k and the one with the pivot have changed places and column k is done."""
+    """Exchange row k with the row of the pivot, then eliminate column k; also update the sign of the permutation."""
     candidates = (row >= k).where(column_at(both, k).abs(), -1.0)
     pivot = candidates.apply(OPS["argmax"], both.ndim - 2)
     chosen = row.eq(pivot)
@@ -56,15 +56,15 @@ def _eliminate_column(both: Tensor, sign: Tensor, row: Tensor, k: Any) -> tuple[
     both = row.eq(k).where(pivot_row, chosen.where(other_row, both))
     sign = pivot.eq(k).reshape(sign.shape).where(sign, -sign)
     head = column_at(pivot_row, k)
-    flat = head.eq(0.0)  # then all elements below it are zeros too
+    flat = head.eq(0.0)  # then all elements below the pivot are zeros too
     factors = (row > k).where(column_at(both, k) / flat.where(1.0, head), 0.0)
     return both - factors * pivot_row, sign
 
 
 def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
-    """Substitution: each row of the solution, once known, leaves the equations of the rows that follow.
+    """Forward or back substitution: each known row of the solution is subtracted from the equations that remain.
 
-    The rows are divided by the diagonal all together in the end, and by the way only for those that follow.
+    The solution is divided by the diagonal once, at the end; a step divides only the row that it subtracts.
     """
     n = a.shape[-1]
     if n == 0:
@@ -85,13 +85,13 @@ def _substitute_above(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor
 
 
 def _subtract_known(b: Tensor, a: Tensor, rest: Tensor, k: Any) -> Tensor:
-    """The right side, without what row k of the solution has to do with the rest of the rows."""
+    """The right-hand side, minus the terms with row k of the solution in the remaining rows."""
     column = column_at(a, k)
     return rest.where(b - column * (row_at(b, k) / row_at(column, k)), b)
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Elimination, then substitution, which gives NaN for a matrix with a pivot of zero."""
+    """Elimination, then back substitution, whose result is NaN for a matrix with a zero pivot."""
     upper, right, _ = eliminate(a, b)
     return upper.apply(OPS["triangular_solve"], right, False)
 
@@ -108,14 +108,14 @@ def det(x: Tensor) -> Tensor:
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     upper, _, sign = eliminate(x, None)
     pivots = diagonal(upper)
-    return sign * product(pivots.sign()) + 0.0, pivots.abs().log().sum(-1)  # no zero with a sign
+    return sign * product(pivots.sign()) + 0.0, pivots.abs().log().sum(-1)  # + 0.0 turns -0.0 into 0.0
 
 
 def cholesky(x: Tensor) -> Tensor:
-    """Right-looking: each column, divided by the root of its first element, leaves its square in what follows.
+    """The right-looking algorithm: each step subtracts the outer product of a column from the columns after it.
 
-    It stays as it is itself, and all are divided together in the end.  A matrix that is not positive definite has a
-    first element that is not above 0; it gives NaN.
+    The columns are divided by the square roots of the diagonal once, at the end.  If an element of the diagonal is not
+    positive, the matrix is not positive definite and the result is NaN.
     """
     n = x.shape[-1]
     if n == 0:
@@ -135,9 +135,9 @@ def _subtract_square(rest: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
 
 
 def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
-    """Householder's reflections I - scale * v @ v.T, as LAPACK's dlarfg makes them; Q is their product.
+    """Householder reflections I - scale * v @ v.T, as in LAPACK's dlarfg; Q is their product.
 
-    A column that has only zeros below the diagonal needs none, and keeps its sign.
+    A column with only zeros below the diagonal is not reflected, and keeps its sign.
     """
     m, n = x.shape[-2:]
     width = m if complete else min(m, n)
@@ -148,7 +148,7 @@ def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
 
 
 def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The matrix after the reflection that leaves column k nothing below the diagonal, and that reflection."""
+    """The matrix after the reflection that makes column k zero below the diagonal, and that reflection."""
     column = (row >= k).where(column_at(upper, k), 0.0)
     column = column / scale_of(column, -2)  # so that squares neither overflow nor vanish
     below, head = (row > k).where(column, 0.0), row_at(column, k)

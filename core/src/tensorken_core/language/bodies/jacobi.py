@@ -1,9 +1,9 @@
-"""Bodies by rotations: eigenvalues and singular values after C. G. J. Jacobi, all matrices of a batch at once.
+"""Bodies of eigh and svd by Jacobi rotations, for all matrices of a batch at once.
 
-A sweep rotates every pair of columns once, in rounds of n / 2 pairs without a common column, so that a round is a few
-ops on whole matrices.  The number of sweeps is fixed, since the values that would tell when to stop may not be known;
-convergence is quadratic, so a few sweeps more than are usually needed cost little and settle all cases.  All rounds are
-the same ops on the same shapes, with other columns for partners, so they are the steps of a loop.
+A sweep rotates every pair of columns once.  It consists of rounds of n / 2 disjoint pairs, so a round is a few ops on
+full matrices.  The number of sweeps is fixed, since a test for convergence would need known values.  Convergence is
+quadratic, so the fixed number, a few more than are usually needed, costs little and suffices for all matrices.  All
+rounds are the same ops on the same shapes and differ only in the pairs, so they run as the steps of a loop.
 
 G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, sections 8.5 and 8.6.3.
 """
@@ -31,12 +31,12 @@ Tensor = Any
 
 
 def sweep_count(n: int, dtype: Any) -> int:
-    """How many sweeps leave nothing to rotate: about log2(n) and a few more for the digits of the dtype."""
+    """The number of sweeps after which no pair needs a rotation: about log2(n), and a few more by the dtype."""
     return n.bit_length() + (10 if dtype is float64 else 7) if n > 1 else 0
 
 
 def round_robin(n: int) -> list[list[int]]:
-    """Each column's partner, itself if it rests, in each round of a tournament in which every two meet once.
+    """For each round of a round-robin tournament the partner of each column; a column that rests is its own partner.
 
     >>> round_robin(4)
     [[3, 2, 1, 0], [2, 3, 0, 1], [1, 0, 3, 2]]
@@ -54,11 +54,18 @@ def round_robin(n: int) -> list[list[int]]:
 
 
 def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and signed tangent of the smaller of the angles that bring the product of two columns to zero.
+    """The cosine and signed tangent of the smaller angle that makes two columns orthogonal.
 
-    Each column becomes cosine * (itself - tangent * its partner).  The partner's tangent is the opposite, which between
-    equal columns `side` decides: 1 for one of the two, -1 for the other, 0 for a column that rests.  They must agree to
-    the last bit, or else the columns are not rotated but sheared; so both take the sum of what each has as the product.
+    Each column becomes cosine * (column - tangent * partner).  The tangents of a pair have opposite signs; for equal
+    `own` values `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for a column that rests.  The
+    two tangents must agree in every bit, or the pair would be sheared instead of rotated; so both use the sum of the
+    two products, which may differ by rounding.
+
+    Args:
+        own: the squared length of each column (for eigh the element on the diagonal).
+        product: the inner product of each column with its partner (for eigh the element in their row and column).
+        partner: the index of each column's partner.
+        side: see above.
     """
     axis = own.ndim - 1
     twice = product + product.gather(partner, axis)
@@ -72,7 +79,7 @@ def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tup
 
 
 def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
-    """For each round of a sweep the partners, and which side of its pair each column is on."""
+    """For each round of a sweep the partner of each column, and its `side`; see `rotation`."""
     found = []
     for partner in round_robin(n):
         side = [0.0 if p == i else 1.0 if i < p else -1.0 for i, p in enumerate(partner)]
@@ -80,22 +87,22 @@ def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     return found
 
 
-def take_columns(x: Tensor, places: Tensor) -> Tensor:
-    """The columns of x at these places, which each matrix has for itself."""
-    everywhere = as_row(places).broadcast_to(x.shape[:-1] + places.shape[-1:])
-    return take_along(x, everywhere, x.ndim - 1)
+def take_columns(x: Tensor, indices: Tensor) -> Tensor:
+    """The columns of each matrix of x at the indices for that matrix."""
+    broadcast = as_row(indices).broadcast_to(x.shape[:-1] + indices.shape[-1:])
+    return take_along(x, broadcast, x.ndim - 1)
 
 
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotations from both sides make the symmetric matrix diagonal; their product is the eigenvectors."""
+    """Rotations from both sides make the symmetric matrix diagonal; the eigenvectors are their product."""
     n, last = x.shape[-1], x.ndim - 1
     number = x.constant(range(n), int32, (n, 1))
     steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in round_inputs(x, n)]
     start = (from_lower(x), identity(x, n, n))
     (matrix, vectors), _ = x.interpreter.loop(_eigh_round, start, steps * sweep_count(n, x.dtype))
     values = diagonal(matrix)
-    places = values.apply(OPS["argsort"], last - 1)
-    return take_along(values, places, last - 1), take_columns(vectors, places)
+    order = values.apply(OPS["argsort"], last - 1)
+    return take_along(values, order, last - 1), take_columns(vectors, order)
 
 
 def _eigh_round(
@@ -117,11 +124,11 @@ def eigvalsh(x: Tensor) -> Tensor:
 
 
 def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Rotations from the right make the columns orthogonal; their lengths are the singular values.
+    """One-sided Jacobi: rotations from the right make the columns orthogonal; their lengths are the singular values.
 
-    M. R. Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958.  The left vectors are the
-    Q of the result, in the order of descending lengths, so that they are orthonormal where a length is zero, too, and
-    complete if need be.  A matrix with more rows than columns is first reduced to its R.
+    M. R. Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958.  The columns are sorted
+    by descending length, and the left vectors are the Q of their QR decomposition: orthonormal even where a length is
+    0.  A matrix with more rows than columns is reduced to its R first, whose Q also completes the left vectors.
     """
     m, n = x.shape[-2:]
     if m < n:
@@ -135,15 +142,15 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
     last = x.ndim - 1
     if n == 0:
         return x, x.sum(-1), x
-    scale = scale_of(x, (last - 1, last))  # no square overflows
+    scale = scale_of(x, (last - 1, last))  # so that no square overflows
     both = (x / scale).concatenate(identity(x, n, n), axis=-2)
     (both,), _ = x.interpreter.loop(_svd_round, (both,), round_inputs(x, n) * sweep_count(n, x.dtype))
     lengths = rows(both, 0, n).apply(OPS["norm"], (last - 1,)).reshape(x.shape[:-1])
-    places = (-lengths).apply(OPS["argsort"], last - 1)
-    both = take_columns(both, places)
+    order = (-lengths).apply(OPS["argsort"], last - 1)
+    both = take_columns(both, order)
     left, upper = rows(both, 0, n).apply(OPS["qr"], False)
     sign = (diagonal(upper) < 0.0).where(-1.0, 1.0)
-    values = take_along(lengths, places, last - 1) * scale.reshape((*scale.shape[:-2], 1))
+    values = take_along(lengths, order, last - 1) * scale.reshape((*scale.shape[:-2], 1))
     return left * as_row(sign), values, rows(both, n, 2 * n).mT
 
 

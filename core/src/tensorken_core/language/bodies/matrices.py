@@ -1,4 +1,4 @@
-"""What bodies and rules do with matrices: the last two axes of a tensor, all axes before them a batch."""
+"""Functions of matrices for bodies and rules; a matrix is the last two axes of a tensor, the other axes are a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def column_indices(x: Tensor, n: int) -> Tensor:
 
 
 def identity(x: Tensor, m: int, n: int) -> Tensor:
-    """For each matrix of x an m by n matrix with ones on the diagonal, in the dtype of x."""
+    """An m by n identity matrix for each matrix of x, in the dtype of x."""
     ones = row_indices(x, m).eq(column_indices(x, n)).astype(x.dtype)
     return ones.broadcast_to((*x.shape[:-2], m, n))
 
@@ -41,24 +41,24 @@ def upper_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def halved_triangle(x: Tensor) -> Tensor:
-    """The lower triangle with half of the diagonal: the part of x whose sum with its transpose has it once."""
+    """The lower triangle with half of the diagonal; for symmetric x, its sum with its transpose is x."""
     return (lower_triangle(x) + lower_triangle(x, -1)) * 0.5
 
 
 def from_lower(x: Tensor) -> Tensor:
-    """The symmetric matrix that has the lower triangle of x."""
+    """The symmetric matrix with the lower triangle of x."""
     return lower_triangle(x) + lower_triangle(x, -1).mT
 
 
 def diagonal(x: Tensor) -> Tensor:
-    """The elements on the main diagonal, as the last axis; exact, whatever the others are."""
+    """The elements on the main diagonal, as the last axis; NaN or infinity off the diagonal has no effect."""
     m, n = x.shape[-2:]
     kept = row_indices(x, m).eq(column_indices(x, n)).where(x, 0.0)
     return kept.sum(-1 if m <= n else -2)
 
 
 def diagonal_matrix(x: Tensor) -> Tensor:
-    """The square matrix with the last axis of x on its diagonal, zeros beside it."""
+    """The square matrix with the last axis of x on its diagonal and zeros elsewhere."""
     n = x.shape[-1]
     column = x.reshape((*x.shape, 1))
     return row_indices(x, n).eq(column_indices(x, n)).where(column, 0.0)
@@ -79,27 +79,27 @@ def columns(x: Tensor, start: int, end: int) -> Tensor:
 
 
 def row_at(x: Tensor, k: Any) -> Tensor:
-    """Row k, a whole number; in a turn that is a program of its own it is a tensor of shape (1,)."""
+    """Row k; k is an int, or in a loop step that is traced an int32 tensor of shape (1,)."""
     return rows(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 2)
 
 
 def column_at(x: Tensor, k: Any) -> Tensor:
-    """Column k, which is given as for row_at."""
+    """Column k; see `row_at` for k."""
     return columns(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 1)
 
 
 def as_row(x: Tensor) -> Tensor:
-    """The last axis as a row, which scales the columns of a matrix that it multiplies."""
+    """The last axis as a row vector; times a matrix it scales the columns."""
     return x.reshape((*x.shape[:-1], 1, x.shape[-1]))
 
 
 def as_column(x: Tensor) -> Tensor:
-    """The last axis as a column, which scales the rows of a matrix that it multiplies."""
+    """The last axis as a column vector; times a matrix it scales the rows."""
     return x.reshape((*x.shape, 1))
 
 
 def scale_of(x: Tensor, axes: Any) -> Tensor:
-    """The largest size of an element over axes, which stay; 1 where that is 0 or infinite: what to divide by."""
+    """A scale to divide by: the largest absolute value over axes, which are kept; 1 where that is 0 or infinite."""
     largest = x.abs().max(axes, keepdims=True)
     return (largest > 0.0).where(largest < float("inf"), False).where(largest, 1.0)
 

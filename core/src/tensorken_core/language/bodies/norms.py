@@ -1,4 +1,4 @@
-"""Bodies of norms."""
+"""Body of the 2-norm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensor = Any
 
 
 def norm(x: Tensor, axes: Axes) -> Tensor:
-    """The elements are first divided by the largest size, so that no square overflows and not all of them vanish."""
+    """Divide by the largest absolute value first, so that no square overflows and not all squares underflow."""
     if math.prod([x.shape[i] for i in axes]) == 0:
         return x.sum(axes, keepdims=True)
     scale = scale_of(x, axes)

@@ -1,4 +1,4 @@
-"""Bodies, and a rule, that go through the singular values."""
+"""Bodies and a derivative rule that use the singular value decomposition."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pinv(x: Tensor, rtol: Tensor) -> Tensor:
         return x.mT
     left, values, right = x.apply(OPS["svd"], False)
     kept = values > values.max(-1, keepdims=True) * rtol.reshape((*rtol.shape, 1))
-    inverse = kept.where(1.0 / kept.where(values, 1.0), values * 0.0)  # NaN stays
+    inverse = kept.where(1.0 / kept.where(values, 1.0), values * 0.0)  # NaN stays NaN
     return (right.mT * as_row(inverse)) @ left.mT
 
 
 def cofactors(x: Tensor) -> Tensor:
-    """The cofactors of the diagonal matrix of singular values, turned by the singular vectors.
+    """The cofactors of the diagonal matrix of singular values, multiplied by the singular vectors on both sides.
 
-    Each is a product of all values but one, so none is divided by, and the result is right for singular matrices.
+    Each is the product of all singular values but one.  There is no division, so singular matrices are no exception.
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
@@ -38,10 +38,11 @@ def cofactors(x: Tensor) -> Tensor:
 
 
 def cofactors_derivative(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    """The derivative of the cofactors along t; as the second derivative of the determinant it is symmetric.
+    """The derivative of the cofactors along t; it is the second derivative of det, so it is symmetric: JVP and VJP.
 
-    In the coordinates of the singular vectors: row i, column j has minus element (j, i) of the direction times all
-    values but i and j; the diagonal has the sum of the other diagonal elements, each times all values but those two.
+    Let s be the singular values and u = U.T @ t @ V.  In the basis of the singular vectors, element (i, j) for i != j
+    is -u[j, i] times the product of all s but s[i] and s[j]; element (i, i) is the sum over j != i of u[j, j] times
+    the product of all s but s[i] and s[j].
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
@@ -49,12 +50,12 @@ def cofactors_derivative(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
     first, second = place.reshape((n, 1, 1)), place.reshape((n, 1))
     others = first.eq(place).where(1.0, second.eq(place).where(1.0, as_row(as_row(values))))
     weights = row_indices(x, n).eq(column_indices(x, n)).where(0.0, product(others))
-    turned = (left.mT @ t) @ right.mT
-    bent = diagonal_matrix((weights * as_row(diagonal(turned))).sum(-1)) - weights * turned.mT
-    return _orientation(left, right) * ((left @ bent) @ right)
+    inner = (left.mT @ t) @ right.mT
+    moved = diagonal_matrix((weights * as_row(diagonal(inner))).sum(-1)) - weights * inner.mT
+    return _orientation(left, right) * ((left @ moved) @ right)
 
 
 def _orientation(left: Tensor, right: Tensor) -> Tensor:
-    """The determinant of the two orthogonal factors together: 1 or -1."""
+    """The determinant of the product of the two orthogonal factors: 1 or -1."""
     sign = (left.apply(OPS["det"]) * right.apply(OPS["det"])).sign()
     return sign.reshape((*sign.shape, 1, 1))

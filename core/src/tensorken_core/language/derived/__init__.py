@@ -1,7 +1,7 @@
-"""The derived ops: own derivative rules, and a default body in other ops that a backend may override.
+"""The derived ops: ops with their own derivative rules and a default body in other ops, which a backend may override.
 
-A body obeys the same laws as an override: signed zeros, infinities and NaN come out as in a direct implementation,
-and the result is within 4 units in the last place where the ops that every backend must have are.
+A body obeys the same laws as an override: signed zeros, infinities and NaN are those of a direct implementation, and
+the error is at most 4 units in the last place if that of the required ops is.
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ class Derived(
     Factorizations[R],
     Ciphers[R],
 ):
-    """Ops that can be said in others."""
+    """Ops with a body in terms of other ops."""

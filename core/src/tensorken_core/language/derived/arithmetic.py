@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Derived elementwise ops that are exact or rounded once: signs, extremes, rounding, remainders, neighbours."""
+"""Derived elementwise ops that are exact or round once: sign, maximum, rounding, remainder, nextafter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorken_core.language.op import OPS
 
 
 def _extreme_rule(t: Any, mine: Any, other: Any, y: Any) -> Any:
-    """t where `mine` was chosen as the result y, half of it in a tie."""
+    """t where the operand `mine` is the result y, half of t in a tie."""
     return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
 
 
@@ -28,16 +28,16 @@ _EXTREME_RULES = (lambda t, y, a, b: _extreme_rule(t, a, b, y), lambda t, y, a, 
 
 
 def _remainder_divisor_rule(t: Any, y: Any, a: Any, b: Any) -> Any:
-    """-floor(a / b): the quotient of a - y by b, which is whole but for its rounding."""
+    """-floor(a / b), as the rounded quotient (y - a) / b."""
     return t * ((y - a) / b).apply(OPS["round"])
 
 
 class Arithmetic(Interpreter[R]):
-    """Signs, extremes, rounding, remainders, neighbours, powers of integers."""
+    """Sign, maximum, minimum, rounding, remainder, nextafter, integer powers."""
 
     @elementwise(operator.neg, lambda t, y, x: -t, dtype=negated, body=arithmetic.neg)
     def neg(self, x: R) -> R:
-        """-x; also of zeros."""
+        """-x; of 0.0 it is -0.0."""
 
     @elementwise(lambda x: x * x, lambda t, y, x: t * (x + x), dtype=numeric, body=arithmetic.square)
     def square(self, x: R) -> R:
@@ -51,11 +51,11 @@ class Arithmetic(Interpreter[R]):
         bool_version=lambda x: x,
     )
     def abs(self, x: R) -> R:
-        """The absolute value of x, 0.0 of either zero; its derivative at 0 is 0."""
+        """The absolute value of x; 0.0 for -0.0; the derivative at 0 is 0."""
 
     @elementwise(scalar.sign, None, dtype=numeric, body=arithmetic.sign)
     def sign(self, x: R) -> R:
-        """-1, 0 or 1 as x is negative, zero (of either sign) or positive; NaN stays."""
+        """-1 for negative x, 0 for 0.0 and -0.0, 1 for positive x, NaN for NaN."""
 
     @elementwise(
         scalar.maximum,
@@ -66,7 +66,7 @@ class Arithmetic(Interpreter[R]):
         bool_version=lambda a, b: a | b,
     )
     def maximum(self, a: R, b: R) -> R:
-        """The larger of a and b; NaN if either is; of 0.0 and -0.0 either; a tie shares the derivative equally."""
+        """The larger of a and b; NaN if either is; of 0.0 and -0.0 either; the derivative of a tie is halved."""
 
     @elementwise(
         scalar.minimum,
@@ -77,7 +77,7 @@ class Arithmetic(Interpreter[R]):
         bool_version=lambda a, b: a & b,
     )
     def minimum(self, a: R, b: R) -> R:
-        """The smaller of a and b; NaN if either is; of 0.0 and -0.0 either; a tie shares the derivative equally."""
+        """The smaller of a and b; NaN if either is; of 0.0 and -0.0 either; the derivative of a tie is halved."""
 
     @elementwise(
         scalar.relu,
@@ -87,7 +87,7 @@ class Arithmetic(Interpreter[R]):
         either_zero=True,
     )
     def relu(self, x: R) -> R:
-        """max(x, 0); of -0.0 a zero of either sign; its derivative at 0 is 0."""
+        """max(x, 0); for -0.0 a zero of either sign; the derivative at 0 is 0."""
 
     @elementwise(
         lambda x: scalar.div(1.0, x),
@@ -99,19 +99,19 @@ class Arithmetic(Interpreter[R]):
     def reciprocal(self, x: R) -> R:
         """1 / x."""
 
-    # ---- to whole numbers; the derivative is 0 -----------------------------------------------------------------
+    # ---- rounding; the derivative is 0 -------------------------------------------------------------------------
 
     @elementwise(scalar.round, None, dtype=floating, body=arithmetic.round)
     def round(self, x: R) -> R:
-        """The nearest whole number, half-way the even one; a zero has the sign of x."""
+        """x rounded to the nearest integer, ties to even; a zero has the sign of x."""
 
     @elementwise(scalar.trunc, None, dtype=floating, body=arithmetic.trunc)
     def trunc(self, x: R) -> R:
-        """The nearest whole number that is not further from 0 than x; a zero has the sign of x."""
+        """x rounded towards zero; a zero has the sign of x."""
 
     @elementwise(scalar.ceil, None, dtype=floating, body=arithmetic.ceil)
     def ceil(self, x: R) -> R:
-        """The smallest whole number that is not below x; a zero has the sign of x."""
+        """The smallest integer that is not below x; a zero has the sign of x."""
 
     # ---- remainders --------------------------------------------------------------------------------------------
 
@@ -124,13 +124,13 @@ class Arithmetic(Interpreter[R]):
         domain=(0.5, 2.0),
     )
     def remainder(self, a: R, b: R) -> R:
-        """a - floor(a / b) * b, rounded once, with the sign of b; where b is 0, NaN, for integers 0."""
+        """a - floor(a / b) * b, rounded once, with the sign of b; for b = 0 it is NaN, for integers 0."""
 
     # ---- signs and neighbours ----------------------------------------------------------------------------------
 
     @elementwise(scalar.signbit, None, dtype=float_to_bool, body=bits.signbit)
     def signbit(self, x: R) -> R:
-        """Whether the sign bit of x is set, as bool: also that of a zero or a NaN; ops may give a NaN any sign."""
+        """Whether the sign bit of x is set, as bool, also for -0.0 and NaN; a NaN computed by an op has any sign."""
 
     @elementwise(
         math.copysign,
@@ -140,14 +140,14 @@ class Arithmetic(Interpreter[R]):
         body=bits.copysign,
     )
     def copysign(self, a: R, b: R) -> R:
-        """The magnitude of a with the sign of b, also if that is a zero or NaN."""
+        """The magnitude of a with the sign bit of b, which may be a zero or NaN."""
 
     @elementwise(math.nextafter, lambda t, y, a, b: t, None, dtype=floating, body=bits.nextafter)
     def nextafter(self, a: R, b: R) -> R:
-        """The number next to a on the way to b; b itself where they are equal; its derivative by a is 1."""
+        """The next number after a towards b; b if they are equal; the derivative with respect to a is 1."""
 
     # ---- powers of integers ------------------------------------------------------------------------------------
 
     @elementwise(scalar.integer_pow, dtype=integer, body=arithmetic.integer_pow)
     def integer_pow(self, a: R, b: R) -> R:
-        """a**b, wrapping; where b is negative 1 / a**-b without its fraction: 0 but for a = 1 and a = -1."""
+        """a**b, wrapping; for negative b, 1 / a**-b truncated, which is 0 unless a is 1 or -1."""

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops along axes: products, extremes and their places, cumulative sums and products, sorting, joining."""
+"""Derived ops along axes: prod, min, argmax, argmin, cumsum, cumprod, sort, argsort, concatenate."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tensorken_core.language.shapes import (
 
 
 def tie_weights(y: Any, x: Any, axes: Axes) -> Any:
-    """1 / (number of places) where x attains y, its maximum or minimum over axes; else 0."""
+    """1 / (number of ties) where x equals y, its maximum or minimum over axes; else 0."""
     hits = x.eq(y.expand(x.shape)).astype(x.dtype)
     return hits / hits.sum(axes, keepdims=True).expand(x.shape)
 
 
 def _sort_jvp(t: Any, y: Any, x: Any, axis: int) -> Any:
-    """The tangents in the order of their elements."""
+    """The tangents, permuted like the elements."""
     return arrangement.take_along(t, x.apply(OPS["argsort"], axis), axis)
 
 
 def _sort_vjp(t: Any, y: Any, x: Any, axis: int) -> Any:
-    """The cotangents back at the places that their elements came from."""
-    places = arrangement.flat_indices(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
-    return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
+    """The cotangents, scattered to the original indices of the elements."""
+    indices = arrangement.flat_indices(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
+    return t.reshape((t.size,)).scatter_add(indices, 0, t.size).reshape(x.shape)
 
 
 def _cumprod_vjp(t: Any, y: Any, x: Any, axis: int) -> Any:
-    """The product before each factor times s, where s = t + (next factor) * (next s) from the end on."""
+    """s times the product of the factors before each factor, where s[i] = t[i] + x[i + 1] * s[i + 1]."""
     after = arrangement.preceding(x.flip((axis,)), axis)
     return arrangement.recurrence(after, t.flip((axis,)), axis).flip((axis,)) * arrangement.preceding(y, axis)
 
@@ -69,17 +69,17 @@ EXTREME: Any = {
     "vjp": (lambda t, y, x, axes: t.expand(x.shape) * tie_weights(y, x, axes),),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
 }
-"""What the maximum and the minimum over axes have in common."""
+"""The facts that the ops `max` and `min` have in common."""
 
 
 class Arrangement(Interpreter[R]):
-    """Products, extremes and their places, cumulative sums and products, sorting, joining."""
+    """Reductions, cumulative sums and products, sorting, concatenation."""
 
     # ---- reductions and scans ----------------------------------------------------------------------------------
 
     @primitive(**EXTREME, body=arrangement.min)
     def min(self, x: R, axes: Axes) -> R:
-        """The minimum over axes, which stay with size 1; NaN propagates; of 0.0 and -0.0 either.
+        """The minimum over axes, which keep size 1; NaN propagates; of 0.0 and -0.0 either.
 
         Ties share the derivative equally.
         """
@@ -91,7 +91,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
     def argmax(self, x: R, axis: int) -> R:
-        """The int32 index of the first maximum along the axis, which stays with size 1; a NaN counts as the maximum."""
+        """The int32 index of the first maximum along the axis, which keeps size 1; a NaN counts as the maximum."""
 
     @primitive(
         shape=without_axis,
@@ -100,7 +100,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
     def argmin(self, x: R, axis: int) -> R:
-        """The int32 index of the first minimum along the axis, which stays with size 1; a NaN counts as the minimum."""
+        """The int32 index of the first minimum along the axis, which keeps size 1; a NaN counts as the minimum."""
 
     @linear(
         along_axis,
@@ -122,7 +122,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), ((1,),)), (((2, 3, 2),), ((0, 2),)), (((2, 3),), ((),))),
     )
     def prod(self, x: R, axes: Axes) -> R:
-        """The product over axes, which stay with size 1; the derivative is right where factors are 0, too."""
+        """The product over axes, which keep size 1; the derivative is correct for zero factors too."""
 
     @primitive(
         shape=along_axis,
@@ -133,7 +133,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
     def cumprod(self, x: R, axis: int) -> R:
-        """The running product along the axis; the derivative is right where factors are 0, too."""
+        """The cumulative product along the axis; the derivative is correct for zero factors too."""
 
     # ---- sorting -----------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
     )
     def sort(self, x: R, axis: int) -> R:
-        """The elements in ascending order along the axis, equal ones in theirs, NaN last."""
+        """The elements in ascending order along the axis; the sort is stable, and NaN comes last."""
 
     @primitive(
         shape=along_axis,
@@ -155,7 +155,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
     )
     def argsort(self, x: R, axis: int) -> R:
-        """The int32 indices that bring the axis into ascending order, equal elements in theirs, NaN last."""
+        """The int32 indices that sort the elements along the axis; the sort is stable, and NaN comes last."""
 
     # ---- movement ----------------------------------------------------------------------------------------------
 
@@ -169,4 +169,4 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3), (4, 3)), (0,)), (((2, 1), (2, 2), (2, 3)), (1,))),
     )
     def concatenate(self, *operands: Any) -> R:
-        """The operands one after the other along the axis, the last argument."""
+        """The operands joined along the axis, which is the last argument."""

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""The derived op behind random numbers: a cipher that turns counters to bits, the same bits on every backend."""
+"""The derived op of random numbers: a cipher that maps counters to bits, equal on all backends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tensorken_core.language.shapes import Shape, same
 
 
 def _pairs(key: Shape, counter: Shape) -> Shape:
-    """One shape, whose last axis holds the two words."""
+    """The common shape, with two words along the last axis."""
     shape = same(key, counter)
     if shape[-1:] != (2,):
-        raise ShapeError(f"the last axis holds two words, got shape {shape}; it needs size 2")
+        raise ShapeError(f"got shape {shape}; the last axis must have size 2, for the two words")
     return shape
 
 
@@ -27,7 +27,7 @@ def _words(key: DType, counter: DType) -> DType:
 
 
 class Ciphers(Interpreter[R]):
-    """What makes bits of counters."""
+    """Ciphers."""
 
     @primitive(
         shape=_pairs,
@@ -36,9 +36,9 @@ class Ciphers(Interpreter[R]):
         samples=((((2,), (2,)), ()), (((3, 2), (3, 2)), ()), (((2, 0, 2), (2, 0, 2)), ())),
     )
     def threefry2x32(self, key: R, counter: R) -> R:
-        """The Threefry-2x32 cipher with 20 rounds: each pair of words of the counter, under the key beside it.
+        """The Threefry-2x32 cipher with 20 rounds: encrypts each counter with the key at the same index.
 
-        The last axis, of size 2, holds the words, of 32 bits each.
+        A key or a counter is two words of 32 bits, along the last axis, which has size 2.
 
         J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
         """

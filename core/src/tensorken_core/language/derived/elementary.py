@@ -1,10 +1,10 @@
 # mypy: disable-error-code="empty-body"
 """Derived elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
 
-A derivative rule is as accurate as its function, overflows only where its value does, and stays so when it is
-differentiated again.  1 - y**2 for `tanh` and y * (1 - y) for `sigmoid` would not be: where y rounds to 1 they are 0.
-What starts from y can do no better, so the two share an op that starts from x, `sech_squared`; `erf` has `gaussian`, as
-the rounding of x * x, harmless in itself, costs exp(-x * x) hundreds of units in the last place.
+A derivative rule is as accurate as its function and overflows only where the derivative does; the same is true of the
+derivative of the rule.  1 - y**2 for `tanh` and y * (1 - y) for `sigmoid` are not accurate enough: they are 0 where y
+rounds to 1.  So both rules use an op of x, `sech_squared`.  The rule of `erf` uses `gaussian`, since the rounding of
+x * x costs exp(-x * x) hundreds of units in the last place.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ def _hypot(a: Any, b: Any) -> Any:
 
 
 def _logaddexp_rule(t: Any, mine: Any, other: Any) -> Any:
-    """exp(mine) / (exp(mine) + exp(other)); equal infinities share equally."""
+    """t * exp(mine) / (exp(mine) + exp(other)); t / 2 for equal infinities."""
     difference = mine - other
     return t * difference.eq(difference).where(difference, mine.eq(other).where(0.0, difference)).sigmoid()
 
 
 def _hypot_rule(t: Any, mine: Any, y: Any) -> Any:
-    """mine / y; where y is infinite, the sign of what is infinite; 0 at the origin."""
+    """t * mine / y; where y is infinite, t times the sign of an infinite `mine`, else 0; 0 at the origin."""
     flat = y.eq(y + y)  # 0 or infinite
     return t * flat.where(mine.abs().eq(y).where(mine.sign(), 0.0), mine / flat.where(1.0, y))
 
 
 def _atan2_rule(t: Any, mine: Any, other: Any) -> Any:
-    """mine / (mine**2 + other**2), where squares may overflow; 0 at the origin, where there is no angle."""
+    """t * mine / (mine**2 + other**2), without overflow of the squares; 0 at the origin, where there is no angle."""
     radius = _hypot(mine, other)
     return _hypot_rule(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
 
 
 def _atan_rule(t: Any, y: Any, x: Any) -> Any:
-    """1 / (1 + x**2), where x**2 may overflow."""
+    """t / (1 + x**2), without overflow of x**2."""
     root = _hypot(x, x.ones_like())
     return t / root / root
 
 
 def _gaussian_rule(t: Any, y: Any, x: Any) -> Any:
-    """-2 * x * y, and 0 where y is 0: there x may be infinite."""
+    """-2 * t * x * y; 0 where y is 0, since x may be infinite there."""
     return t * (y.eq(0.0).where(0.0, x) * y * -2.0)
 
 
 class Elementary(Interpreter[R]):
-    """The elementary functions but exp, log, sin, cos and sqrt."""
+    """The elementary functions other than exp, log, sin, cos and sqrt, which are required of a backend."""
 
     # ---- exponentials ------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Elementary(Interpreter[R]):
         domain=(0.5, 2.0),
     )
     def log2(self, x: R) -> R:
-        """The logarithm of x to base 2; whole where x is a power of 2."""
+        """The base-2 logarithm of x; exact for powers of 2."""
 
     @elementwise(
         scalar.log10,
@@ -117,7 +117,7 @@ class Elementary(Interpreter[R]):
         domain=(0.5, 2.0),
     )
     def log10(self, x: R) -> R:
-        """The logarithm of x to base 10; whole where x is a power of 10."""
+        """The base-10 logarithm of x; exact for powers of 10."""
 
     # ---- circular functions ------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Elementary(Interpreter[R]):
         scalar.tan, lambda t, y, x: t * (y * y + 1.0), dtype=floating, body=elementary.tan, domain=(-1.0, 1.0)
     )
     def tan(self, x: R) -> R:
-        """The tangent of x, in radians."""
+        """The tangent of x, which is in radians."""
 
     @elementwise(
         scalar.asin,
@@ -160,7 +160,7 @@ class Elementary(Interpreter[R]):
         domain=(0.5, 2.0),
     )
     def atan2(self, a: R, b: R) -> R:
-        """The angle in [-pi, pi] from the positive axis to the point a up and b across."""
+        """The angle in [-pi, pi] between the positive x axis and the point with y coordinate a and x coordinate b."""
 
     # ---- hyperbolic functions ----------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Elementary(Interpreter[R]):
         math.asinh, lambda t, y, x: t / _hypot(x, x.ones_like()), dtype=floating, body=elementary.asinh
     )
     def asinh(self, x: R) -> R:
-        """The number whose hyperbolic sine is x."""
+        """The inverse hyperbolic sine of x."""
 
     @elementwise(
         scalar.acosh,
@@ -201,7 +201,7 @@ class Elementary(Interpreter[R]):
         domain=(1.5, 3.0),
     )
     def acosh(self, x: R) -> R:
-        """The number, not below 0, whose hyperbolic cosine is x."""
+        """The inverse hyperbolic cosine of x, which is not negative."""
 
     @elementwise(
         scalar.atanh,
@@ -211,7 +211,7 @@ class Elementary(Interpreter[R]):
         domain=(-0.9, 0.9),
     )
     def atanh(self, x: R) -> R:
-        """The number whose hyperbolic tangent is x."""
+        """The inverse hyperbolic tangent of x."""
 
     # ---- others ------------------------------------------------------------------------------------------------
 
@@ -232,11 +232,11 @@ class Elementary(Interpreter[R]):
         domain=(-0.9, 0.9),
     )
     def erfinv(self, x: R) -> R:
-        """The number whose error function is x; infinite at -1 and 1."""
+        """The inverse error function; -inf at -1 and inf at 1."""
 
     @elementwise(scalar.gaussian, _gaussian_rule, dtype=floating, body=elementary.gaussian)
     def gaussian(self, x: R) -> R:
-        """e**-(x**2), from the exact square of x."""
+        """e**-(x**2), computed from the exact square of x."""
 
     @elementwise(
         math.hypot,

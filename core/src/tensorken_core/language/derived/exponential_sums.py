@@ -1,7 +1,7 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops around log(sum(exp(x))): the logarithm of a sum of exponentials, and the weights of its terms.
+"""The derived ops softmax, log_softmax and logsumexp.
 
-Infinite maxima share the whole weight, as equal numbers do however large they are.
+Equal maxima have equal weights in softmax, also if they are infinite.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _softmax(x: Any, axes: Axes) -> Any:
 
 
 def _softmax_rule(t: Any, y: Any, x: Any, axes: Axes) -> Any:
-    """y * (t - sum(y * t)): the Jacobian is symmetric, so this pushes and pulls."""
+    """y * (t - sum(y * t)): the Jacobian is symmetric, so this is both JVP and VJP."""
     return y * (t - (y * t).sum(axes, keepdims=True))
 
 
 class ExponentialSums(Interpreter[R]):
-    """The logarithm of a sum of exponentials, and the weights of its terms."""
+    """softmax, log_softmax and logsumexp."""
 
     @primitive(
         **_AXES,
@@ -66,4 +66,4 @@ class ExponentialSums(Interpreter[R]):
         vjp=(lambda t, y, x, axes: _softmax(x, axes) * t.expand(x.shape),),
     )
     def logsumexp(self, x: R, axes: Axes) -> R:
-        """log(sum(exp(x), axes)), without overflow; the axes stay with size 1; -inf where there is nothing to add."""
+        """log(sum(exp(x), axes)), without overflow; the axes keep size 1; the sum of no elements gives -inf."""

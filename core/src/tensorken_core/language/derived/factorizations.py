@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops that factor a matrix: cholesky, qr, eigh, svd.
+"""The derived ops that factor a matrix: cholesky, qr, eigh, svd.
 
 Derivatives: I. Murray, "Differentiation of the Cholesky decomposition", 2016; M. Seeger et al., "Auto-differentiating
 linear algebra", 2017 (qr, eigh); M. B. Giles, "Collected matrix derivative results for forward and reverse mode
@@ -49,7 +49,7 @@ def _cholesky_vjp(t: Any, y: Any, x: Any) -> Any:
 
 
 def _qr_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    """Of the columns that fill Q; the others only take part in R."""
+    """The rule for the first columns of x, as many as Q has; the tangents of the other columns only enter R."""
     (t,), (q, r), width = tangents, ys, _width(xs[0], params[0])
     moved = _times_inverse(columns(t, 0, width), columns(r, 0, width))
     inner = q.mT @ moved
@@ -72,7 +72,7 @@ def _qr_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 
 def _times_inverse(x: Any, upper: Any, transposed: bool = False) -> Any:
-    """x times the inverse of an upper triangular matrix, or of its transpose."""
+    """x @ inv(upper), or x @ inv(upper.T) if transposed, for an upper triangular matrix."""
     factor = upper if transposed else upper.mT
     return factor.apply(OPS["triangular_solve"], x.mT, not transposed).mT
 
@@ -82,7 +82,7 @@ def _width(x: Any, complete: bool) -> int:
     m, n = x.shape[-2:]
     if complete and m > n:
         raise GradientError(
-            f"qr: the columns that complete Q of shape {x.shape} are not unique and have no derivative; "
+            f"qr: cannot differentiate mode='complete' for shape {x.shape}: the added columns of Q are not unique; "
             f"use mode='reduced'"
         )
     return min(m, n)  # type: ignore[no-any-return]
@@ -98,7 +98,7 @@ def _shapes_of_qr(x: Shape, complete: bool) -> tuple[Shape, Shape]:
 
 
 def _divided_by_gaps(x: Any, gaps: Any) -> Any:
-    """x / gaps, and 0 on the diagonal; not finite where two values coincide."""
+    """x / gaps, and 0 on the diagonal; not finite where two values are equal."""
     n = x.shape[-1]
     same = row_indices(x, n).eq(column_indices(x, n))
     return same.where(0.0, x / same.where(1.0, gaps))
@@ -175,7 +175,7 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 
 def _square_gaps(values: Any) -> Any:
-    """The differences of the squares, without the squares."""
+    """The differences of the squared values, as (b - a) * (b + a)."""
     return _gaps(values) * (as_row(values) + as_column(values))
 
 
@@ -183,8 +183,8 @@ def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:
     m, n = x.shape[-2:]
     if full_matrices and m != n:
         raise GradientError(
-            f"svd: the vectors that complete the factors of shape {x.shape} are not unique and have no derivative; "
-            f"use full_matrices=False"
+            f"svd: cannot differentiate full_matrices=True for shape {x.shape}: the added singular vectors are not "
+            f"unique; use full_matrices=False"
         )
     return ys
 
@@ -208,11 +208,11 @@ def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
 
 
 class Factorizations(Interpreter[R]):
-    """Factors of matrices."""
+    """Matrix factorizations."""
 
     @matrix_op(jvp=(_cholesky_jvp,), vjp=(_cholesky_vjp,), body=factorizations.cholesky, min_loop_steps=1)
     def cholesky(self, x: R) -> R:
-        """The lower triangular L with L @ L.T = x, whose lower triangle is read; NaN if x is not positive definite."""
+        """The lower triangular L with L @ L.T = x; reads the lower triangle of x; NaN if x is not positive definite."""
 
     @matrix_op(
         shape=_shapes_of_qr,
@@ -225,9 +225,9 @@ class Factorizations(Interpreter[R]):
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
     def qr(self, x: R, complete: bool) -> tuple[R, R]:
-        """Q with orthonormal columns, upper triangular R, Q @ R = x; Q is square if complete, else no wider than x.
+        """Q with orthonormal columns and upper triangular R, Q @ R = x; Q is square if complete, else no wider than x.
 
-        The derivative is that of a matrix whose first columns, as many as Q has, are independent.
+        The derivative assumes that the first columns of x, as many as Q has, are linearly independent.
         """
 
     @matrix_op(
@@ -239,9 +239,9 @@ class Factorizations(Interpreter[R]):
         min_loop_steps=8,
     )
     def eigh(self, x: R) -> tuple[R, R]:
-        """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; from the lower triangle.
+        """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; reads the lower triangle.
 
-        Eigenvectors of equal eigenvalues have no derivative: it is not finite.
+        The derivative of eigenvectors is not finite where eigenvalues are equal.
         """
 
     @matrix_op(
@@ -267,7 +267,7 @@ class Factorizations(Interpreter[R]):
     def svd(self, x: R, full_matrices: bool) -> tuple[R, R, R]:
         """U, S, Vh with (U * S) @ Vh = x: orthonormal columns, descending singular values, orthonormal rows.
 
-        Singular vectors of equal singular values have no derivative: it is not finite.
+        The derivative of singular vectors is not finite where singular values are equal.
         """
 
     @matrix_op(

@@ -1,7 +1,7 @@
 """The declaration of ops on matrices: their shape rules, dtype rule and samples.
 
-A matrix is the last two axes; all axes before them are a batch, the same for all operands of an op.  So an op on
-matrices has no axes among its params, and batching it adds one axis in front.
+A matrix is the last two axes of a tensor.  The axes before them are a batch, of one shape for all operands of an op.
+So an op on matrices has no axes among its params, and under vmap it has one more batch axis.
 """
 
 from __future__ import annotations
@@ -19,35 +19,33 @@ from tensorken_core.language.shapes import Shape
 
 
 def matrices(x: Shape) -> Shape:
-    """Matrices of any shape."""
+    """The shape of matrices of any size."""
     if len(x) < 2:
         raise ShapeError(f"need matrices, at least 2 axes, got shape {x}; reshape first")
     return x
 
 
 def square(x: Shape) -> Shape:
-    """Square matrices."""
+    """The shape of square matrices."""
     if len(x) < 2 or x[-1] != x[-2]:
-        raise ShapeError(
-            f"need square matrices, the last two sizes equal, got shape {x}; give as many rows as columns"
-        )
+        raise ShapeError(f"need square matrices, got shape {x}; give as many rows as columns")
     return x
 
 
 def system(a: Shape, b: Shape, *params: Any) -> Shape:
-    """A square matrix, and the right-hand sides as columns of another."""
+    """The shape of the right-hand sides b, which are the columns of a matrix, of a system with square matrix a."""
     if len(matrices(b)) != len(square(a)) or a[:-1] != b[:-1]:
         raise ShapeError(
-            f"need matrices of one batch and one number of rows, got shapes {a} and {b}; broadcast them first"
+            f"need matrices with equal batch axes and equal numbers of rows, got shapes {a} and {b}; broadcast first"
         )
     return b
 
 
 def dominant(x: Any, *rest: Any) -> tuple[Any, ...]:
-    """The first operand with large numbers, each larger than the one before, added on its diagonals.
+    """The operands, with large increasing numbers added to the diagonal of the first.
 
-    Such a matrix is well conditioned, its lower triangle is that of a positive definite one, and its eigenvalues and
-    singular values are apart.
+    Such a matrix is well conditioned, its lower triangle defines a positive definite matrix, and its eigenvalues and
+    singular values are well separated.
     """
     m, n = x.shape[-2:]
     return (
@@ -69,7 +67,7 @@ def matrix_op(
     samples: tuple[Sample, ...] = SQUARES,
     **facts: Any,
 ) -> Callable[[Method], Method]:
-    """Declare an op on matrices of one dtype, float32 or float64: float16 has too few digits to eliminate or rotate.
+    """Declare an op on matrices of one dtype, float32 or float64; float16 is too imprecise for these algorithms.
 
     By default it takes one square matrix.
     """

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Norms of vectors as derived ops."""
+"""The derived op `norm`."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ class Norms(Interpreter[R]):
         samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
     )
     def norm(self, x: R, axes: Axes) -> R:
-        """The root of the sum of squares over axes, which stay with size 1; no overflow; its derivative at 0 is 0."""
+        """The 2-norm over axes, which keep size 1; squares do not overflow; the derivative at 0 is 0."""

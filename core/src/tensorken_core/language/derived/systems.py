@@ -1,7 +1,7 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops on systems of linear equations: solutions, inverses, determinants, the pseudoinverse.
+"""Derived ops on systems of linear equations: solve, inv, det, slogdet, pinv and their relatives.
 
-A matrix that is singular, as far as elimination can tell, has no inverse: the result is NaN.
+The result for a matrix with a zero pivot in Gaussian elimination, which is singular, is NaN.
 
 Derivatives: M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation", 2008.
@@ -24,7 +24,7 @@ from tensorken_core.language.shapes import Shape
 
 
 def _solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    """a @ y = b, so a @ dy = db - da @ y."""
+    """The solution dy of a @ dy = db - da @ y."""
     (da, db), (y,) = tangents, ys
     right = db if da is None else -(da @ y) if db is None else db - da @ y
     return (xs[0].apply(OPS["solve"], right),)
@@ -41,7 +41,7 @@ def _triangle(x: Any, lower: bool) -> Any:
 
 
 def _triangular_solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    """As for any system, but that only one triangle of a is read."""
+    """The rule of `solve`, with only the triangle of da that is read."""
     (da, db), (y,), (lower,) = tangents, ys, params
     if da is not None:
         product = _triangle(da, lower) @ y
@@ -59,14 +59,14 @@ def _triangular_solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any
 
 
 def _per_matrix(t: Any) -> Any:
-    """One number for each matrix, with two axes more to scale it by."""
+    """Add two axes of size 1, so that each number scales the matrix at its index."""
     return t.reshape((*t.shape, 1, 1))
 
 
 def _cofactors(x: Any) -> Any:
-    """The derivative of the determinant; not by way of the inverse, which may not exist.
+    """The derivative of the determinant, without the inverse, which may not exist.
 
-    Up to size 3 it is written out, and so can be differentiated to any order at any matrix.
+    Up to size 3 it is an explicit formula, so it can be differentiated to any order at any matrix.
     """
     n = x.shape[-1]
     if n > 3:
@@ -118,7 +118,7 @@ def _pinv_shape(x: Shape, rtol: Shape) -> Shape:
 
 
 class Systems(Interpreter[R]):
-    """Solutions, inverses, determinants."""
+    """Solutions, inverses, determinants, the pseudoinverse."""
 
     @matrix_op(
         shape=system,
@@ -141,7 +141,7 @@ class Systems(Interpreter[R]):
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
     def triangular_solve(self, a: R, b: R, lower: bool) -> R:
-        """The y with a @ y = b, for triangular a, whose other triangle is not read; NaN if a is singular."""
+        """The y with a @ y = b, for triangular a; reads one triangle of a; NaN if a is singular."""
 
     @matrix_op(
         jvp=(lambda t, y, x: -((y @ t) @ y),),
@@ -161,7 +161,7 @@ class Systems(Interpreter[R]):
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
     def det(self, x: R) -> R:
-        """The determinant of a square matrix; its derivative is right at singular matrices, too."""
+        """The determinant of a square matrix; the derivative is correct for singular matrices too."""
 
     @matrix_op(
         jvp=(spectral.cofactors_derivative,),
@@ -171,10 +171,10 @@ class Systems(Interpreter[R]):
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
     )
     def cofactors(self, x: R) -> R:
-        """The derivative of det: the determinants of x without row i and column j, times (-1)**(i + j).
+        """The matrix of cofactors, the derivative of det: (-1)**(i + j) * det(x without row i and column j).
 
-        Its own derivative is that of polynomials, right at every matrix; a further one goes through the derivative of
-        svd, and is NaN where singular values coincide.
+        The first derivative is correct for every matrix.  Higher derivatives use that of svd, so they are NaN where
+        singular values are equal.
         """
 
     @matrix_op(
@@ -186,7 +186,7 @@ class Systems(Interpreter[R]):
         min_loop_steps=1,
     )
     def slogdet(self, x: R) -> tuple[R, R]:
-        """The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix."""
+        """The sign of the determinant and the logarithm of its absolute value; 0 and -inf for a singular matrix."""
 
     @matrix_op(
         shape=_pinv_shape,
@@ -198,4 +198,4 @@ class Systems(Interpreter[R]):
         samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
     )
     def pinv(self, x: R, rtol: R) -> R:
-        """The pseudoinverse, singular values up to rtol times the largest being taken for 0."""
+        """The pseudoinverse; singular values not greater than rtol times the largest count as 0."""

@@ -37,7 +37,7 @@ def square(name: str, x: Any) -> Tensor:
     found = matrices(name, x)
     if found.shape[-1] != found.shape[-2]:
         raise ShapeError(
-            f"{name}: need square matrices, the last two sizes equal, got shape {found.shape}; "
+            f"{name}: need square matrices, got shape {found.shape}; "
             f"{OTHERWISE.get(name, 'give as many rows as columns')}"
         )
     return found
