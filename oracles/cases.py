@@ -1,4 +1,4 @@
-"""The cases: each an expression that reads the same in Tensorken and in JAX, and the operands to draw for it."""
+"""The cases: an expression that is valid in Tensorken and in JAX, and how to draw its operands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Draw:
-    """How to draw an operand: uniformly from a domain, and then prepared by numpy."""
+    """How to draw an operand: uniformly from an interval, then transformed by `prepare`."""
 
     shape: Shape
     low: float = -2.0
@@ -21,7 +21,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Case:
-    """An expression of a namespace and operands."""
+    """An expression of a namespace (Tensorken's or JAX's) and operands."""
 
     name: str
     expression: Callable[..., Any]
@@ -32,13 +32,13 @@ class Case:
 
 SHAPE: Shape = (2, 3)
 SHAPES: dict[str, tuple[Shape, ...]] = dict.fromkeys(("tanh", "abs"), ((), (3,), SHAPE))
-"""On which shapes functions of one number are compared, where not on SHAPE alone: shapes are the same to all."""
+"""The shapes for which a unary function is compared; by default only SHAPE, since all functions treat shapes alike."""
 
 PAIR: tuple[Shape, Shape] = ((2, 1), (1, 3))
 PAIRS: dict[str, tuple[tuple[Shape, Shape], ...]] = dict.fromkeys(
     ("divide", "maximum"), (((), ()), ((3,), (3,)), ((2, 3), (3,)), PAIR)
 )
-"""Likewise of two numbers, where not on PAIR alone, of which both operands are broadcast."""
+"""The pairs of shapes for which a binary function is compared; by default only PAIR, which broadcasts both operands."""
 
 UNARY: dict[str, tuple[float, float]] = {
     "abs": (0.1, 2.0),
@@ -94,7 +94,7 @@ BINARY: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
 
 
 def elementwise() -> Iterator[Case]:
-    """Every elementwise function, some of them on all kinds of shapes."""
+    """Every elementwise function, some of them with several shapes."""
     for name, (low, high) in UNARY.items():
         for shape in SHAPES.get(name, (SHAPE,)):
             yield Case(f"{name}-{shape}", lambda xp, x, f=name: getattr(xp, f)(x), (Draw(shape, low, high),))
@@ -226,14 +226,14 @@ INDEXING: dict[str, tuple[Callable[..., Any], tuple[Draw, ...]]] = {
 
 
 def _positive(x: Any) -> Any:
-    """A positive definite matrix, well away from singular."""
+    """A well-conditioned positive definite matrix."""
     import numpy as np
 
     return x @ np.swapaxes(x, -1, -2) + 2.0 * np.eye(x.shape[-1])
 
 
-def _apart(x: Any) -> Any:
-    """A matrix whose eigenvalues and singular values are far apart."""
+def _separated(x: Any) -> Any:
+    """A matrix whose eigenvalues and singular values are well separated."""
     import numpy as np
 
     n, m = x.shape[-2:]
@@ -241,26 +241,29 @@ def _apart(x: Any) -> Any:
 
 
 def symmetrized(x: Any) -> Any:
-    """The symmetric part, so that derivatives do not depend on which triangle a routine reads."""
+    """The symmetric part, so that derivatives do not depend on the triangle that a routine reads."""
     return (x + x.mT) / 2.0
 
 
 LINALG: dict[str, tuple[Callable[..., Any], tuple[Draw, ...]]] = {
-    "inv": (lambda xp, x: xp.linalg.inv(x), (Draw((3, 3), prepare=_apart),)),
-    "inv-batch": (lambda xp, x: xp.linalg.inv(x), (Draw((2, 3, 3), prepare=_apart),)),
-    "det": (lambda xp, x: xp.linalg.det(x), (Draw((3, 3), prepare=_apart),)),
-    "slogdet": (lambda xp, x: xp.linalg.slogdet(x)[1], (Draw((3, 3), prepare=_apart),)),
-    "solve": (lambda xp, x, y: xp.linalg.solve(x, y), (Draw((3, 3), prepare=_apart), Draw((3, 2)))),
-    "solve-vector": (lambda xp, x, y: xp.linalg.solve(x, y), (Draw((3, 3), prepare=_apart), Draw((3,)))),
+    "inv": (lambda xp, x: xp.linalg.inv(x), (Draw((3, 3), prepare=_separated),)),
+    "inv-batch": (lambda xp, x: xp.linalg.inv(x), (Draw((2, 3, 3), prepare=_separated),)),
+    "det": (lambda xp, x: xp.linalg.det(x), (Draw((3, 3), prepare=_separated),)),
+    "slogdet": (lambda xp, x: xp.linalg.slogdet(x)[1], (Draw((3, 3), prepare=_separated),)),
+    "solve": (lambda xp, x, y: xp.linalg.solve(x, y), (Draw((3, 3), prepare=_separated), Draw((3, 2)))),
+    "solve-vector": (lambda xp, x, y: xp.linalg.solve(x, y), (Draw((3, 3), prepare=_separated), Draw((3,)))),
     "cholesky": (lambda xp, x: xp.linalg.cholesky(symmetrized(x)), (Draw((3, 3), prepare=_positive),)),
-    "qr": (lambda xp, x: tuple(xp.linalg.qr(x)), (Draw((4, 3), prepare=_apart),)),
-    "svd": (lambda xp, x: svd_without_signs(xp, x), (Draw((4, 3), prepare=_apart),)),
-    "svdvals": (lambda xp, x: xp.linalg.svdvals(x), (Draw((3, 4), prepare=_apart),)),
-    "eigh": (lambda xp, x: eigh_without_signs(xp, symmetrized(x)), (Draw((3, 3), prepare=_apart),)),
-    "eigvalsh": (lambda xp, x: xp.linalg.eigvalsh(symmetrized(x)), (Draw((3, 3), prepare=_apart),)),
-    "pinv": (lambda xp, x: xp.linalg.pinv(x), (Draw((4, 3), prepare=_apart),)),
+    "qr": (lambda xp, x: tuple(xp.linalg.qr(x)), (Draw((4, 3), prepare=_separated),)),
+    "svd": (lambda xp, x: svd_without_signs(xp, x), (Draw((4, 3), prepare=_separated),)),
+    "svdvals": (lambda xp, x: xp.linalg.svdvals(x), (Draw((3, 4), prepare=_separated),)),
+    "eigh": (lambda xp, x: eigh_without_signs(xp, symmetrized(x)), (Draw((3, 3), prepare=_separated),)),
+    "eigvalsh": (lambda xp, x: xp.linalg.eigvalsh(symmetrized(x)), (Draw((3, 3), prepare=_separated),)),
+    "pinv": (lambda xp, x: xp.linalg.pinv(x), (Draw((4, 3), prepare=_separated),)),
     "matrix_power": (lambda xp, x: xp.linalg.matrix_power(x, 3), (MATRIX,)),
-    "matrix_power-negative": (lambda xp, x: xp.linalg.matrix_power(x, -2), (Draw((3, 3), prepare=_apart),)),
+    "matrix_power-negative": (
+        lambda xp, x: xp.linalg.matrix_power(x, -2),
+        (Draw((3, 3), prepare=_separated),),
+    ),
     **{
         f"norm-{order}": (lambda xp, x, o=order: xp.linalg.norm(x, ord=o), (Draw((4,)),))
         for order in (None, 1, 2, 3, float("inf"), float("-inf"))
@@ -268,7 +271,7 @@ LINALG: dict[str, tuple[Callable[..., Any], tuple[Draw, ...]]] = {
     **{
         f"matrix-norm-{order}": (
             lambda xp, x, o=order: xp.linalg.norm(x, ord=o),
-            (Draw((3, 3), prepare=_apart),),
+            (Draw((3, 3), prepare=_separated),),
         )
         for order in ("fro", "nuc", 1, 2, float("inf"))
     },

@@ -1,3 +1,3 @@
-"""What pytest leaves alone here: programs that take down what PyTorch and optax give, and so import them."""
+"""Files that pytest does not collect: the recording programs, which import PyTorch and optax."""
 
 collect_ignore_glob = ["record_*.py"]

@@ -1,4 +1,4 @@
-"""Numbers that need not be stored: the same ones on both sides of a comparison."""
+"""Reproducible numbers for both sides of a comparison, so that they need not be stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Shape = tuple[int, ...]
 
 
 def numbers(shape: Shape, seed: int) -> list[float]:
-    """Numbers between -2 and 2 for all elements of a shape, without a pattern.
+    """Irregular numbers between -2 and 2, one for each element of a shape.
 
     >>> numbers((2,), 0)
     [1.818595, -1.320884]
@@ -17,7 +17,7 @@ def numbers(shape: Shape, seed: int) -> list[float]:
 
 
 def weights(count: int) -> list[float]:
-    """What the elements of a result are multiplied with, before they are added up to a loss.
+    """The factors of the elements of a result in a loss, which is their weighted sum.
 
     >>> weights(2)
     [1.0, 0.540302]

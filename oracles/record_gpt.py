@@ -1,6 +1,6 @@
-"""Records what PyTorch makes of a small GPT: `python -m oracles.record_gpt plugins/nn/tests/recorded/gpt.json`.
+"""Record the results of a small GPT in PyTorch: `python -m oracles.record_gpt plugins/nn/tests/recorded/gpt.json`.
 
-The weights are numbers of three decimals, drawn anew at each run; the logits, the loss and its gradients are float64.
+The weights have three decimals and are drawn again at each run; the logits, the loss and its gradients are float64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VOCABULARY, CONTEXT, LAYERS, HEADS, WIDTH, BATCH = 5, 4, 2, 2, 4, 2
 
 
 class Block(nn.Module):
-    """A layer, its parts named as in Tensorken."""
+    """A transformer block, with the parameter names of Tensorken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * WIDTH, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Attention and a perceptron, each of what is normalised."""
+        """Attention and a perceptron, each after a normalisation."""
         batch, time, width = x.shape
         parts = self.attention["inputs"](self.attention_norm(x)).split(width, 2)
         q, k, v = (part.view(batch, time, HEADS, width // HEADS).transpose(1, 2) for part in parts)
@@ -40,7 +40,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """The decoder, its head tied to the embedding."""
+    """A decoder whose output weights are those of the embedding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class GPT(nn.Module):
 
 
 def recorded() -> dict[str, object]:
-    """All that a test needs, as lists of numbers."""
+    """The inputs and results of one training step, as lists of numbers."""
     model = GPT().double()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,10 +1,10 @@
-"""What PyTorch gives for layers and activations: values and gradients, recorded for the tests of `tensorken_nn`.
+"""Record PyTorch's values and gradients of layers and activations for the tests of `tensorken_nn`.
 
     python -m oracles.record_layers           record them
-    python -m oracles.record_layers --check   compare what is recorded with what PyTorch gives
+    python -m oracles.record_layers --check   compare the recorded ones with PyTorch's
 
-Each case is a function of named arguments, in float64; the loss of which the gradients are taken is the sum of the
-results' elements, each times one of `weights`.
+Each case is a function of named arguments, in float64.  The gradients are those of the sum of the results' elements,
+each multiplied by one of `weights`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CASES: Cases = {}
 
 
 def case(name: str, function: Callable[..., Any], **arguments: Shape | list[float]) -> None:
-    """A case; arguments are drawn in these shapes, or are lists of numbers as they are."""
+    """Add a case; an argument is a shape, for which numbers are drawn, or a list of numbers."""
     CASES[name] = function, arguments
 
 
@@ -84,7 +84,7 @@ case("rms norm eps", lambda x: functional.rms_norm(x, (3, 4), eps=0.1), x=(2, 3,
 
 
 def batch_norm(momentum: float | None, *features: int) -> Callable[..., Any]:
-    """Two batches of training, and an evaluation after them; and what was gathered."""
+    """The results of two batches in training and one in evaluation, and the running statistics."""
     kinds: dict[int, Callable[..., Any]] = {0: nn.BatchNorm1d, 1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 
     def run(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
@@ -155,7 +155,7 @@ for _name, (_pool, _options_of_pool, _x) in POOLS.items():
 
 
 def recurrent(kind: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The outputs, and the last state: one tensor, or two for an LSTM."""
+    """The outputs and the last state, which is one tensor, or two for an LSTM."""
 
     def run(x: Tensor, **parameters: Tensor) -> list[Tensor]:
         names = {"input_weight": "weight_ih_l0", "state_weight": "weight_hh_l0"}
@@ -218,7 +218,7 @@ def computed(function: Callable[..., Any], arguments: dict[str, Shape | list[flo
 
 
 def flat(x: Tensor) -> list[float]:
-    """The elements, with as many digits as the comparison needs."""
+    """The elements, rounded to the digits that the comparison needs."""
     return [float(f"{value:.12g}") for value in x.detach().reshape(-1).tolist()]
 
 

@@ -1,10 +1,10 @@
-"""What PyTorch and optax make of the same trainings, recorded for the tests of `tensorken_nn`.
+"""Record results of training with PyTorch and optax for the tests of `tensorken_nn`.
 
-    python -m oracles.record_training           record it
-    python -m oracles.record_training --check   compare what is recorded with what they give
+    python -m oracles.record_training           record them
+    python -m oracles.record_training --check   compare the recorded ones with new results
 
-All in float64: the parameters along a hundred steps of optimisers (PyTorch's, for Lion optax's) on gradients that are
-recorded too, the rates of schedules (optax's, for stairs PyTorch's), and losses with their gradients (PyTorch's).
+All are float64: the parameters after steps of optimisers (PyTorch's, for Lion optax's) for recorded gradients, the
+learning rates of schedules (optax's, for staircases PyTorch's), and losses with their gradients (PyTorch's).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ jax.config.update("jax_enable_x64", True)
 
 FILE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "recorded" / "training.json"
 STEPS = 100
-SEEN = (1, 2, 3, 10, 30, 100)
-"""Steps after which the parameters are written down."""
+RECORDED_STEPS = (1, 2, 3, 10, 30, 100)
+"""The steps after which the parameters are recorded."""
 
 OPTIMIZERS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("SGD", {}, {}),
@@ -44,14 +44,14 @@ OPTIMIZERS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("Lion", {"learning_rate": 1e-4}, {}),
     ("Lion", {"learning_rate": 0.01, "weight_decay": 0.1}, {"beta1": 0.8, "beta2": 0.95}),
 )
-"""The optimiser, and what is told to it: under names that PyTorch has too, or nearly, and under others."""
+"""The optimiser, the options with equal or similar names in PyTorch, and the other options."""
 
 NAMES = {"learning_rate": "lr", "epsilon": "eps", "initial_accumulator": "initial_accumulator_value"}
 CLASSES = {"RMSProp": torch.optim.RMSprop}
 
 
 def drawn() -> tuple[list[float], list[list[float]]]:
-    """Parameters and gradients of very different sizes, one always zero."""
+    """Parameters, and gradients of very different sizes; one gradient is always zero."""
     rng = random.Random(5)
     scales = (1.0, 1e-3, 1e3, 1e-9, 0.0, 1.0)
     gradients = [[rng.gauss(0.3, 1.0) * scale for scale in scales] for _ in range(STEPS)]
@@ -59,7 +59,7 @@ def drawn() -> tuple[list[float], list[list[float]]]:
 
 
 def with_torch(name: str, options: dict[str, Any], start: list[float], gradients: Any) -> list[list[float]]:
-    """The parameters after each step of an optimiser of PyTorch."""
+    """The parameters after each step of a PyTorch optimiser."""
     given = {NAMES.get(key, key): value for key, value in options.items()}
     if "beta1" in given:
         given["betas"] = (given.pop("beta1"), given.pop("beta2"))
@@ -88,7 +88,7 @@ def with_optax(options: dict[str, Any], start: list[float], gradients: Any) -> l
 
 
 def optimizers() -> dict[str, Any]:
-    """The start, the gradients, and the parameters after some steps of each optimiser."""
+    """The initial parameters, the gradients, and the parameters after some steps of each optimiser."""
     start, gradients = drawn()
     cases = []
     for name, common, own in OPTIMIZERS:
@@ -98,13 +98,13 @@ def optimizers() -> dict[str, Any]:
             if name == "Lion"
             else with_torch(name, options, start, gradients)
         )
-        steps = {str(step): found[step - 1] for step in SEEN}
+        steps = {str(step): found[step - 1] for step in RECORDED_STEPS}
         cases.append({"optimizer": name, "options": options, "parameters": steps})
     return {"start": start, "gradients": gradients, "cases": cases}
 
 
-def stairs(milestones: list[int] | int, steps: int) -> list[float]:
-    """The rates of PyTorch's StepLR or MultiStepLR, from 0.1, with a factor of 0.5."""
+def staircase(milestones: list[int] | int, steps: int) -> list[float]:
+    """The learning rates of PyTorch's StepLR or MultiStepLR, from 0.1, with a factor of 0.5."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
     kind = torch.optim.lr_scheduler
     schedule: Any = (
@@ -121,7 +121,7 @@ def stairs(milestones: list[int] | int, steps: int) -> list[float]:
 
 
 def schedules() -> dict[str, list[float]]:
-    """The rates of each schedule at steps 1 to 40."""
+    """The learning rates of each schedule at steps 1 to 40."""
     steps = range(40)
     rises = optax.linear_schedule(0.2 / 6, 0.2, 5)
     made = {
@@ -130,7 +130,7 @@ def schedules() -> dict[str, list[float]]:
         "warmup": optax.join_schedules([rises, optax.cosine_decay_schedule(0.2, 20)], [5]),
     }
     found = {name: [float(schedule(step)) for step in steps] for name, schedule in made.items()}
-    return found | {"staircase": stairs(7, len(steps)), "join": stairs([4, 20], len(steps))}
+    return found | {"staircase": staircase(7, len(steps)), "join": staircase([4, 20], len(steps))}
 
 
 LOGITS = [[1.5, -2.0, 0.3], [0.0, 0.0, 0.0], [1e4, -1e4, 0.0], [-30.0, 30.0, 1e-3]]
@@ -140,7 +140,7 @@ CHANCES = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.1, 0.2, 0.7]]
 
 
 def losses() -> dict[str, Any]:
-    """The single losses and the gradient of their mean, for each loss, and what they are losses of."""
+    """For each loss function its values and the gradient of their mean, and the inputs."""
     f = torch.nn.functional
     of = {
         "squared_error": lambda x, r: f.mse_loss(x, torch.tensor(TARGETS), reduction=r),

@@ -1,4 +1,4 @@
-"""Numbers of other libraries in files: written down once, and compared again with what the libraries give."""
+"""Recorded results of other libraries: written to a file once, and compared with new results by `--check`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TOLERANCE = 1e-9
 
 
 def record_or_check(file: Path, found: dict[str, Any], arguments: Sequence[str]) -> int:
-    """Write what was found into the file or, with `--check`, compare it with what is there; the exit status."""
-    parser = argparse.ArgumentParser(description=f"Record what other libraries give, in {file.name}.")
-    parser.add_argument("--check", action="store_true", help="compare with what is recorded")
+    """Write results to the file or, with `--check`, compare them with the file; returns the exit status."""
+    parser = argparse.ArgumentParser(description=f"Record results of other libraries in {file.name}.")
+    parser.add_argument("--check", action="store_true", help="compare new results with the recorded ones")
     if not parser.parse_args(arguments).check:
         lines = [f"{json.dumps(name)}: {json.dumps(record)}" for name, record in found.items()]
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
@@ -26,7 +26,7 @@ def record_or_check(file: Path, found: dict[str, Any], arguments: Sequence[str])
 
 
 def differences(found: Any, recorded: Any, place: str) -> list[str]:
-    """Where two trees of numbers differ.
+    """The differences between two trees of numbers, one line each.
 
     >>> differences({"a": [1.0, 2.0]}, {"a": [1.0, 2.5]}, "")
     [' a 1: found 2.0, recorded is 2.5']

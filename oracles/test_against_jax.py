@@ -20,17 +20,17 @@ EXAMPLES = 3
 
 
 class JaxNames:
-    """JAX's functions under one roof, as Tensorken's are."""
+    """JAX's functions in one namespace, as in Tensorken."""
 
     def __getattr__(self, name: str) -> Any:
-        for room in (jnp, jax.nn, jax.scipy.special):
-            if hasattr(room, name):
-                return getattr(room, name)
+        for module in (jnp, jax.nn, jax.scipy.special):
+            if hasattr(module, name):
+                return getattr(module, name)
         raise AttributeError(name)
 
 
 def drawn(case: Case, lead: tuple[int, ...], seed: object) -> list[Any]:
-    """Operands of a case, with further axes in front, as numpy arrays; no two elements are near one another."""
+    """Operands of a case as numpy arrays, with the leading axes `lead`; no two elements are close to each other."""
     rng = random.Random(f"{case.name} {seed}")
 
     def operand(draw: Draw) -> Any:
@@ -45,7 +45,7 @@ def drawn(case: Case, lead: tuple[int, ...], seed: object) -> list[Any]:
 
 
 def derivatives(library: Any, xp: Any, case: Case) -> Any:
-    """A function of operands and tangents: the value, and its derivatives of two orders by all mixes of modes."""
+    """A function of operands and tangents that returns the value and its first and second derivatives in all modes."""
 
     def value(*xs: Any) -> Any:
         return case.expression(xp, *xs)
@@ -88,8 +88,8 @@ NAMES = JaxNames()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_values_and_derivatives_are_those_of_jax(case: Case) -> None:
-    """Under vmap, and of one example alone; compiling takes JAX most of the time, so it does that once."""
+def test_values_and_derivatives_equal_those_of_jax(case: Case) -> None:
+    """Under vmap, and for one example; JAX computes only the batch, since compilation takes most of the time."""
     ours, theirs = derivatives(tk, tk, case), jax.jit(jax.vmap(derivatives(jax, NAMES, case)))
     xs, ts = drawn(case, (EXAMPLES,), "x"), [np.asarray(t) * 0.5 for t in drawn(case, (EXAMPLES,), "t")]
     expected = {name: [np.asarray(y) for y in values] for name, values in theirs(xs, ts).items()}
@@ -102,16 +102,16 @@ def as_tensors(*groups: Any) -> list[Any]:
     return [[tk.tensor(np.asarray(x)) for x in group] for group in groups]
 
 
-def compare(case: Case, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    assert found.keys() == wanted.keys()
-    for name, values in found.items():
-        assert len(values) == len(wanted[name]), name
-        for ours, expected in zip(values, wanted[name], strict=True):
-            assert ours.shape == expected.shape, name
+def compare(case: Case, actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert actual.keys() == expected.keys()
+    for name, values in actual.items():
+        assert len(values) == len(expected[name]), name
+        for ours, theirs in zip(values, expected[name], strict=True):
+            assert ours.shape == theirs.shape, name
             assert ours.dtype is tk.float64, name
-            scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+            scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
             np.testing.assert_allclose(
-                np.asarray(ours), expected, rtol=case.tolerance, atol=case.tolerance * scale, err_msg=name
+                np.asarray(ours), theirs, rtol=case.tolerance, atol=case.tolerance * scale, err_msg=name
             )
 
 

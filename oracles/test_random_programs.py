@@ -1,4 +1,4 @@
-"""Random programs against JAX: 20 of them, in the session `nightly` 2,000."""
+"""Random programs against JAX: 20 programs, and 2,000 in the session `nightly`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOME, MANY, TOGETHER = 20, 2000, 5
 
 
 def of_seeds(first: int, last: int) -> str:
-    """What is wrong with the programs of some seeds: of each a small program that shows it."""
+    """For each seed whose program disagrees with JAX a small program that shows the disagreement."""
     found = [(seed, examined(drawn(seed), seed, WAYS_OF_JAX)) for seed in range(first, last)]
     return "\n\n".join(f"seed {seed}: {says}" for seed, says in found if says is not None)
 
@@ -45,8 +45,8 @@ def test_many_random_programs(first: int) -> None:
         ("x0 * x0", "xp.stop_gradient(x0) * x0", "derivatives"),
     ],
 )
-def test_what_differs_is_found(text: str, wrong: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that means one thing to Tensorken, and another to JAX."""
+def test_a_difference_is_found(text: str, wrong: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that runs one expression in Tensorken and another one in JAX."""
     ways = {way: WAYS_OF_JAX[way]}
     program = Program((Leaf("x0", np.array([0.5, -1.25, 3.0])),), (Step("?", ("x1",), text, False),), True)
     assert not list(judged(program, 0, ways))
@@ -59,8 +59,8 @@ def test_what_differs_is_found(text: str, wrong: str, way: str, monkeypatch: pyt
     assert list(judged(program, 0, ways))
 
 
-def test_where_jax_loses_a_rule_its_forward_mode_is_compared() -> None:
-    """A rule that is not the derivative, in a loop: JAX's modes differ from the second order on."""
+def test_jax_forward_mode_is_the_reference_for_custom_rules_in_loops() -> None:
+    """With a rule that is not the derivative, in a loop, JAX's two modes differ from the second order on."""
     text = (
         "xp.fori_loop(1, 3, lambda i, v: with_jvp(xp, lambda x: xp.sin(x), lambda x: 2.0 * xp.cos(x))(v)"
         " / xp.asarray(1 + i).astype('float64'), x0)"
@@ -75,5 +75,5 @@ def test_where_jax_loses_a_rule_its_forward_mode_is_compared() -> None:
         assert not list(judged(program, seed, {"derivatives": WAYS_OF_JAX["derivatives"]}))
 
 
-def test_rules_of_design_have_reasons() -> None:
+def test_intended_differences_have_reasons() -> None:
     assert all(rule.reason for rule in RULES_OF_JAX)

@@ -22,12 +22,12 @@ X, C, XS, CS = 0.3, 1.5, [0.3, 0.7], [1.5, 2.5]
 
 
 class Jax:
-    """JAX's names."""
+    """JAX's functions in one namespace."""
 
     def __getattr__(self, name: str) -> Any:
-        for room in (jnp, jax, jax.lax):
-            if hasattr(room, name):
-                return getattr(room, name)
+        for module in (jnp, jax, jax.lax):
+            if hasattr(module, name):
+                return getattr(module, name)
         raise AttributeError(name)
 
     def array(self, data: Any) -> Any:
@@ -35,7 +35,7 @@ class Jax:
 
 
 class Ours:
-    """The same names here."""
+    """Tensorken's functions of the same names."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(tk, name)
@@ -44,7 +44,7 @@ class Ours:
         return tk.tensor(data, "float64")
 
 
-# ---- functions with rules: from a library, x, and c, which is closed over ----------------------------------------
+# ---- functions with rules: their arguments are a library, x, and c, which the rules close over ------------------
 
 
 def checkpointed(xp: Any, x: Any, c: Any) -> Any:
@@ -143,13 +143,13 @@ DERIVATIVES: dict[str, Callable[[Any, Callable[[Any, Any], Any]], Any]] = {
 }
 
 FEW = ("value and gradient", "second")
-"""... that hold in each nesting; the others are about functions alone."""
+"""The derivatives that are compared in each nesting; the others are compared only without nesting."""
 
-OTHERWISE = {
+JAX_DIFFERS = {
     ("of its tangent", "scan", "second"),
     ("its tangent and another result", "scan", "second"),
 }
-"""Where the second derivative of JAX's scan is not that of JAX's own loop over the same step, and ours is."""
+"""Cases where the second derivative of JAX's scan differs from that of JAX's own unrolled loop; ours is equal to it."""
 
 
 def numbers(value: Any) -> list[Any]:
@@ -157,30 +157,30 @@ def numbers(value: Any) -> list[Any]:
 
 
 @each_of("function", FUNCTIONS)
-def test_rules_in_nestings_are_those_of_jax(function: str) -> None:
-    """Where JAX refuses, we give a number or refuse by one clear error; where JAX gives a number we give the same."""
+def test_nested_rules_equal_those_of_jax(function: str) -> None:
+    """The results equal JAX's; where JAX raises an error, Tensorken returns a result or raises a GradientError."""
     compared = 0
     for nesting in NESTINGS:
         for derivative in DERIVATIVES if nesting == "plain" else FEW:
-            compared += is_that_of_jax(function, nesting, derivative)
+            compared += compare_with_jax(function, nesting, derivative)
     assert compared >= 6, compared
 
 
-def is_that_of_jax(function: str, nesting: str, derivative: str) -> bool:
-    """Whether there is a number of JAX's, which is ours then."""
+def compare_with_jax(function: str, nesting: str, derivative: str) -> bool:
+    """Compare the results with JAX's; returns whether JAX has any."""
     theirs, ours = [
         lambda xp=xp: numbers(DERIVATIVES[derivative](xp, NESTINGS[nesting](xp, FUNCTIONS[function])))
         for xp in (Jax(), Ours())
     ]
     try:
-        wanted = theirs()
+        expected = theirs()
     except Exception:  # noqa: BLE001, JAX's limits have errors of several kinds
         with suppress(tk.errors.GradientError):
             ours()
         return False
-    if (function, nesting, derivative) in OTHERWISE:
+    if (function, nesting, derivative) in JAX_DIFFERS:
         return False
     where = f"{nesting}, {derivative}"
-    for a, b in zip(ours(), wanted, strict=True):
+    for a, b in zip(ours(), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13, err_msg=where)
     return True

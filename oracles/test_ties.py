@@ -1,4 +1,4 @@
-"""Derivatives where elements are equal against JAX: the rows of the kit's law on ties, and where JAX differs."""
+"""Derivatives at ties, against JAX: the rows of the conformance kit's law on ties, and the rows where JAX differs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ WRITTEN_FOR_JAX = {
     "topk-smallest": lambda x: -jax.lax.top_k(-x, 2)[0],
     "running-maximum": lambda x: jax.lax.scan(lambda m, row: (jnp.maximum(m, row),) * 2, x[:, 0], x.T)[1],
 }
-"""Rows that read otherwise in JAX."""
+"""Rows that need another expression in JAX."""
 
 DIFFERENT = {
     "abs": "1 at 0",
-    "absolute-norm": "1 at 0, as that of abs",
+    "absolute-norm": "1 at 0, as for abs",
     "sort-descending": "equal elements come in reverse order",
-    "fmax": "a tie goes to one operand alone",
-    "fmin": "a tie goes to one operand alone",
+    "fmax": "the derivative of a tie goes to one operand",
+    "fmin": "the derivative of a tie goes to one operand",
     "spread-of-equals": "NaN",
 }
-"""Where JAX's derivative is another, as docs/numerics.md has it."""
+"""JAX's derivative where it differs, as documented in docs/numerics.md."""
 
 
 def gradients_in_jax(tie: Tie, name: str, w: Any, xs: Any) -> list[Any]:
@@ -40,7 +40,7 @@ def gradients_in_jax(tie: Tie, name: str, w: Any, xs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", sorted(TIES))
-def test_ties_are_those_of_jax(name: str) -> None:
+def test_derivatives_at_ties_equal_those_of_jax(name: str) -> None:
     tie, rng = TIES[name], random.Random(name)
     xs = tie.draw(rng)
     value = tie.value(*xs)

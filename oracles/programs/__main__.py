@@ -1,4 +1,7 @@
-"""Runs the programs of many seeds, and prints each that fails as a small one: `python -m oracles.programs 0 5000`."""
+"""Run the random programs of many seeds, and print a small program for each failure.
+
+python -m oracles.programs 0 5000
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from oracles.programs.judging import EVERY_WAY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Examine the seeds from the first up to, and without, the last; 1 if any disagreement is left."""
+    """Check the seeds from first to last (exclusive); returns 1 if any program disagrees, else 0."""
     parser = argparse.ArgumentParser(prog="python -m oracles.programs", description=__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
-    parser.add_argument("--ways", default=",".join(EVERY_WAY), help=f"some of {', '.join(EVERY_WAY)}")
-    parser.add_argument("--whole", action="store_true", help="draw small whole numbers alone")
+    parser.add_argument("--ways", default=",".join(EVERY_WAY), help=f"a selection of {', '.join(EVERY_WAY)}")
+    parser.add_argument("--whole", action="store_true", help="draw only small integers")
     parser.add_argument("--step", type=int, default=1, help="take every n-th seed")
     chosen = parser.parse_args(arguments)
     ways = {name: EVERY_WAY[name] for name in chosen.ways.split(",")}

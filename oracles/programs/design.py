@@ -1,4 +1,4 @@
-"""By design: where JAX differs on purpose; `docs/numerics.md` says so to users."""
+"""The intended differences from JAX, which `docs/numerics.md` documents."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ def anywhere(found: Array, wanted: Array) -> Array:
 
 
 def absolutely_near(found: Array, wanted: Array) -> Array:
-    """Elements that differ by some hundred units of 1, or of the largest."""
+    """Elements that differ by at most 1000 epsilons, relative to the largest element or 1."""
     with np.errstate(all="ignore"):
         finite = np.abs(wanted[np.isfinite(wanted)].astype("float64"))
-        room = 1000 * float(np.finfo(wanted.dtype).eps) * max([1.0, *finite.max(initial=0.0, keepdims=True)])
-        return np.asarray(np.abs(found.astype("float64") - wanted.astype("float64")) <= room)
+        epsilon = float(np.finfo(wanted.dtype).eps)
+        tolerance = 1000 * epsilon * max([1.0, *finite.max(initial=0.0, keepdims=True)])
+        return np.asarray(np.abs(found.astype("float64") - wanted.astype("float64")) <= tolerance)
 
 
 def subnormal(x: Array) -> bool:
-    """Whether any number is subnormal, or so near that a part of it may be."""
+    """Whether any number is subnormal, or so small that an intermediate result may be."""
     if x.dtype.kind != "f":
         return False
     with np.errstate(all="ignore"):
@@ -32,28 +33,28 @@ def subnormal(x: Array) -> bool:
 RULES_OF_JAX = (
     *RULES,
     Rule(
-        "JAX's derivative of tanh is 1 - tanh(x) ** 2, whose error is relative to 1; ours is as exact as tanh itself",
+        "JAX's derivative of tanh is 1 - tanh(x) ** 2, whose error is relative to 1; ours is as accurate as tanh",
         lambda step, operands, results: (
             "tanh(" in step.text and "lambda" in step.text and results[0].dtype.kind == "f"
         ),
         absolutely_near,
     ),
     Rule(
-        "JAX's softmax where the maximum is infinite is NaN; here the maxima share it",
+        "JAX's softmax is NaN where the maximum is infinite; ours shares the total of 1 among the maxima",
         lambda step, operands, results: any(
             "softmax" in step.text and x.dtype.kind == "f" and np.isinf(x).any() for x in operands.values()
         ),
         one_not_finite,
     ),
     Rule(
-        "JAX computes functions of int64 in float64, and here they are computed in float32",
+        "JAX computes functions of int64 in float64, Tensorken in float32",
         lambda step, operands, results: any(
             x.dtype.kind == "i" and (np.abs(x.astype("float64")) > 2**24).any() for x in operands.values()
         ),
         anywhere,
     ),
     Rule(
-        "JAX's quantile multiplies an infinite neighbour by a share of 0, which is NaN; here it has no share",
+        "JAX's quantile multiplies an infinite neighbour by a weight of 0, which is NaN; ours ignores the neighbour",
         lambda step, operands, results: any(
             ("quantile" in step.text or "percentile" in step.text)
             and x.dtype.kind == "f"
@@ -63,7 +64,7 @@ RULES_OF_JAX = (
         one_not_finite,
     ),
     Rule(
-        "XLA on a CPU takes subnormal numbers for zero",
+        "XLA flushes subnormal numbers to zero on a CPU",
         lambda step, operands, results: any(map(subnormal, [*operands.values(), *results])),
         anywhere,
     ),
@@ -71,16 +72,16 @@ RULES_OF_JAX = (
 
 
 REFUSED_BY_JAX = {
-    "can't apply forward-mode autodiff (jvp) to a custom_vjp function": "here a rule of either kind has both modes",
-    "Differentiation rule for 'custom_lin' not implemented": "the same, where a derivative is taken of that refusal",
-    "scatter_mul gradients are only implemented if": "here products at places that repeat have derivatives",
+    "can't apply forward-mode autodiff (jvp) to a custom_vjp function": "here either kind of rule has both modes",
+    "Differentiation rule for 'custom_lin' not implemented": "the same limit, in a higher derivative",
+    "scatter_mul gradients are only implemented if": "here products at repeated indices have derivatives",
 }
-"""What JAX says where it has no derivative, and Tensorken has one."""
+"""Error messages of JAX for derivatives that it lacks and Tensorken has."""
 
 LOSES_RULES = "with_jvp("
-"""In programs with this, JAX's reverse mode is replaced by its forward mode where the two libraries differ.
+"""If a program contains this text, a derivative that differs from JAX's reverse mode is compared with its forward mode.
 
-A rule of `custom_jvp` may state another derivative than the function's.  Where such a function runs inside of a loop
-or a jitted function, JAX's reverse mode differentiates the function itself from the second order on, and so disagrees
-with its own forward mode; here both modes use the rule at every order.
+A rule of `custom_jvp` may define another derivative than the function's.  In a loop or a jitted function, JAX's
+reverse mode differentiates the function itself from the second order on, so it disagrees with JAX's forward mode;
+Tensorken's modes both use the rule at every order.
 """

@@ -1,4 +1,4 @@
-"""Judging by JAX: each step from the same operands, and derivatives of orders 1 to 3."""
+"""Comparison with JAX: each step for equal operands, and derivatives of orders 1 to 3."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from oracles.programs.design import LOSES_RULES, REFUSED_BY_JAX, RULES_OF_JAX
 
 
 def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """Each step once more on JAX, from the values of its operands."""
+    """Run each step in JAX, on Tensorken's values of its operands, and compare the results."""
     results = results_of_jax(program, values)
     for step in program.steps:
         operands = {name: values[name] for name in step.operands}
@@ -57,21 +57,21 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
 
 
 def far_from_float64(step: Step, operands: Mapping[str, Array], place: int, ours: Array) -> Array:
-    """Where our result is not JAX's of the same operands in float64, which has room for all on the way."""
+    """Where our result differs from JAX's for the same operands in float64, which has no overflow on the way."""
     text = step.text.replace("float16", "float64").replace("float32", "float64")
     wide = {name: x.astype("float64") if x.dtype.kind == "f" else x for name, x in operands.items()}
     try:
         other = Step(step.row, step.names, text, False)
         with np.errstate(all="ignore"):
             right = results_of_jax(Program((), (other,)), wide)(other)[place].astype(ours.dtype)
-    except Exception:  # noqa: BLE001 -- then it tells nothing
+    except Exception:  # noqa: BLE001 -- then float64 is no reference
         return np.ones(ours.shape, bool)
     off = apart(right, ours, False)
     return off & beyond(right, ours, room_of_step(step, operands, place)) if off.any() else off
 
 
 def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[Step], tuple[Array, ...]]:
-    """What JAX has for the steps of a program, each from these values; they are compiled together."""
+    """A function that returns JAX's results of a step for these values; all steps are compiled together."""
     import jax
 
     from oracles.programs.names import NAMES
@@ -90,7 +90,7 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
     given = {name: jax.numpy.asarray(x) for name, x in values.items()}
     try:
         results = jax.jit(run)(given)
-    except (TypeError, NotImplementedError):  # it refuses some at the end of a trace only
+    except (TypeError, NotImplementedError):  # JAX rejects some steps only at the end of a trace
         refused.clear()
         results = run(given)
 
@@ -103,7 +103,7 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
 
 
 def derivatives(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """Derivatives of orders 1 to 3, in modes that are drawn, with and without `jit`, against JAX's."""
+    """Compare derivatives of orders 1 to 3 in random modes, with or without `jit`, with JAX's."""
     if not program.smooth:
         return
     leaves = leaves_of(program)
@@ -162,10 +162,10 @@ def of_orders(
     modes: list[str],
     forward: bool = False,
 ) -> Callable[[list[Any], list[Any]], list[list[Any]]]:
-    """A function of the leaves that are floats and of tangents: for each word of modes, the derivative of that order.
+    """A function of floating-point leaves and tangents: for each word in `modes` the derivative of that order.
 
-    A letter is a derivative along the tangents, by `jvp` (f) or by `grad` (r), of what the letters before it give; the
-    last r of a word is the gradient itself.  With `forward`, gradients are taken in forward mode as well.
+    Each letter takes a derivative along the tangents, by `jvp` (f) or by `grad` (r), of the function made by the
+    letters before it; a final r takes the gradient.  With `forward`, gradients are computed in forward mode too.
     """
     gradient = library.jacfwd if forward else library.grad
     names = [name for name, x in leaves.items() if x.dtype.kind == "f"]
@@ -184,8 +184,8 @@ def of_orders(
     def along(f: Any, letter: str, ts: list[Any]) -> Any:
         if letter == "f":
             return lambda *xs: library.jvp(f, tuple(xs), tuple(ts))[1]
-        slopes = gradient(f, tuple(range(len(ts))))
-        return lambda *xs: sum(xp.sum(g * t) for g, t in zip(slopes(*xs), ts, strict=True))
+        gradients = gradient(f, tuple(range(len(ts))))
+        return lambda *xs: sum(xp.sum(g * t) for g, t in zip(gradients(*xs), ts, strict=True))
 
     def everything(xs: list[Any], ts: list[Any]) -> list[list[Any]]:
         found = []
@@ -205,7 +205,7 @@ def of_orders(
 def orders_of_jax(
     program: Program, leaves: Mapping[str, Array], modes: list[str], forward: bool = False
 ) -> Any:
-    """The same by JAX, as numpy arrays."""
+    """`of_orders` in JAX, compiled, with numpy arrays as results."""
     import jax
 
     from oracles.programs.names import NAMES

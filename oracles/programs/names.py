@@ -17,7 +17,7 @@ QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 EXACT = "--xla_allow_excess_precision=false"  # float16 is rounded after each op
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK} {EXACT}"
 
-ROOMS = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
+MODULES = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
 
 
 def absolute(x: Any) -> Any:
@@ -40,7 +40,7 @@ class Linalg:
 
 
 class JaxNames:
-    """What a program calls, by JAX."""
+    """The functions that programs call, from JAX."""
 
     linalg = Linalg()
     cond = staticmethod(jax.lax.cond)
@@ -50,9 +50,9 @@ class JaxNames:
     concat = staticmethod(jnp.concatenate)
 
     def __getattr__(self, name: str) -> Any:
-        for room in ROOMS:
-            if hasattr(room, name):
-                return getattr(room, name)
+        for module in MODULES:
+            if hasattr(module, name):
+                return getattr(module, name)
         raise AttributeError(name)
 
     @staticmethod
@@ -75,24 +75,24 @@ class JaxNames:
 
     @staticmethod
     def topk(x: Any, k: int) -> Any:
-        """The largest k along the last axis, and their places."""
+        """The largest k elements along the last axis, and their indices."""
         return jax.lax.top_k(x, k)
 
     @staticmethod
     def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
-        """A sort; the order of equal elements, which their derivatives show, is stable in both directions."""
+        """A sort that is stable in both directions, which matters for derivatives of equal elements."""
         if not descending:
             return jnp.sort(x, axis=axis)
         return jnp.take_along_axis(x, jnp.argsort(x, axis=axis, descending=True, stable=True), axis=axis)
 
     @staticmethod
     def quantile(x: Any, q: Any, axis: Any = None) -> Any:
-        """A quantile at one place or a list of them."""
+        """One quantile, or several for a list."""
         return jnp.quantile(x, jnp.asarray(q, x.dtype), axis)
 
     @staticmethod
     def percentile(x: Any, q: Any, axis: Any = None) -> Any:
-        """A quantile in percents."""
+        """One percentile, or several for a list."""
         return jnp.percentile(x, jnp.asarray(q, x.dtype), axis)
 
     @staticmethod
@@ -102,12 +102,12 @@ class JaxNames:
 
     @staticmethod
     def checkpoint(f: Any) -> Any:
-        """A function whose derivative computes its values again."""
+        """f, with its values recomputed for the derivative."""
         return jax.checkpoint(f)
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
-        """A constant."""
+        """x as a constant of derivatives."""
         return jax.lax.stop_gradient(x)
 
 
