@@ -298,7 +298,9 @@ def test_a_plugin_for_another_language_is_refused_before_it_loads(
 ) -> None:
     place.install(*warehouse.core("1.0"), warehouse.reference(), warehouse.backend("toy", spec=spec))
     told = place.execute(SELECT).splitlines()
-    assert told[0].endswith(f"it speaks language {spec}, this core 1.0; pip install -U {older}")
+    assert told[0].endswith(
+        f"it needs the language version {spec}, but this core has 1.0; pip install -U {older}"
+    )
     assert told[2:] == ["True", "[2.0, 4.0] reference"]  # the module is imported to ask it, and that is all
 
 

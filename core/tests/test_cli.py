@@ -177,7 +177,10 @@ ENDINGS = {
         "it ended its process (exit status 5) while it was loaded; update it, ",
     ),
     "hangs": ("import threading; threading.Event().wait()", "it was not loaded within 10 s; update it, pip "),
-    "leaves": ("import atexit, time; atexit.register(time.sleep, 60)", "no function with a name of "),
+    "leaves": (
+        "import atexit, time; atexit.register(time.sleep, 60)",
+        "no function that is marked @hookimpl of ",
+    ),
     "asks": ("input()", "EOFError: EOF when reading a line; update it, "),
     **(
         {}
@@ -366,7 +369,7 @@ def test_a_subcommand_that_is_no_function_or_for_another_core_is_refused_in_one_
 ) -> None:
     here.install("odd", "[tensorken.commands]\nodd = fake_odd\n", fake_odd="")
     here.install("old", "[tensorken.commands]\nold = fake_old:main\n", "1.0", "<1", fake_old="1 / 0")
-    for name, expected in (("odd", "which is no function"), ("old", "it needs tensorken-core <1")):
+    for name, expected in (("odd", "which is not a function"), ("old", "it needs tensorken-core <1")):
         told = here.run(name, status=1)
         assert expected in told
         assert len(told.splitlines()) == 1

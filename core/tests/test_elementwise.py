@@ -360,7 +360,7 @@ def test_the_limits_of_floats_are_numpys(dtype: str) -> None:
         assert getattr(found, name) == float(getattr(expected, name)), name
         assert type(getattr(found, name)) is (int if name == "bits" else float)
     assert found.dtype is getattr(tk, dtype)
-    with pytest.raises(DTypeError, match=rf"^iinfo: {dtype} is no integer dtype"):
+    with pytest.raises(DTypeError, match=rf"^iinfo: {dtype} is not an integer dtype"):
         tk.iinfo(dtype)
 
 

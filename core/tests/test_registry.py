@@ -278,7 +278,7 @@ def test_a_backend_of_another_language_is_refused_before_it_loads(site: Site) ->
     site.backend("old", facts="spec='<1.0'")
     site.backend("new", facts="spec='>=2.0,<3'")
     for name, way_out in (("old", "-U dist-old"), ("new", "-U tensorken-core")):
-        with pytest.raises(BackendError, match=f"this core {SPEC_VERSION}; pip install {way_out}"):
+        with pytest.raises(BackendError, match=f"this core has {SPEC_VERSION}; pip install {way_out}"):
             site.selection.resolve(name)
     assert site.status() == {"new": "incompatible", "old": "incompatible"}
     assert site.imported == {"fake_dist_old", "fake_dist_new"}
@@ -401,9 +401,9 @@ BROKEN = {
     ),
     "ops of another kind": (
         PLUGIN.format(module="x", name="bad", facts="") + "\n@hookimpl\ndef tensorken_ops(): return [3]\n",
-        r"its tensorken_ops\(\) gives 3, which is no Op",
+        r"its tensorken_ops\(\) returns 3, which is not an Op",
     ),
-    "no hook": ("x = 1", "no function with a name of tensorken_backend"),
+    "no hook": ("x = 1", "no function that is marked @hookimpl and named tensorken_backend"),
     "not marked": ("def tensorken_backend(): ...", "is marked @hookimpl"),
     "misspelt hook": (
         "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_backnd(): ...",
@@ -415,17 +415,17 @@ BROKEN = {
     ),
     "no entry": (
         "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_backend(): return 'bad'",
-        r"must give one BackendEntry, not \['bad'\]",
+        r"must return one BackendEntry, got \['bad'\]",
     ),
     "another name": (
         PLUGIN.format(module="x", name="worse", facts=""),
-        "named 'bad', its BackendEntry 'worse'",
+        "named 'bad', but its BackendEntry is named 'worse'",
     ),
     "load raises": (PLUGIN.format(module="no_such", name="bad", facts=""), "install no_such_heavy"),
     "a class instead of an instance": (
         "from tensorken_core.host.plugin import *\nfrom tensorken_core.language.raw import RawTensor\n"
         "@hookimpl\ndef tensorken_backend(): return BackendEntry('bad', lambda device: RawTensor)",
-        "which is no RawTensor",
+        "not an instance of RawTensor",
     ),
     "devices raise": (
         PLUGIN.format(module="x", name="bad", facts="devices=lambda: 1 / 0"),
@@ -473,7 +473,7 @@ def test_a_plugin_that_fails_is_not_left_half_registered(site: Site) -> None:
 def test_a_backend_that_is_refused_leaves_no_ops(site: Site, op_table: dict[str, Op]) -> None:
     ops = OPS_PLUGIN.format(first="fake_f", second="fake_g")
     site.backend("toy", fake_dist_toy=PLUGIN.format(module="x", name="toy", facts="spec='>=9'") + ops)
-    with pytest.raises(BackendError, match="speaks language >=9"):
+    with pytest.raises(BackendError, match="needs the language version >=9"):
         site.selection.resolve("toy")
     assert "fake_f" not in op_table
     assert site.registry.hook.tensorken_ops() == []
@@ -554,7 +554,7 @@ def test_a_child_of_a_plugin_that_loads_may_end_itself(site: Site, capfd: pytest
         status = os.waitpid(process, 0)[1]
         """
     site.install("forks", {"backends": {"forks": "fake_forks"}}, fake_forks=child)
-    with pytest.raises(BackendError, match="no function with a name"):
+    with pytest.raises(BackendError, match="no function that is marked @hookimpl"):
         site.selection.resolve("forks")
     assert os.waitstatus_to_exitcode(sys.modules["fake_forks"].status) == 3
     assert capfd.readouterr().err == ""
@@ -900,7 +900,7 @@ def test_an_entry_of_a_module_is_treated_as_if_it_were_installed(site: Site) -> 
     site.install("other", {}, fake_module=MODULE)
     assert site.selection.resolve("fake_module:entry", "right").on == "right"
     assert type(site.selection.resolve("fake_module:fused")) is Fuse
-    with pytest.raises(BackendError, match="it speaks language >=7"):
+    with pytest.raises(BackendError, match="it needs the language version >=7"):
         site.selection.resolve("fake_module:alien")
 
 
@@ -914,9 +914,9 @@ def test_an_entry_of_a_module_is_treated_as_if_it_were_installed(site: Site) -> 
             "fake_module:nothing",
             None,
             BackendError,
-            r"leads to 3, which is neither an interpreter \(a RawTensor\)",
+            r"refers to 3, which is neither an interpreter \(a RawTensor\)",
         ),
-        ("fake_module:empty", None, BackendError, "leads to None"),
+        ("fake_module:empty", None, BackendError, "refers to None"),
         ("fake_module:fails", None, BackendError, "RuntimeError: no luck"),
         ("fake_module:instance", "1", BackendError, "no devices to choose from"),
         ("fake_broken:x", None, BackendError, "ModuleNotFoundError: No module named 'not_there'"),
@@ -1315,7 +1315,7 @@ def test_ops_whose_names_are_taken_are_refused_together(site: Site, op_table: di
     site.install("odd", {"plugins": {"odd": "fake_odd"}}, fake_odd=odd)
     reasons = {record.name: record.reason for record in site.registry.load_plugins()}
     assert "already" in reasons["bad"]
-    assert "'exp', which is no Op" in reasons["odd"]
+    assert "'exp', which is not an Op" in reasons["odd"]
     assert reasons["zz"] == ""
     assert set(op_table) - set(before) == {"fake_c", "fake_d"}
     assert op_table["exp"] is before["exp"]

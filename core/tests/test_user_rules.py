@@ -499,12 +499,12 @@ UNLIKE = {
     "shape": (
         lambda x: x[None],
         ShapeError,
-        r"is float64 \(1,\), and that of the function float64 \(\); make",
+        r"is float64 \(1,\), but the function.s is float64 \(\); make",
     ),
     "dtype": (
         lambda x: x.astype("float32"),
         DTypeError,
-        r"is float32 \(\), and that of the function float64",
+        r"is float32 \(\), but the function.s is float64",
     ),
 }
 
@@ -809,17 +809,17 @@ BAD = {
     "closure of the rule": (
         lambda: tk.jvp(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x), (ONE,), (ONE,)),
         GradientError,
-        "closes over a tensor that is differentiated here, .*; pass the tensor as an argument",
+        "closes over a tensor that is being differentiated, .*; pass the tensor as an argument",
     ),
     "closure of the rule in vmap": (
         lambda: tk.jvp(tk.vmap(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x)), (ONE,), (ONE,)),
         GradientError,
-        "closes over a tensor that is differentiated here, .*; pass the tensor as an argument",
+        "closes over a tensor that is being differentiated, .*; pass the tensor as an argument",
     ),
     "closure of the rule in grad": (
         lambda: tk.grad(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x).sum())(ONE),
         GradientError,
-        "closes over a tensor that is differentiated here, .*; pass the tensor as an argument",
+        "closes over a tensor that is being differentiated, .*; pass the tensor as an argument",
     ),
     "closure of a derivative": (
         lambda: tk.jvp(lambda x: tk.elementwise(tk.sin, lambda y: x)(x), (ONE,), (ONE,)),
@@ -859,7 +859,7 @@ BAD = {
     "too few rules": (
         lambda: tk.grad(lambda x: ruled_by_argument(lambda x, y: x * y, None)(x, x).sum())(ONE),
         ArgumentError,
-        "custom_jvp has 1 rules by defjvps for 2 arguments; give it one for each",
+        "custom_jvp has 1 rules by defjvps for 2 arguments; give one for each",
     ),
     "forward returns no pair": (
         lambda: tk.grad(lambda x: ruled(tk.sin, tk.sin, lambda r, t: (t,))(x).sum())(ONE),
@@ -869,7 +869,7 @@ BAD = {
     "backward returns no tuple": (
         lambda: tk.grad(lambda x: ruled(tk.sin, lambda x: (x, x), lambda r, t: t)(x).sum())(ONE),
         StructureError,
-        "a tuple of 1 cotangents, one for each argument, got Tensor",
+        "a tuple of 1 cotangents, one per argument, got Tensor",
     ),
     "backward returns too many": (
         lambda: tk.grad(lambda x: ruled(tk.sin, lambda x: (x, x), lambda r, t: (t, t))(x).sum())(ONE),
@@ -889,7 +889,7 @@ BAD = {
     "result of another kind": (
         lambda: tk.checkpoint(lambda x: object())(ONE),
         ArgumentError,
-        "the function's result: .*object",
+        "the result of the function: .*object",
     ),
     "argument of another kind": (
         lambda: tk.checkpoint(tk.sin)(object()),

@@ -382,8 +382,8 @@ MATRIX = View.contiguous((2, 3))
             r"shape (3, 2) with strides (2, 1) and offset 1 spans elements 1 to 6, but a buffer of 6 has",
         ),
         (ShapeError, lambda: View.as_strided((3,), (-1,), 1, 6), r"spans elements -1 to 1"),
-        (IndexingError, lambda: MATRIX.buffer_index((0, 3)), r"(0, 3) is not an index into shape (2, 3)"),
-        (IndexingError, lambda: MATRIX.buffer_index((0,)), r"(0,) is not an index into shape (2, 3)"),
+        (IndexingError, lambda: MATRIX.buffer_index((0, 3)), r"(0, 3) is not a valid index for shape (2, 3)"),
+        (IndexingError, lambda: MATRIX.buffer_index((0,)), r"(0,) is not a valid index for shape (2, 3)"),
         (ShapeError, lambda: View.contiguous((0, 2)).bounds, r"a view of shape (0, 2) has no elements"),
     ],
 )

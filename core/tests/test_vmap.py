@@ -284,7 +284,7 @@ ERRORS = {
     "a keyword has no axis": (
         lambda: tk.vmap(lambda x, s: x * s)(tk.ones(3), s=2.0),
         ShapeError,
-        r"^vmap: argument leaf 1 has shape \(\), so no axis of examples; pass by position what is shared",
+        r"^vmap: argument leaf 1 has shape \(\), no axis to map over; pass by position what is shared",
     ),
     "a keyword is no tensor": (
         lambda: tk.vmap(lambda x, s: x)(tk.ones(3), s="fast"),
@@ -294,7 +294,7 @@ ERRORS = {
     "two sizes": (
         lambda: tk.vmap(lambda a, b: a)(tk.ones(3), tk.ones(4)),
         ShapeError,
-        r"^vmap: argument leaf 0 has 3 examples and argument leaf 1 has 4 along axis 0; need one number",
+        r"^vmap: argument leaf 0 has 3 examples and argument leaf 1 has 4 along axis 0; need equal sizes",
     ),
     "axis_size differs": (
         lambda: tk.vmap(tk.sin, axis_size=2)(tk.ones(3)),
@@ -314,7 +314,7 @@ ERRORS = {
     "no examples": (
         lambda: tk.vmap(tk.sin, None)(tk.ones(3)),
         ArgumentError,
-        r"no argument has examples; .*axis_size",
+        r"no argument has an axis to map over; .*axis_size",
     ),
     "too many in_axes": (
         lambda: tk.vmap(tk.sin, (0, 0))(tk.ones(3)),
@@ -359,7 +359,7 @@ ERRORS = {
     "result of another kind": (
         lambda: tk.vmap(lambda x: object())(tk.ones(3)),
         ArgumentError,
-        r"^vmap: the function's result",
+        r"^vmap: the result of the function",
     ),
     "argument of another kind": (
         lambda: tk.vmap(tk.sin)(object()),

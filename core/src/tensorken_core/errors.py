@@ -120,7 +120,7 @@ class StructureError(TensorkenError, ValueError):
 
 
 class GradientError(TensorkenError, TypeError):
-    """A function cannot be differentiated: its value is no scalar, or an argument is not floating-point or unused.
+    """A function cannot be differentiated: its value is not a scalar, or an argument is not floating-point or unused.
 
     >>> import tensorken as tk
     >>> tk.grad(tk.sin)(tk.ones(3))  # doctest: +ELLIPSIS
@@ -230,7 +230,7 @@ class ExchangeError(TensorkenError, BufferError, ValueError):
     >>> import tensorken as tk
     >>> tk.asarray([1.0, 2.0], copy=False)
     Traceback (most recent call last):
-    tensorken_core.errors.ExchangeError: asarray: these values must be copied; leave out copy=False
+    tensorken_core.errors.ExchangeError: asarray: cannot avoid a copy of these values; leave out copy=False
     """
 
 

@@ -325,7 +325,7 @@ def test_mistakes_are_one_clear_error():
         program.adjoints(1, "n")
     with pytest.raises(ArgumentError, match="has no input 'z'; it has x, n"):
         program.adjoints(1, "z")
-    with pytest.raises(ArgumentError, match="3 outputs, so no output 3"):
+    with pytest.raises(ArgumentError, match="3 outputs, but no output 3"):
         program.adjoints(3)
     with pytest.raises(ArgumentError, match="strategy 'both' is unknown"):
         program.adjoints(1, strategy="both")

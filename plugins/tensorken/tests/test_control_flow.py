@@ -680,12 +680,12 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "a carry of another shape": (
         ShapeError,
-        r'scan: the carry at \["h"\] goes in as float32 \(2,\) and comes out as float32 \(3, 2\)',
+        r'scan: the carry at \["h"\] has the input float32 \(2,\) and the output float32 \(3, 2\)',
         lambda: tk.scan(lambda c, x: ({"h": c["h"] + tk.ones((3, 2))}, x), {"h": tk.ones(2)}, tk.ones(3)),
     ),
     "a carry of another dtype": (
         DTypeError,
-        r"scan: the carry goes in as int32 \(2,\) and comes out as float32 \(2,\); convert it in the function",
+        r"scan: the carry has the input int32 \(2,\) and the output float32 \(2,\); convert it in the function",
         lambda: tk.scan(lambda c, x: (c + x, x), tk.tensor([1, 2]), tk.ones(3)),
     ),
     "no pair": (
@@ -720,12 +720,12 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "branches of two shapes": (
         ShapeError,
-        r"cond: the result of false_fun, compared with true_fun's, at \[1\]: float32 \(\), and not float32 \(3,\)",
+        r"cond: the result of false_fun, compared with true_fun's, at \[1\]: got float32 \(\), need float32 \(3,\)",
         lambda: tk.cond(True, lambda x: (x, x), lambda x: (x, x.sum()), tk.ones(3)),
     ),
     "branches of two dtypes": (
         DTypeError,
-        r"cond: the result of false_fun, compared with true_fun's: int32 \(3,\), and not float32 \(3,\); make",
+        r"cond: the result of false_fun, compared with true_fun's: got int32 \(3,\), need float32 \(3,\); make",
         lambda: tk.cond(True, lambda x: x, lambda x: x.astype("int32"), tk.ones(3)),
     ),
     "branches of two structures": (
@@ -735,17 +735,17 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "a predicate of many": (
         ShapeError,
-        r"cond: the predicate has shape \(2,\), need \(\); choose by element with tk\.where",
+        r"cond: the predicate has shape \(2,\), need \(\); select elements with tk\.where",
         lambda: tk.cond(tk.tensor([True, False]), lambda x: x, lambda x: x, 1.0),
     ),
     "a condition that is no bool": (
         ShapeError,
-        r"while_loop: cond_fun gave float32 \(2,\), need one bool of shape \(\)",
+        r"while_loop: cond_fun returned float32 \(2,\), need a bool of shape \(\)",
         lambda: tk.while_loop(lambda x: x, lambda x: x, tk.ones(2)),
     ),
     "a value of another shape": (
         ShapeError,
-        r"while_loop: the value at \[1\] goes in as float32 \(1,\) and comes out as float32 \(2,\)",
+        r"while_loop: the value at \[1\] has the input float32 \(1,\) and the output float32 \(2,\)",
         lambda: tk.while_loop(lambda c: c[0] < 3, lambda c: (c[0], tk.ones(2)), (0, tk.ones(1))),
     ),
     "nothing to loop over": (
@@ -765,17 +765,17 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "a part of a value of another shape": (
         ShapeError,
-        r'fori_loop: the value at \["x"\] goes in as float32 \(\) and comes out as float32 \(2,\)',
+        r'fori_loop: the value at \["x"\] has the input float32 \(\) and the output float32 \(2,\)',
         lambda: tk.fori_loop(0, 3, lambda i, c: {"x": tk.ones(2)}, {"x": tk.tensor(0.0)}),
     ),
     "a value of another dtype, with bounds that are traced": (
         DTypeError,
-        r"fori_loop: the value goes in as float32 \(\) and comes out as bool \(\)",
+        r"fori_loop: the value has the input float32 \(\) and the output bool \(\)",
         lambda: tk.jit(lambda n: tk.fori_loop(0, n, lambda i, c: c > 0, tk.tensor(0.0)))(3),
     ),
     "a condition that is a number": (
         ShapeError,
-        r"while_loop: cond_fun gave int32 \(\), need one bool of shape \(\); compare it",
+        r"while_loop: cond_fun returned int32 \(\), need a bool of shape \(\); compare it",
         lambda: tk.while_loop(lambda n: n, lambda n: n - 1, 3),
     ),
     "no function": (ArgumentError, r"scan: need a function, got int", lambda: tk.scan(3, 0.0, tk.ones(3))),

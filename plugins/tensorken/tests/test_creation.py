@@ -108,7 +108,9 @@ def test_asarray_is_tensor_with_numpys_name():
     same(copied, array(x))
     assert tk.asarray(x, backend="reference").backend == "reference"
     for data in (a, [1.0], 2.0):
-        with pytest.raises(ValueError, match=r"^asarray: these values must be copied; leave out copy=False"):
+        with pytest.raises(
+            ValueError, match=r"^asarray: cannot avoid a copy of these values; leave out copy=False"
+        ):
             tk.asarray(data, copy=False)
     with pytest.raises(ExchangeError):
         tk.asarray(x, "int32", copy=False)
@@ -387,11 +389,11 @@ V = tk.tensor([1.0, 2.0, 3.0], backend=FUSED)
 
 # fmt: off
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: tk.zeros((2**70,)), ShapeError, r"zeros: no machine holds \(1180.*less than 2\*\*60 elements"),
-    (lambda: tk.zeros((2**40, 0, 2**40)), ShapeError, "zeros: no machine holds"),
+    (lambda: tk.zeros((2**70,)), ShapeError, r"zeros: sizes \(1180.*less than 2\*\*60 elements"),
+    (lambda: tk.zeros((2**40, 0, 2**40)), ShapeError, "zeros: sizes"),
     (lambda: tk.ones((1,) * 65), ShapeError, "full: numpy has arrays of at most 64 axes, got 65"),
     (lambda: V.reshape((1,) * 64 + (3,)), ShapeError, "reshape: numpy has arrays of at most 64 axes, got 65"),
-    (lambda: tk.new((0, 2**70), []), ShapeError, "new: no machine holds"),
+    (lambda: tk.new((0, 2**70), []), ShapeError, "new: sizes"),
     (lambda: tk.arange(2**70), ScalarRangeError, "arange: .* does not fit int32"),
     (lambda: tk.zeros((2, -1)), ShapeError, r"zeros: sizes must not be negative, got \(2, -1\)"),
     (lambda: tk.empty(1.5), ArgumentError, "empty: the sizes of a shape must be ints, got 1.5"),
@@ -406,9 +408,9 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.linspace(0, 1, 2.5), ArgumentError, "linspace: num must be an int, got 2.5"),
     (lambda: tk.linspace(0, 1, -2), ShapeError, "linspace: num must not be negative, got -2"),
     (lambda: tk.linspace(V, 1, 2, axis=2), AxisError, "linspace: axis 2 is out of range"),
-    (lambda: tk.geomspace(0, 1), ArgumentError, "geomspace: start and stop must both be above 0, or both below"),
-    (lambda: tk.geomspace(-1, 1), ArgumentError, "geomspace: start and stop must both be above 0, or both below"),
-    (lambda: tk.eye(2, k=0.5), ArgumentError, "eye: the place of the diagonal must be an int, got 0.5"),
+    (lambda: tk.geomspace(0, 1), ArgumentError, "geomspace: start and stop must both be positive or both negative"),
+    (lambda: tk.geomspace(-1, 1), ArgumentError, "geomspace: start and stop must both be positive or both negative"),
+    (lambda: tk.eye(2, k=0.5), ArgumentError, "eye: the offset of the diagonal must be an int, got 0.5"),
     (lambda: tk.eye(2.0), ArgumentError, "eye: the numbers of rows and columns must be ints"),
     (lambda: tk.tri(-1), ShapeError, "tri: sizes must not be negative"),
     (lambda: tk.meshgrid(V, V, indexing="yx"), ArgumentError, "meshgrid: indexing must be 'xy' or 'ij', got 'yx'"),

@@ -134,7 +134,7 @@ def test_it_affects_only_its_block_and_thread():
         (
             lambda: tk.scan(lambda c, x: (c[:1], None), X, X),
             ShapeError,
-            r"^scan: the carry goes in as float64 \(3,\)",
+            r"^scan: the carry has the input float64 \(3,\)",
         ),
         (
             lambda: tk.scan(lambda c, x: ((c, c), None), X, X),
@@ -147,7 +147,11 @@ def test_it_affects_only_its_block_and_thread():
             DTypeError,
             "the value",
         ),
-        (lambda: tk.while_loop(lambda c: c < 9, lambda c: c, X), ShapeError, r"cond_fun gave bool \(3,\)"),
+        (
+            lambda: tk.while_loop(lambda c: c < 9, lambda c: c, X),
+            ShapeError,
+            r"cond_fun returned bool \(3,\)",
+        ),
         (lambda: tk.fori_loop(0, 2, lambda i, c: (c,), X), StructureError, "fori_loop: the value"),
         (lambda: tk.jit(lambda x: x)("text"), TypeError, "need a tensor, number or array"),
     ],

@@ -204,7 +204,7 @@ def test_a_value_that_does_not_fit_is_refused():
         part = np.zeros((4, 3))[key].shape
         for change in CHANGES:
             with pytest.raises(
-                ShapeError, match=r"^at: a value of shape .* does not fit the part of shape"
+                ShapeError, match=r"^at: a value of shape .* does not broadcast to the indexed shape"
             ) as caught:
                 getattr(x.at[key], change)(value)
             assert str(value.shape) in str(caught.value)

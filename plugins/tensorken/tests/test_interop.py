@@ -126,7 +126,7 @@ def test_the_arguments_of_dlpack():
     assert "dltensor_versioned" not in repr(x.__dlpack__(max_version=(0, 8)))
     with pytest.raises(ArgumentError, match=r"^__dlpack__: .*stream must be None, got 1"):
         x.__dlpack__(stream=1)
-    with pytest.raises(BufferError, match=r"^__dlpack__: .*the CPU, which is \(1, 0\), not to \(2, 0\)"):
+    with pytest.raises(BufferError, match=r"^__dlpack__: dl_device must be the CPU, \(1, 0\), got \(2, 0\)"):
         x.__dlpack__(dl_device=(2, 0))
 
 
@@ -294,7 +294,7 @@ def test_arrays_of_every_layout_are_read(dtype, layout, reader):
     for shape in SHAPES[1:]:
         a = LAYOUTS[layout](values(shape, dtype))
         if layout == "repeated" and reader in ("tk.from_dlpack", "only __dlpack__"):
-            a = a.copy()  # numpy does not hand over read-only memory
+            a = a.copy()  # numpy does not export read-only memory
         equal(READERS[reader](a), a)
 
 
@@ -495,13 +495,13 @@ def test_what_dlpack_cannot_bring_is_answered():
     a = np.arange(3.0)
     with pytest.raises(ArgumentError, match=r"^from_dlpack: need an array with __dlpack__ .*got 3"):
         tk.from_dlpack(3)
-    with pytest.raises(DTypeError, match=r"^from_dlpack: no dtype here is complex128"):
+    with pytest.raises(DTypeError, match=r"^from_dlpack: there is no dtype for complex128"):
         tk.from_dlpack(a.astype(complex))
-    with pytest.raises(BufferError, match=r"^from_dlpack: ndarray does not hand over its values"):
+    with pytest.raises(BufferError, match=r"^from_dlpack: ndarray cannot be exported by DLPack"):
         tk.from_dlpack(np.array(["2020-01-01"], "datetime64[D]"))
     with pytest.raises(BufferError, match=r"^from_dlpack: .* copied; leave out copy=False"):
         tk.from_dlpack(a, copy=False)
-    with pytest.raises(BufferError, match=r"^from_dlpack: need a fresh DLPack capsule, got object"):
+    with pytest.raises(BufferError, match=r"^from_dlpack: need an unused DLPack capsule, got object"):
         tk.from_dlpack(Producer(lambda **_: object()))
     capsule = a.__dlpack__()
     np.from_dlpack(Producer(lambda **_: capsule))
@@ -511,7 +511,7 @@ def test_what_dlpack_cannot_bring_is_answered():
     def refuse(**_: Any) -> Any:
         raise RuntimeError("it needs a gradient")
 
-    with pytest.raises(ExchangeError, match=r"Producer does not hand over its values: it needs a gradient"):
+    with pytest.raises(ExchangeError, match=r"Producer cannot be exported by DLPack: it needs a gradient"):
         tk.tensor(Producer(refuse))
 
 
@@ -535,7 +535,7 @@ def test_a_producer_from_before_dlpack_1_and_one_on_another_device():
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )(capsule, b"dltensor")
     ctypes.c_int32.from_address(pointer + 8).value = 2  # as if the memory were a GPU's
-    with pytest.raises(BufferError, match=r"device of DLPack's type 2, need the CPU's memory"):
+    with pytest.raises(BufferError, match=r"device of DLPack type 2, need the CPU"):
         tk.from_dlpack(Producer(lambda **_: capsule))
 
 
@@ -554,6 +554,6 @@ def test_to_device():
     assert x.to_device("cpu", stream=None).tolist() == [1.0]
     with pytest.raises(tk.errors.BackendError, match=r"no device 'gpu'; its devices are cpu"):
         x.to_device("gpu")
-    with pytest.raises(ArgumentError, match=r"^to_device: .*got 3; leave out stream="):
+    with pytest.raises(ArgumentError, match=r"^to_device: .*got stream=3; leave it out"):
         x.to_device("cpu", stream=3)
     assert tk.grad(lambda x: x.to_device("cpu").sum())(x).tolist() == [1.0]

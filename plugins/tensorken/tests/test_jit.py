@@ -232,11 +232,12 @@ def test_static_names_of_a_function_with_any_keywords():
     ):
         tk.jit(named_f, static_argnames="m")
     with pytest.raises(
-        ArgumentError, match=r"jit: static_argnums must be an int or several, got 'n'.*static_argnames"
+        ArgumentError,
+        match=r"jit: static_argnums must be an int or a sequence of ints, got 'n'.*static_argnames",
     ):
         tk.jit(named_f, static_argnums="n")
     with pytest.raises(
-        ArgumentError, match=r"jit: static_argnames must be a str or several, got 1.*static_argnums"
+        ArgumentError, match=r"jit: static_argnames must be a str or a sequence of str, got 1.*static_argnums"
     ):
         tk.jit(named_f, static_argnames=1)
 

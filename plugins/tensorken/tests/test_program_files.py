@@ -168,14 +168,14 @@ def test_unsupported_values_are_one_clear_error_and_leave_no_file(tmp_path):
     assert "rules of its own" in message
     assert "drop_rules=True" in message
     assert "rules of its own" in refused(lambda x: block(x), 1.0)
-    assert "no elements to keep" in refused(lambda x: x * tk.symbol("w"), tk.symbol("x"))
+    assert "no elements to save" in refused(lambda x: x * tk.symbol("w"), tk.symbol("x"))
 
     def inside(a):
         tk.trace(lambda x: x * a)(3.0).save(path)
         return a
 
     with pytest.raises(
-        ProgramError, match="belongs to grad, so it has no value to keep; pass it as an argument"
+        ProgramError, match="belongs to grad, so it has no value to save; pass it as an argument"
     ):
         tk.grad(inside)(2.0)
 
@@ -212,7 +212,7 @@ def test_an_unknown_op_is_named(tmp_path):
 def test_a_newer_version_is_refused_as_such():
     content = json.loads(serialize(REAL["softmax"][0]))
     content["version"] = 2
-    assert "the format has version 2, and this Tensorken reads up to 1; use a newer one" in refusal(
+    assert "the format has version 2, but this Tensorken reads up to 1; install a newer one" in refusal(
         with_checksum(content)
     )
 

@@ -282,11 +282,11 @@ def test_values_without_a_python_form_are_one_clear_error():
         return a
 
     with pytest.raises(
-        ProgramError, match=r"belongs to grad, so it has no value to keep; pass it as an argument"
+        ProgramError, match=r"belongs to grad, so it has no value to save; pass it as an argument"
     ):
         tk.grad(f)(2.0)
     program = tk.trace(lambda x: tk.sin(x) * tk.symbol("w"))(tk.symbol("x"))
-    with pytest.raises(ProgramError, match=r"to_python: a constant of shape .* has no elements to keep"):
+    with pytest.raises(ProgramError, match=r"to_python: a constant of shape .* has no elements to save"):
         program.to_python()
 
 

@@ -261,7 +261,7 @@ def test_uniform_of_bounds_that_are_tensors() -> None:
     assert np.array_equal(x, expected.astype("float32"))
     for shape in ((), (2,), (3, 3), (2, 1)):
         with pytest.raises(
-            ShapeError, match=r"^uniform: m..val of shape \(.*\) does not broadcast to shape \("
+            ShapeError, match=r"^uniform: m..val of shape \(.*\) does not broadcast to the shape \("
         ):
             tk.random.uniform(KEY, shape, minval=low, maxval=high)
 
@@ -383,7 +383,7 @@ def test_truncated_normal_numbers_have_the_shape_of_their_bounds() -> None:
     assert ((x >= array(low)) & (x <= np.array([0.5, 1.0, 2.0]))).all()
     assert tk.random.truncated_normal(KEY, 0.25, 0.25).item() == 0.25
     with pytest.raises(
-        ShapeError, match=r"^truncated_normal: lower of shape \(2, 1\) does not broadcast to shape \(3,\)"
+        ShapeError, match=r"^truncated_normal: lower of shape \(2, 1\) does not broadcast to the shape \(3,\)"
     ):
         tk.random.truncated_normal(KEY, low, 1.0, (3,))
     with pytest.raises(
@@ -437,7 +437,7 @@ def test_bernoulli_is_below_p() -> None:
     assert (x.shape, x.dtype) == ((), tk.bool)
     assert tk.random.bernoulli(KEY, 0.5, (0,)).tolist() == []
     with pytest.raises(
-        ShapeError, match=r"^bernoulli: p of shape \(40, 50\) does not broadcast to shape \(40,\)"
+        ShapeError, match=r"^bernoulli: p of shape \(40, 50\) does not broadcast to the shape \(40,\)"
     ):
         tk.random.bernoulli(KEY, p, (40,))
 
@@ -530,11 +530,11 @@ def test_bounds_that_are_none_are_refused() -> None:
     with pytest.raises(DTypeError, match=r"^randint: the dtype must be int32 or int64, got float32"):
         tk.random.randint(KEY, (2,), 0, 3, "float32")
     with pytest.raises(
-        ShapeError, match=r"^randint: minval of shape \(3,\) does not broadcast to shape \(2,\)"
+        ShapeError, match=r"^randint: minval of shape \(3,\) does not broadcast to the shape \(2,\)"
     ):
         tk.random.randint(KEY, (2,), tk.tensor([0, 1, 2], backend=FUSED), 3)
     with pytest.raises(
-        ShapeError, match=r"^randint: maxval of shape \(3,\) does not broadcast to shape \(\)"
+        ShapeError, match=r"^randint: maxval of shape \(3,\) does not broadcast to the shape \(\)"
     ):
         tk.random.randint(KEY, (), 0, tk.tensor([0, 1, 2], backend=FUSED))
 
@@ -648,14 +648,15 @@ def test_choices_are_differentiable_by_what_they_choose_from() -> None:
 
 
 def test_choices_that_cannot_be_made_are_refused() -> None:
-    with pytest.raises(ShapeError, match=r"^choice: cannot choose 4 of 3 without replacement; give fewer"):
+    with pytest.raises(ShapeError, match=r"^choice: cannot choose 4 of 3 without replacement; draw fewer"):
         tk.random.choice(KEY, 3, (2, 2), replace=False)
-    with pytest.raises(ShapeError, match=r"^choice: cannot choose 1 of 0; give fewer"):
+    with pytest.raises(ShapeError, match=r"^choice: cannot choose 1 of 0; draw fewer"):
         tk.random.choice(KEY, 0)
     assert tk.random.choice(KEY, 0, (0,)).tolist() == []
     assert tk.random.choice(KEY, 0, (0,), p=tk.zeros((0,), backend=FUSED)).tolist() == []
     with pytest.raises(
-        ShapeError, match=r"^choice: p must have shape \(3,\), got \(2,\); give each slice a probability"
+        ShapeError,
+        match=r"^choice: p must have shape \(3,\), got \(2,\); give one probability for each slice",
     ):
         tk.random.choice(KEY, 3, p=[0.5, 0.5])
     with pytest.raises(ArgumentError, match=r"^choice: need an int or a tensor with an axis, got shape \(\)"):
@@ -707,7 +708,7 @@ def test_shapes_that_do_not_end_in_that_of_the_logits_are_refused() -> None:
     logits = tk.zeros((3, 6), backend=FUSED)
     for shape in ((), (2,), (3, 2), (6,)):
         with pytest.raises(
-            ShapeError, match=r"^categorical: the shape must end in \(3,\), that of the logits without"
+            ShapeError, match=r"^categorical: the shape must end in \(3,\), as the logits without"
         ):
             tk.random.categorical(KEY, logits, shape=shape)
     with pytest.raises(IndexError, match=r"^categorical: axis 2 is out of range"):

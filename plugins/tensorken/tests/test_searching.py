@@ -183,7 +183,7 @@ def test_counts_refuse_what_they_cannot_do() -> None:
         tk.bincount([1.0])
     with pytest.raises(ShapeError, match=r"^bincount: x must have one axis, got shape \(1, 1\)"):
         tk.bincount([[1]])
-    with pytest.raises(ShapeError, match=r"^bincount: weights need the shape of x, \(1,\), got \(2,\)"):
+    with pytest.raises(ShapeError, match=r"^bincount: weights must have the shape \(1,\) of x, got \(2,\)"):
         tk.bincount([1], [1.0, 2.0])
     assert tk.bincount([1, -2, 0], length=2).tolist() == [1, 1]
 
@@ -215,7 +215,7 @@ def test_histograms_refuse_what_they_cannot_do() -> None:
     with pytest.raises(ArgumentError, match=r"^histogram: need at least one bin, got 0"):
         tk.histogram([1.0], bins=0)
     with pytest.raises(
-        ShapeError, match=r"^histogram: the edges must be at least 2 along one axis, got shape \(1,\)"
+        ShapeError, match=r"^histogram: the edges must be a vector of at least 2, got shape \(1,\)"
     ):
         tk.histogram([1.0], bins=[1.0])
 

@@ -223,7 +223,7 @@ class Selection:
         if device is None:
             return chosen.interpreter
         if chosen.record is None:
-            raise ArgumentError(f"device={device!r} needs a backend chosen by name; in use is {chosen}")
+            raise ArgumentError(f"device={device!r} needs a backend chosen by name, got {chosen}")
         return self.registry.load(chosen.record, str(device))
 
     def current(self) -> BackendChoice:

@@ -1,4 +1,4 @@
-"""The installed plugins, found by the metadata of distributions alone, and the reasons why some cannot be used.
+"""The installed plugins, found only by the metadata of distributions, and the reasons why some cannot be used.
 
 No plugin is imported here.  A plugin that cannot be used is a record with a reason, and harms only those who select
 it.  The comparison of names, and suggestions for misspelt ones, are here too.

@@ -116,12 +116,10 @@ class Registry(Installation):
             if not caller.has_spec():
                 raise PluginError(f"there is no hook {caller.name!r}{did_you_mean(caller.name, known)}")
         if not callers:
-            raise PluginError(
-                f"it has no function with a name of {', '.join(known)} that is marked @hookimpl"
-            )
+            raise PluginError(f"it has no function that is marked @hookimpl and named {' or '.join(known)}")
 
     def _call_hook(self, plugin: Any, hook: str) -> list[Any]:
-        """The results of a hook from this plugin alone, so a fault of another plugin does no harm."""
+        """The results of a hook from only this plugin, so a fault of another plugin does no harm."""
         return [h.function() for h in getattr(self.hook, hook).get_hookimpls() if h.plugin is plugin]
 
     def _add_ops(self, plugin: Any) -> None:
@@ -129,7 +127,7 @@ class Registry(Installation):
         try:
             for op in [op for ops in self._call_hook(plugin, "tensorken_ops") for op in ops]:
                 if not isinstance(op, Op):
-                    raise PluginError(f"its tensorken_ops() gives {op!r}, which is no Op")
+                    raise PluginError(f"its tensorken_ops() returns {op!r}, which is not an Op")
                 if OPS.get(op.name) is not op:
                     register(op)
                     added.append(op.name)
@@ -153,10 +151,12 @@ class Registry(Installation):
     def _described(self, plugin: Any, record: PluginRecord) -> BackendEntry:
         entries = self._call_hook(plugin, "tensorken_backend")
         if len(entries) != 1 or not isinstance(entries[0], BackendEntry):
-            raise PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
+            raise PluginError(f"its tensorken_backend() must return one BackendEntry, got {entries!r}")
         entry: BackendEntry = entries[0]
         if normalized(entry.name) != record.name:
-            raise PluginError(f"its entry point is named {record.name!r}, its BackendEntry {entry.name!r}")
+            raise PluginError(
+                f"its entry point is named {record.name!r}, but its BackendEntry is named {entry.name!r}"
+            )
         check_language(entry, record.distribution)
         return entry
 
@@ -290,7 +290,7 @@ class Registry(Installation):
         with self.lock, self._guarded(record):
             found = _imported(record)
             if record.group == "commands" and not callable(found):
-                raise PluginError(f"its entry point names {found!r}, which is no function")
+                raise PluginError(f"its entry point names {found!r}, which is not a function")
         return found
 
     def loaded(self) -> list[RawTensor[Any]]:
@@ -312,7 +312,7 @@ def check_language(entry: BackendEntry, distribution: str) -> None:
     if place != "inside":
         older = CORE if place == "below" else distribution
         raise IncompatibleError(
-            f"it speaks language {entry.spec}, this core {SPEC_VERSION}; pip install -U {older}"
+            f"it needs the language version {entry.spec}, but this core has {SPEC_VERSION}; pip install -U {older}"
         )
 
 
@@ -349,7 +349,7 @@ def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
     """The interpreter from a backend's `load` for a device."""
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
-        raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
+        raise PluginError(f"its load() returns {interpreter!r}, not an instance of RawTensor")
     return interpreter
 
 
@@ -381,7 +381,7 @@ def _interpreter_from(target: Any, device: str | None, text: str) -> tuple[RawTe
         return interpreter_of(target, name), name
     if not isinstance(target, RawTensor):
         raise PluginError(
-            f"it leads to {target!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"
+            f"it refers to {target!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"
         )
     if device is not None:
         raise PluginError("it is an interpreter, which has no devices to choose from")

@@ -116,7 +116,7 @@ def _answers(
     """For each task its answer, or what went wrong; as many at a time as there are processors."""
     if not sys.executable or getattr(sys, "frozen", False):
         raise BackendError(
-            f"probing starts processes of Python, and {sys.executable!r} is none; use python -m tensorken"
+            f"probing starts Python processes, but sys.executable is {sys.executable!r}; use python -m tensorken"
         )
     width = os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="tensorken-") as folder:

@@ -24,7 +24,7 @@ load_plugins = REGISTRY.load_plugins
 
 
 def _name_of(interpreter: Any) -> str:
-    """The name under which a backend was selected; as it shows itself where it has none but its class's."""
+    """The name under which a backend was selected; the backend's repr if it was not selected by name."""
     name = name_of(interpreter)[0]
     return repr(interpreter) if name == type(interpreter).__name__.lower() else name
 

@@ -92,7 +92,7 @@ class Diffable(Derived[R]):
 
     @elementwise(scalar.floor, None, dtype=floating)
     def floor(self, x: R) -> R:
-        """The largest whole number that is not above x; a zero has the sign of x; its derivative is 0."""
+        """The largest integer that is not above x; a zero has the sign of x; the derivative is 0."""
 
     @elementwise(
         operator.add,
@@ -206,7 +206,7 @@ class Diffable(Derived[R]):
         dtype=numeric_with(1),
     )
     def sum(self, x: R, axes: Axes) -> R:
-        """The sum over axes, which stay with size 1; 0.0 if it is zero, of -0.0 alone a zero of either sign."""
+        """The sum over axes, which keep size 1; a zero sum is 0.0, but of either sign if all elements are -0.0."""
 
     @primitive(**EXTREME)
     def max(self, x: R, axes: Axes) -> R:

@@ -121,7 +121,7 @@ def with_scalar(dtype: DType, value: bool | int | float) -> DType:
 
 
 def python_scalar(value: bool | int | float, dtype: DType) -> bool | int | float:
-    """The number as the type of Python that a dtype stands for."""
+    """The number as the Python type for a dtype: bool, int or float."""
     return (bool if dtype.kind == "bool" else int if dtype.kind == "int" else float)(value)
 
 

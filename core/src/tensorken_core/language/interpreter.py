@@ -71,7 +71,7 @@ class Interpreter(Generic[R]):
 
     @property
     def below(self) -> Interpreter[Any] | None:
-        """The interpreter that this level stands on; None for a backend."""
+        """The interpreter below this level; None for a backend."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""RawTensor: the base class of backends: the language, how values come and go, and fast paths without derivatives."""
+"""RawTensor: the base class of backends: the language, creation and export of values, and ops without derivatives."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ class RawTensor(Diffable[R]):
         return None
 
     def deferred_operands(self, x: R) -> Sequence[R]:
-        """The factors of a product, or sum of products, whose computation is deferred; () for any other x."""
+        """The operands of the products whose sum x is, if its computation is deferred; () for any other x."""
         return ()
 
     def loop(
         self, step: Callable[..., Sequence[Any]], carry: Sequence[Any], inputs: Sequence[Sequence[Any]]
     ) -> tuple[Sequence[Any], list[Sequence[Any]]]:
-        """A loop in a body, whose steps are the same ops on the same shapes, so that one program may serve all.
+        """A loop in a body, whose steps are the same ops on the same shapes, so that one program can run them all.
 
         Args:
             step: a function of a module: from the tensors of the carry and the inputs of the step to the next carry,
                 and after it the outputs of the step.
             carry: the tensors that the first step starts from.
-            inputs: for each step its inputs: tensors and integers.  If one program serves all steps, an integer
+            inputs: for each step its inputs: tensors and integers.  If one program runs all steps, an integer
                 arrives as an int32 tensor of shape (1,).
 
         Returns:

@@ -117,7 +117,7 @@ def gathered(x: Shape, indices: Shape, axis: int) -> Shape:
 
 
 def scattered(x: Shape, indices: Shape, axis: int, size: int) -> Shape:
-    """Scatter: the axis, one slice an index, takes the given size."""
+    """scatter_add: the axis, with one slice for each index, gets the given size."""
     check_axes(x, (axis,))
     if indices != (x[axis],):
         raise ShapeError(
@@ -138,10 +138,10 @@ def multiplied(a: Shape, b: Shape, axes: Axes) -> Shape:
 
 
 def concatenated(*args: object) -> Shape:
-    """Concatenate: shapes agree but for the axis, along which sizes add up."""
+    """concatenate: shapes are equal except along the axis, where the sizes are added."""
     *shapes, axis = args
     if not shapes:
-        raise ShapeError("there is nothing to join; give one operand at least")
+        raise ShapeError("need at least one operand; got none")
     first = shapes[0]
     assert isinstance(axis, int) and isinstance(first, tuple)
     check_axes(first, (axis,))
@@ -150,7 +150,7 @@ def concatenated(*args: object) -> Shape:
         assert isinstance(shape, tuple)
         if shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :] or len(shape) != len(first):
             raise ShapeError(
-                f"shapes must agree but for axis {axis}, got {first} and {shape}; reshape or pad one"
+                f"shapes must be equal except along axis {axis}, got {first} and {shape}; reshape or pad one"
             )
         total += shape[axis]
     return first[:axis] + (total,) + first[axis + 1 :]

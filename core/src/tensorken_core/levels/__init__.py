@@ -1,1 +1,1 @@
-"""Levels: interpreters that stand on another one: forward and reverse derivatives, batches, and tracing."""
+"""Levels, the interpreters above another one: forward and reverse derivatives, batches, and tracing."""

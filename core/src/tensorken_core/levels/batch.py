@@ -61,8 +61,8 @@ class Batch(Level[Batched[R]]):
     def lower(self, x: Batched[R]) -> R:
         if x.batched:
             raise ConcretizationError(
-                f"vmap: this value differs between the {self.size} examples, so it has no single value here; "
-                f"use tk.where to choose by it, or read it after vmap has returned"
+                f"vmap: this value differs between the {self.size} examples, so it has no single value; "
+                f"use tk.where to select by it, or read it outside vmap"
             )
         return x.value
 
@@ -215,7 +215,7 @@ Group = tuple[Sequence["Tensor | None"], Sequence[bool]]
 
 
 def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
-    """An op whose body and rules are for one example, as an op for a batch.
+    """The op for a batch, from an op whose body and rules are for one example.
 
     Args:
         flags: for each operand whether it has the batch axis, which all results have.

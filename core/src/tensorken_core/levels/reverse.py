@@ -124,7 +124,7 @@ class Reverse(Level[TapeValue[R]]):
         ys: Any,
         params: Any,
     ) -> tuple[TapeValue[R], ...]:
-        """Record an op with several results, which takes as many places on the tape, its entry the first."""
+        """Record an op with several results: one index on the tape for each result, the entry at the first one."""
         if not needs:
             return tuple([TapeValue(y, None) for y in ys])
         entry = (op, indices, [*ys, *primals], params)
@@ -179,7 +179,7 @@ class Reverse(Level[TapeValue[R]]):
         is reached all have arrived, so the op's rule runs once, and the cotangent is freed.
 
         Args:
-            consume: whether to forget each entry after use, which frees its values; the tape then serves once.
+            consume: whether to drop each entry after use, which frees its values; the tape can then be used once.
         """
         tape, inner, shape = self.tape, self.inner, self.inner.shape
         for index in range(max(cotangents, default=-1), -1, -1):
@@ -239,7 +239,7 @@ _SAMPLE_DTYPES = {"data": float32, "condition": bool_, "indices": int32}
 
 
 class _Reads(Interpreter[Any]):
-    """Runs rules on shapes and dtypes alone, and notes which values they read."""
+    """Runs rules on shapes and dtypes without values, and records which values they read."""
 
     def __init__(self) -> None:
         self.values: set[int] = set()
@@ -272,7 +272,7 @@ class _Reads(Interpreter[Any]):
 def _tape_needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
     """How much the VJP needs of the result and of each operand, if these operands are active.
 
-    Running the rules on the op's samples tells; () if the tape need not record the op.
+    It is found by running the rules on the op's samples; () if the tape need not record the op.
     """
     rules = [rule for is_active, rule in zip(active, op.vjp, strict=False) if is_active and rule is not None]
     if not (rules if op.vjp_all is None else any(active)):

@@ -47,7 +47,7 @@ class Source:
 class Trace(Level[Variable]):
     """Records ops as equations; its values have shapes and dtypes only.
 
-    An op on captured tensors alone runs at their level, and its result is a constant of the program.
+    An op whose operands are all captured runs at their level, and its result is a constant of the program.
     """
 
     transform = "trace"
@@ -65,7 +65,7 @@ class Trace(Level[Variable]):
         self._dependences = {v: 1 << i for i, v in enumerate(inputs)}
         """The inputs that each value depends on, one bit for each."""
         self._dependences_known = 0
-        """The number of equations whose results have dependences there."""
+        """The number of equations whose results have recorded dependences."""
         self.equations: list[Equation] = []
         self.constants: dict[Variable, Tensor] = {}
         self._captured: dict[int, Variable] = {}
@@ -185,7 +185,7 @@ def traced(
     Args:
         function: called once, with tensors that have no values.
         like: anything with a shape and a dtype, one for each argument.
-        inner: the level that the trace stands on; values of it, or of levels below, become constants.
+        inner: the level below the trace; values of it, or of levels below, become constants.
         name: the name of the program.
         source: the origin of the function, for messages.
     """

@@ -68,7 +68,7 @@ class Equation:
         params: the params of the op; a program among them belongs to the op.
         results: the values that it defines.
         origin: the line of the user's code.
-        scope: equations of different scopes are never merged; a checkpoint recomputes in a scope of its own.
+        scope: equations of different scopes are never merged; each checkpoint recomputes in its own scope.
 
     >>> import tensorken as tk
     >>> equation = tk.trace(lambda x: x.sum(axis=0, keepdims=True))(tk.ones((2, 3))).equations[0]
@@ -153,7 +153,7 @@ class Program:
         )
 
     def replay(self, interpreter: Interpreter[Any], representations: Sequence[Any]) -> list[Any]:
-        """Run the equations one by one on an interpreter; a value is dropped after its last use."""
+        """Run the equations in order on an interpreter; a value is dropped after its last use."""
         values: dict[Variable, Any] = dict(zip(self.inputs, representations, strict=True))
         deaths = self.once("deaths", self._deaths)
 
@@ -187,7 +187,7 @@ class Program:
         return lift(x.representation, x.interpreter, interpreter)
 
     def _deaths(self) -> list[list[Variable]]:
-        """For each equation the values whose last use it is."""
+        """For each equation the values that are used last by it."""
         last: dict[Variable, int] = {}
         for i, equation in enumerate(self.equations):
             for v in equation.operands:

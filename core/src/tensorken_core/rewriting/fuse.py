@@ -37,7 +37,7 @@ SMALL = 4096
 ProductTerm = tuple[bool, Any, Any, dict[frozenset[int], Any]]
 """Whether the product is added (or subtracted), its two operands, and the sums over axes that were computed already.
 
-The operands are values with size 1 along repeated axes; the second is None for a value that is no product.  All
+The operands are values with size 1 along repeated axes; the second is None for a value that is not a product.  All
 deferred tensors of one product share its computed sums, so nothing is multiplied or summed twice.
 """
 
@@ -72,7 +72,7 @@ class Deferred(Generic[R]):
 
 
 class Uniform(Deferred[R]):
-    """A tensor of equal elements, stored with size 1 along all axes; movement ops keep the number."""
+    """A tensor of equal elements, stored with size 1 along all axes; movement ops keep the fill value."""
 
     __slots__ = ("fill_value",)
 
@@ -98,7 +98,7 @@ _ALL_AXES = _AllAxes()
 
 
 class Fuse(Wrapper[Deferred[R]]):
-    """A backend that computes what `raw` computes, with fewer and smaller steps.
+    """A backend with the results of `raw`, computed in fewer and smaller steps.
 
     >>> from tensorken_string.backend import String
     >>> a, b = String().symbol("A", (2, 3)), String().symbol("B", (2, 3))
@@ -348,7 +348,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return raw.reshape(total, tuple(shape))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
-        """sum(a * b, axes): an axis of one operand alone is summed in it first; an axis of neither is a factor."""
+        """sum(a * b, axes); an axis of only one operand is summed first; an axis of neither multiplies by its size."""
         raw = self.raw
         sizes_a, sizes_b = raw.shape(a), raw.shape(b)
         if sizes_a == sizes_b == full:
@@ -408,7 +408,7 @@ class Fuse(Wrapper[Deferred[R]]):
 
 
 def _factors(count: int, dtype: DType) -> list[int | float]:
-    """Numbers of the dtype whose product is the count, which itself may be out of its range."""
+    """Numbers of the dtype whose product is the count; the count itself may be out of the dtype's range."""
     if dtype.kind == "int":
         return [wrap_integer(count, dtype)]
     factors: list[int | float] = []

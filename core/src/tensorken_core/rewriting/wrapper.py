@@ -15,7 +15,7 @@ class DonatableArgs(list[Any]):
 
 
 class Wrapper(RawTensor[R]):
-    """An interpreter whose representations wrap those of another backend; it is no level."""
+    """An interpreter whose representations wrap those of another backend; it is not a level."""
 
     def __init__(self, raw: RawTensor[Any]) -> None:
         self.raw = raw

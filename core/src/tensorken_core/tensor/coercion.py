@@ -11,14 +11,14 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.value import V, Value
 
 
-def operand_of(op_name: str, data: Any, beside: V) -> V:
+def operand_of(op_name: str, data: Any, like: V) -> V:
     """Convert data to a tensor on the backend of another operand.
 
     Raises:
         ArgumentError: if the data cannot be converted.
     """
     try:
-        operand: V = Interpreter.coerce(data, None, beside.interpreter.base)
+        operand: V = Interpreter.coerce(data, None, like.interpreter.base)
     except (ArgumentError, DTypeError) as error:
         raise ArgumentError(
             f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}"
@@ -26,30 +26,30 @@ def operand_of(op_name: str, data: Any, beside: V) -> V:
     return operand
 
 
-def as_operand(op_name: str, data: Any, beside: V) -> V:
-    """Convert data to a tensor beside another operand; a Python number takes that dtype if its kind allows."""
+def as_operand(op_name: str, data: Any, like: V) -> V:
+    """Convert data to a tensor on the backend of `like`; a Python number takes its dtype if its kind allows."""
     if isinstance(data, Value):
         return data  # type: ignore[return-value]
     if type(data) not in (bool, int, float):
-        return operand_of(op_name, data, beside)
-    dtype = with_scalar(beside.dtype, data)
-    base = beside.interpreter.base
+        return operand_of(op_name, data, like)
+    dtype = with_scalar(like.dtype, data)
+    base = like.interpreter.base
     try:
         check_scalar(data, dtype)
     except ScalarRangeError as error:
         raise ScalarRangeError(f"{op_name}: {error}") from None
     check_supported(op_name, base, dtype)
-    return type(beside)(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
+    return type(like)(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
 
 
-def pair_of_operands(op_name: str, a: Any, b: Any, beside: V) -> tuple[V, V]:
+def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
     """Two operands of one dtype; a number takes the dtype of the other, two numbers their kinds' default dtypes."""
     if isinstance(a, Value):
         b = as_operand(op_name, b, a)
     elif isinstance(b, Value):
         a = as_operand(op_name, a, b)
     else:
-        a, b = as_operand(op_name, a, beside), as_operand(op_name, b, beside)
+        a, b = as_operand(op_name, a, like), as_operand(op_name, b, like)
     dtype = promote(a.dtype, b.dtype)
     return a.astype(dtype), b.astype(dtype)
 

@@ -1,4 +1,4 @@
-"""Level, an interpreter that stands on another; the running level; and how values are lifted from level to level."""
+"""Level, an interpreter above another one; the running level; and lifting of values from level to level."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClosureError(ArgumentError):
 
 
 class Level(Diffable[R]):
-    """An interpreter that stands on another: it gives ops a meaning in terms of ops of the level below.
+    """An interpreter above another one: it gives ops a meaning in terms of ops of the level below.
 
     Each call of a transform makes a new level, so that the values of nested calls cannot be confused.  When the
     function returns, the level is closed: an op on it then raises an EscapedTensorError.
@@ -100,7 +100,7 @@ class current_level:
 
 
 class levels_on:
-    """`with levels_on(interpreter):` makes new levels stand on the interpreter instead of the running level."""
+    """`with levels_on(interpreter):` creates new levels on the interpreter instead of the running level."""
 
     __slots__ = ("_level", "_token")
 
@@ -115,7 +115,7 @@ class levels_on:
 
 
 def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
-    """The interpreter that a new level stands on: the running level, or else the deepest of the operands' interpreters.
+    """The interpreter below a new level: the running level, or else the deepest of the operands' interpreters.
 
     The running level is taken if all operands can be lifted to it.
 
@@ -157,7 +157,7 @@ def deepest(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpret
         if isinstance(interpreter, Level) and interpreter.closed:
             raise interpreter.escaped_error(op_name)
         raise EscapedTensorError(
-            f"{op_name}: the operands belong to two transforms that do not enclose one another; return values "
+            f"{op_name}: the operands belong to two transforms, neither inside the other; return values "
             f"instead of passing them sideways, and start threads in contextvars.copy_context()"
         )
     return found

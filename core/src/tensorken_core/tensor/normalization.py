@@ -67,6 +67,6 @@ def filled_in(shape: Shape, new: Shape) -> Shape:
         raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")
     if known == 0 or math.prod(shape) % known:
         raise ShapeError(
-            f"reshape: {math.prod(shape)} elements of shape {shape} do not divide into {new}; sizes must agree"
+            f"reshape: cannot infer -1 in {new} for the {math.prod(shape)} elements of shape {shape}; change a size"
         )
     return tuple([math.prod(shape) // known if n == -1 else n for n in new])

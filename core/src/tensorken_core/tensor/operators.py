@@ -183,7 +183,7 @@ def _greater(name: str, a: O, b: Any) -> O:
 
 
 def _floor_divided(a: O, b: O) -> O:
-    """floor(a / b); where floats' a / b was rounded up to a whole number, which the remainder shows, one less."""
+    """floor(a / b), minus 1 where a / b of floats was rounded up to an integer, which the remainder shows."""
     if "float" not in (a.dtype.kind, b.dtype.kind):
         return binary(FLOOR_DIVIDE, a, b)
     quotient, rest = binary(DIV, a, b), binary(REMAINDER, a, b)
@@ -211,7 +211,7 @@ def _integer_power(x: O, exponent: int) -> O:
     """x multiplied by itself, by repeated squaring."""
     if exponent < 0:
         raise DTypeError(
-            f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
+            f"pow: {x.dtype} to the negative power {exponent} is not an integer; cast to a float first (x.astype)"
         )
     result = x.scalar(1)
     factor = x

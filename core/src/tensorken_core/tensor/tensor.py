@@ -102,7 +102,7 @@ class Tensor(Attached):
         """
         base, value = lower(self.representation, self.interpreter)
         if not isinstance(base, RawTensor):
-            raise ConcretizationError(f"no value is known here: {type(base).__name__} has only shapes")
+            raise ConcretizationError(f"no value is known: {type(base).__name__} computes only shapes")
         return base.ravel(value)
 
     def tolist(self) -> Any:
@@ -414,7 +414,7 @@ def result_at(level: Any, y: Any) -> Tensor:
     try:
         result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
     except ArgumentError as error:
-        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
+        raise ArgumentError(f"{level.transform}: the result of the function: {error}") from None
     if result.interpreter is level:
         return result
     found: Any = deepest((result.interpreter, level), level.transform)

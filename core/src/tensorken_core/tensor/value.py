@@ -51,7 +51,7 @@ class Value:
         if shape is None and not isinstance(interpreter, Interpreter):
             raise ArgumentError(
                 f"{type(self).__name__}: need an interpreter and a representation, got {short_repr(interpreter)}; "
-                f"tk.tensor(data) makes a tensor of numbers, tk.zeros(shape) one of a shape"
+                f"use tk.tensor(data) or tk.zeros(shape)"
             )
         self.interpreter = interpreter
         self.representation = representation

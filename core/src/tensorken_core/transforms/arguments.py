@@ -56,18 +56,18 @@ def argnums_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tu
         if type(i) is not int or not -count <= i < count:
             raise ArgumentError(
                 f"{name}: {what} {argnums!r} does not fit a call with {count} positional arguments; "
-                f"give their places, from 0, and pass these arguments by position"
+                f"give positions from 0, and pass these arguments by position"
             )
     places = tuple([i % count for i in chosen])
     if len(set(places)) != len(places):
-        raise ArgumentError(f"{name}: {what} {argnums!r} names an argument twice; name each once")
+        raise ArgumentError(f"{name}: {what} {argnums!r} contains an argument twice; give each once")
     return places
 
 
 def argnums_partial(
     f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
 ) -> Function:
-    """f as a function of the chosen arguments alone."""
+    """f as a function of only the chosen arguments."""
 
     def partial(*chosen: Any) -> Any:
         full = list(arguments)
@@ -79,7 +79,7 @@ def argnums_partial(
 
 
 def at_indices(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
-    """A list of so many entries with the values at their places, and None elsewhere."""
+    """A list of `count` entries with the values at the indices, and None elsewhere."""
     full = [None] * count
     for i, x in zip(places, values, strict=True):
         full[i] = x
@@ -107,7 +107,7 @@ def as_variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tens
 
 
 def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> list[Tensor]:
-    """The leaves of the arguments as tensors, of which at least one must be floating-point."""
+    """The leaves of the arguments as tensors; at least one must be floating-point."""
     values: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         try:
@@ -126,7 +126,7 @@ def inner_interpreter(name: str, tensors: Iterable[Tensor | None]) -> Interprete
 
 
 def float_positions(values: Sequence[Tensor]) -> list[int]:
-    """The places of the floating-point tensors, which have derivatives."""
+    """The indices of the floating-point tensors, which have derivatives."""
     return [i for i, x in enumerate(values) if x.dtype.kind == "float"]
 
 

@@ -18,7 +18,7 @@ __all__ = ["checkpoint"]
 
 
 def checkpoint(f: Function) -> Callable[..., Any]:
-    """The same function, of which reverse mode keeps only the arguments; it runs f again for the other values.
+    """The same function, for which reverse mode keeps only the arguments; it runs f again for the other values.
 
     This saves memory and costs time: in a chain of checkpointed blocks only the values between blocks are kept.
 
@@ -84,7 +84,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
 
 
 def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Tensor]) -> list[Tensor]:
-    """The results of a function, of which reverse mode keeps only the operands."""
+    """The results of a function, for which reverse mode keeps only the operands."""
 
     def primal(active: Sequence[bool], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         return _run_again(name, functools.partial(_primals, flat, active), xs), []

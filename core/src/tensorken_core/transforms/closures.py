@@ -31,7 +31,7 @@ FUNCTION = "function"
 """The name of the function itself, among the names of the parts of its rule."""
 
 MAX_CACHED_KEYS = 64
-"""For how many cache keys a function is known to close over nothing."""
+"""The largest number of cache keys for which a function is recorded as closing over nothing."""
 
 Cache = dict[Any, Result]
 """For each key of calls that close over nothing the structure of the result."""
@@ -199,7 +199,7 @@ def _convert(
                 (name, len(own)) for name, (_, own, _) in again.items()
             ]:
                 raise ArgumentError(
-                    f"{name}: its rule closes over other tensors each time that it is called; pass them as arguments"
+                    f"{name}: its rule closes over different tensors at each call; pass them as arguments"
                 )
             parts = again
             captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]

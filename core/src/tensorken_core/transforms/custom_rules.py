@@ -26,7 +26,7 @@ RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
 
 
 class _CustomRule:
-    """A function with a derivative rule; each call runs an op of its own, whose body is the function."""
+    """A function with a derivative rule; each call runs a new op, whose body is the function."""
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
         # first, as f may be one of these itself
@@ -84,8 +84,8 @@ class _CustomRule:
             argument = any(active[:count])
             if differentiable and any(active[count:] if argument else active[count : count + own]):
                 raise GradientError(
-                    f"{self._name}: the function or its rule closes over a tensor that is differentiated here, and "
-                    f"a custom rule knows the derivatives of arguments alone; pass the tensor as an argument, or close "
+                    f"{self._name}: the function or its rule closes over a tensor that is being differentiated, but "
+                    f"a custom rule covers arguments only; pass the tensor as an argument, or close "
                     f"over tk.stop_gradient of it"
                 )
             return differentiable and argument
@@ -109,7 +109,7 @@ class _CustomRule:
         bound.apply_defaults()
         if bound.kwargs:
             raise ArgumentError(
-                f"{self._name}: a custom rule knows arguments by position, so {', '.join(bound.kwargs)} cannot be "
+                f"{self._name}: arguments of a custom rule are positional, so {', '.join(bound.kwargs)} cannot be "
                 f"keyword-only; make them positional"
             )
         return bound.args
@@ -143,7 +143,7 @@ class custom_jvp(_CustomRule):
 
     Args:
         f: a function of pytrees of tensors; no derivative is taken through it.
-        nondiff_argnums: the places of arguments that are not tensors, such as functions; the rule gets them first.
+        nondiff_argnums: the positions of arguments that are not tensors, such as functions; the rule gets them first.
 
     Raises:
         GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
@@ -200,7 +200,7 @@ class custom_jvp(_CustomRule):
             if len(rules) != len(primals):
                 raise ArgumentError(
                     f"{self._name}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
-                    f"arguments; give it one for each, None for zero"
+                    f"arguments; give one for each, None for zero"
                 )
             total: Any = None
             for t, own in zip(tangents, rules, strict=True):
@@ -222,7 +222,7 @@ class custom_jvp(_CustomRule):
         def rule(xs: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
             """The results and their tangents."""
             if not self._given:
-                raise GradientError(f"{name}: custom_jvp has no rule; give it one by {name}.defjvp(rule)")
+                raise GradientError(f"{name}: custom_jvp has no rule; define it with {name}.defjvp(rule)")
             pushes = tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
             pair = self._given[0](*static, given.filled(xs), given.filled(pushes, rest=False))
             value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
@@ -284,7 +284,8 @@ class custom_vjp(_CustomRule):
 
     Args:
         f: a function of pytrees of tensors; no derivative is taken through it.
-        nondiff_argnums: the places of arguments that are not tensors, such as functions; `backward` gets them first.
+        nondiff_argnums: the positions of arguments that are not tensors, such as functions; `backward` gets them
+            first.
 
     Raises:
         GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
@@ -324,7 +325,7 @@ class custom_vjp(_CustomRule):
             """The results and the residuals."""
             if not self._given:
                 raise GradientError(
-                    f"{name}: custom_vjp has no rule; give it one by {name}.defvjp(forward, backward)"
+                    f"{name}: custom_vjp has no rule; define it with {name}.defvjp(forward, backward)"
                 )
             pair = self._given[0](*self._with_static(static, given.filled(xs)))
             value, kept = self._check_pair(pair, "the forward half", "(result, residuals)")

@@ -73,7 +73,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """f at the primals, and its pullback, from a cotangent of the result to those of the primals (reverse mode).
+    """f at the primals, and its pullback, which maps a cotangent of the result to those of the primals (reverse mode).
 
     Returns:
         (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
@@ -125,7 +125,7 @@ def value_and_grad(
     """The function that returns f's value and its gradient, computing f once.
 
     Args:
-        f: a function whose value is one floating-point number.
+        f: a scalar-valued, floating-point function.
         argnums: which positional argument to differentiate, or several: then the gradient is a tuple.
         has_aux: whether f returns (value, auxiliary value); the result is then ((value, aux), gradient).
         allow_unused: if False, an argument that does not influence the value is an error instead of zeros.
@@ -144,7 +144,7 @@ def value_and_grad(
 def grad(
     f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
 ) -> Callable[..., Any]:
-    """The function that returns the gradient of f, whose value is one number; see `value_and_grad`.
+    """The function that returns the gradient of a scalar-valued f; see `value_and_grad`.
 
     Raises:
         GradientError: when called, if f's value is not one floating-point number, or an argument is not
@@ -186,7 +186,7 @@ def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unu
     itself, once = getattr(f, TRANSFORMED, (None, None))
     if itself is None or itself() is not f or once is None:
         return _differentiated(name, f, argnums, has_aux, allow_unused)
-    # argnums that are no int may be unhashable, or wrong; the call finds that out
+    # argnums that are not an int may be unhashable, or wrong; the call raises the error
     key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, allow_unused)
     compiled: Function = once(key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused))
     return compiled

@@ -29,7 +29,7 @@ __all__ = ["linearize"]
 
 @dataclass(slots=True)
 class Step:
-    """An op with active operands: the places and values of its operands and results, and its params."""
+    """An op with active operands: the indices and values of its operands and results, and its params."""
 
     op: Op
     parents: list[int | None]
@@ -83,7 +83,7 @@ class Linearize(Level[TapeValue[R]]):
         return traced[0] if op.results == 1 else tuple(traced)
 
     def push(self, tangents: dict[int, Tensor]) -> dict[int, Tensor]:
-        """The tangents of all values, by their place, from those of the variables; missing ones are zero."""
+        """The tangents of all values, by index, from the tangents of the variables; missing tangents are zero."""
         inner = self.inner
         for step in self.steps:
             given = [None if parent is None else tangents.get(parent) for parent in step.parents]

@@ -84,7 +84,7 @@ class Arguments:
         if not isinstance(pulled, tuple | list) or len(pulled) != count:
             got = f"{len(pulled)}" if isinstance(pulled, tuple | list) else type(pulled).__name__
             raise StructureError(
-                f"{name}: the backward half of a custom_vjp returns a tuple of {count} cotangents, one for each "
+                f"{name}: the backward function of a custom_vjp must return a tuple of {count} cotangents, one per "
                 f"argument, got {got}; use None for zero"
             )
         given = [
@@ -187,7 +187,7 @@ class Result:
             if y.shape != v.shape or y.dtype is not v.dtype:
                 error = ShapeError if y.shape != v.shape else DTypeError
                 raise error(
-                    f"{self.name}: {what} is {y.dtype.name} {y.shape}, and that of the function {v.dtype.name} "
+                    f"{self.name}: {what} is {y.dtype.name} {y.shape}, but the function's is {v.dtype.name} "
                     f"{v.shape}; make both the same (x.astype, x.reshape)"
                 )
             found.append(y)
@@ -215,7 +215,7 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
     try:
         x = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, interpreter.base)
     except ArgumentError as error:
-        raise ArgumentError(f"{name}: the function's result: {error}") from None
+        raise ArgumentError(f"{name}: the result of the function: {error}") from None
     try:
         if x.interpreter is interpreter or deepest((x.interpreter, interpreter), name) is interpreter:
             return Tensor(interpreter, lifted(x, interpreter), x.shape, x.dtype)
@@ -324,7 +324,7 @@ def user_op(
 
 
 def _of_floats(found: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
-    """Tangents or cotangents of the tensors that have any; a rule may give those of the first ones alone."""
+    """Tangents or cotangents, with None where the target is not floating-point; a rule may return fewer."""
     return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=False)]
 
 

@@ -35,8 +35,8 @@ def vmap(
         axis_size: the number of examples, needed only if no argument has them.
 
     Raises:
-        ArgumentError: if in_axes or out_axes do not fit, no argument has examples, or a result with out_axes None
-            differs between the examples.
+        ArgumentError: if in_axes or out_axes do not fit, no argument has an axis to map over, or a result with
+            out_axes None differs between the examples.
         ShapeError: if arguments have different numbers of examples.
         ConcretizationError: if f needs the value of a tensor that differs between the examples, as in `if x > 0`.
 
@@ -91,7 +91,7 @@ def _for_each_argument(in_axes: Any, count: int) -> Any:
     if len(in_axes) != count:
         raise ArgumentError(
             f"vmap: in_axes {short_repr(in_axes)} has {len(in_axes)} entries for a call with {count} positional "
-            f"arguments; give each one, None for what all examples share"
+            f"arguments; give one for each argument, None to share it"
         )
     return tuple(in_axes)
 
@@ -103,7 +103,7 @@ def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | 
     places: list[int | None] = []
     for axis, part in zip(given, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
         if axis is not None and type(axis) is not int:
-            raise ArgumentError(f"vmap: {name} must be made of ints and None, got {short_repr(axis)}")
+            raise ArgumentError(f"vmap: {name} must consist of ints and None, got {short_repr(axis)}")
         own = tree.leaves(part)
         leaves += own
         places += [axis] * len(own)
@@ -118,7 +118,7 @@ def _examples(leaf: Any, axis: int, place: int, positional: bool) -> Tensor:
     except ArgumentError as error:
         raise ArgumentError(f"vmap: argument leaf {place}: {error}; {to_share}") from None
     if x.ndim == 0:
-        raise ShapeError(f"vmap: argument leaf {place} has shape (), so no axis of examples; {to_share}")
+        raise ShapeError(f"vmap: argument leaf {place} has shape (), no axis to map over; {to_share}")
     first = axis_of("vmap", x.shape, axis)
     return x.permute((first, *[i for i in range(x.ndim) if i != first]))
 
@@ -135,7 +135,7 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
         counts.insert(0, (-1, axis_size))
     if not counts:
         raise ArgumentError(
-            "vmap: no argument has examples; give one an int in in_axes, or say axis_size=, the number of examples"
+            "vmap: no argument has an axis to map over; give an int in in_axes, or axis_size="
         )
     place, size = counts[0]
     for other, count in counts[1:]:
@@ -143,7 +143,7 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
             known = "axis_size says" if place < 0 else f"argument leaf {place} has"
             raise ShapeError(
                 f"vmap: {known} {size} examples and argument leaf {other} has {count} along axis {axes[other]}; "
-                f"need one number, or None in in_axes for what all examples share"
+                f"need equal sizes, or None in in_axes to share an argument"
             )
     return size
 

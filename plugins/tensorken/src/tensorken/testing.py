@@ -50,7 +50,7 @@ def check_grads(
     """
     if order < 1 or not modes or any(mode not in MODES for mode in modes):
         raise ArgumentError(
-            f"check_grads: need order >= 1 and modes among {MODES}, got order={order}, modes={tuple(modes)}"
+            f"check_grads: need order >= 1 and modes from {MODES}, got order={order}, modes={tuple(modes)}"
         )
     primals = tuple([tree.map(as_tensor, a) for a in args])
     leaves = tree.leaves(primals)

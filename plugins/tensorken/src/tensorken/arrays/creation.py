@@ -123,7 +123,7 @@ def asarray(
     """
     result = tensor(obj, dtype, backend=backend, device=device)
     if copy is False and result is not obj:
-        raise ExchangeError("asarray: these values must be copied; leave out copy=False")
+        raise ExchangeError("asarray: cannot avoid a copy of these values; leave out copy=False")
     if copy and result is obj:
         return Tensor(result.interpreter, result.representation, result.shape, result.dtype)
     return result
@@ -231,7 +231,7 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
     if min(sizes, default=0) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
     if math.prod([n or 1 for n in sizes]) >= MOST_ELEMENTS:
-        raise ShapeError(f"{name}: no machine holds {sizes!s:.60}; need less than 2**60 elements")
+        raise ShapeError(f"{name}: sizes {sizes!s:.60} are too large; need less than 2**60 elements")
     return sizes
 
 

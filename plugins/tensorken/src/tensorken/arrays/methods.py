@@ -200,9 +200,7 @@ class Methods(Tensor):
         'cpu'
         """
         if stream is not None:
-            raise ArgumentError(
-                f"to_device: no backend has streams to wait on, got {stream!r}; leave out stream="
-            )
+            raise ArgumentError(f"to_device: streams are not supported, got stream={stream!r}; leave it out")
         return self if device == self.device else self.to(self.backend, device)
 
     def to_mutable(self) -> memoryview:
@@ -227,7 +225,7 @@ class Methods(Tensor):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise ArgumentError(
-                "iteration: a tensor of shape () has no axis to run over; use x.item() for its value"
+                "iteration: a tensor of shape () has no axis to iterate over; use x.item() for its value"
             )
         return iter([self[i] for i in range(self.shape[0])])
 
@@ -317,7 +315,7 @@ class Methods(Tensor):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ImmutableError(
-            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+            "assignment: tensors are immutable; x.at[i].set(v) returns a new tensor with v at i"
         )
 
     @property
@@ -367,7 +365,7 @@ def _place(shape: Shape, index: tuple[int, ...]) -> Shape:
     if len(index) != len(sizes):
         raise IndexingError(
             f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
-            f"give one for each, or one into all elements"
+            f"give one for each axis, or one into the flattened elements"
         )
     place = []
     for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):

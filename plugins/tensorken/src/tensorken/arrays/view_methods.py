@@ -33,7 +33,7 @@ def buffer_index(self: View, index: Sequence[int]) -> int:
     3
     """
     if len(index) != len(self.shape) or any(not 0 <= i < n for i, n in zip(index, self.shape, strict=True)):
-        raise IndexingError(f"buffer_index: {tuple(index)} is not an index into shape {self.shape}")
+        raise IndexingError(f"buffer_index: {tuple(index)} is not a valid index for shape {self.shape}")
     return self.offset + sum(s * i for s, i in zip(self.strides, index, strict=True))
 
 

@@ -24,8 +24,8 @@ class Donated(Level[Any]):
 
     def escaped_error(self, op_name: str) -> EscapedTensorError:
         return EscapedTensorError(
-            f"{op_name}: this tensor was donated to a call of {self.name}, and its memory is reused; use what the call "
-            f"returned, or leave the argument out of donate_argnums"
+            f"{op_name}: this tensor was donated to a call of {self.name}, and its memory is reused; use the "
+            f"result of the call, or leave the argument out of donate_argnums"
         )
 
     def lift(self, x: Any) -> Any:

@@ -62,7 +62,7 @@ class StaticParameters:
             if not -count <= i < count and not every_place:
                 raise ArgumentError(
                     f"jit: static_argnums {argnums!r} does not fit {name}, which has {count} positional parameters; "
-                    f"give their places, from 0, or their names as static_argnames"
+                    f"give positions from 0, or names as static_argnames"
                 )
         if not every_place:
             places = tuple([i % count for i in places])
@@ -78,7 +78,7 @@ def _places(argnums: Any) -> tuple[int, ...]:
     for i in places:
         if type(i) is not int:
             raise ArgumentError(
-                f"jit: static_argnums must be an int or several, got {argnums!r}; names go into static_argnames"
+                f"jit: static_argnums must be an int or a sequence of ints, got {argnums!r}; see static_argnames"
             )
     return places
 
@@ -87,6 +87,6 @@ def _names(argnames: Any) -> Sequence[str]:
     names = [argnames] if isinstance(argnames, str) else argnames
     if not isinstance(names, tuple | list) or not all([isinstance(n, str) for n in names]):
         raise ArgumentError(
-            f"jit: static_argnames must be a str or several, got {argnames!r}; places go into static_argnums"
+            f"jit: static_argnames must be a str or a sequence of str, got {argnames!r}; see static_argnums"
         )
     return names

@@ -69,7 +69,7 @@ def check_loop(
         for spec in specs:
             if spec not in (CONSTANT, CARRY) and not (type(spec) is int and spec >= 0 and length is not None):
                 raise ProgramError(
-                    f"{name}: a value has the spec {spec!r:.40}, need 'constant', 'carry' or an axis"
+                    f"{name}: a value has the spec {spec!r:.40}, which must be 'constant', 'carry' or an axis"
                 )
     if not operands:
         raise ProgramError(f"{name}: a loop needs at least one operand")
@@ -87,7 +87,7 @@ def check_loop(
                 raise ProgramError(f"{name}: there are no {length} slices along axis {spec} of shape {shape}")
             shape = (*shape[:spec], *shape[spec + 1 :])
         if (shape, x.dtype) != (v.shape, v.dtype):
-            raise ProgramError(f"{name}: a step takes {v!r}, the operand gives {x.dtype.name} {shape}")
+            raise ProgramError(f"{name}: a step takes {v!r}, but the operand has {x.dtype.name} {shape}")
     for v, spec in zip(program.outputs, outputs, strict=True):
         if isinstance(spec, int) and spec > len(v.shape):
             raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {spec}")

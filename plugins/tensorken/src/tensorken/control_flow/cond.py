@@ -50,7 +50,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     predicate, *xs = arguments.tensors
     if predicate.shape != ():
         raise ShapeError(
-            f"cond: the predicate has shape {predicate.shape}, need (); choose by element with tk.where, or by example "
+            f"cond: the predicate has shape {predicate.shape}, need (); select elements with tk.where, or examples "
             f"with tk.vmap"
         )
     if predicate.dtype is not bool_:

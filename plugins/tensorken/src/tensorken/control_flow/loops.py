@@ -137,7 +137,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     leaves, structure = tree.flatten(init_val)
     if not leaves:
         raise ArgumentError(
-            "while_loop: init_val has no tensors, so the loop would never end; pass at least one"
+            "while_loop: init_val has no tensors, so the loop would never end; pass at least one tensor"
         )
     return _while(Loop("while_loop"), cond_fun, body_fun, leaves, structure)
 
@@ -217,7 +217,7 @@ def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
     if length is not None:
         length = integer_of("scan", "length", length)
         if length < 0:
-            raise ArgumentError(f"scan: length must not be negative, got {length}; 0 is no step")
+            raise ArgumentError(f"scan: length must not be negative, got {length}; give the number of steps")
     found = length
     for i, x in enumerate(slices):
         if x.ndim == 0:
@@ -229,7 +229,7 @@ def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
         if x.shape[0] != found:
             known = f"leaf 0 of xs has {found}" if length is None else f"length is {found}"
             raise ShapeError(
-                f"scan: {known} and leaf {i} of xs has size {x.shape[0]} along axis 0; need one size"
+                f"scan: {known} and leaf {i} of xs has size {x.shape[0]} along axis 0; need equal sizes"
             )
     if found is None:
         raise ArgumentError("scan: xs has no tensors; pass length=, the number of steps")

@@ -228,15 +228,15 @@ def check_condition(name: str, found: Sequence[Any]) -> None:
     way_out = (
         "compare it, as by != 0" if [shape for _, shape in kinds] == [()] else "reduce it by tk.all or tk.any"
     )
-    raise ShapeError(f"{name}: cond_fun gave {came}, need one bool of shape (); {way_out}")
+    raise ShapeError(f"{name}: cond_fun returned {came}, need a bool of shape (); {way_out}")
 
 
 def _check_kind(what: str, expected: Any, got: Any) -> None:
     error = ShapeError if expected.shape != got.shape else DTypeError
     if expected.shape != got.shape or expected.dtype is not got.dtype:
         raise error(
-            f"{what} goes in as {expected.dtype.name} {expected.shape} and comes out as {got.dtype.name} {got.shape}; "
-            f"convert it in the function (x.astype, x.reshape), or convert the first value"
+            f"{what} has the input {expected.dtype.name} {expected.shape} and the output {got.dtype.name} {got.shape}; "
+            f"convert it in the function (x.astype, x.reshape), or convert the initial value"
         )
 
 
@@ -248,7 +248,7 @@ def check_alike(what: str, first: TracedFunction, outputs: Sequence[Variable]) -
         if v.shape != w.shape or v.dtype is not w.dtype:
             error = ShapeError if v.shape != w.shape else DTypeError
             raise error(
-                f"{what}{path and f', at {path}'}: {w.dtype.name} {w.shape}, and not {v.dtype.name} {v.shape}; make "
+                f"{what}{path and f', at {path}'}: got {w.dtype.name} {w.shape}, need {v.dtype.name} {v.shape}; make "
                 f"both functions return the same (x.astype, x.reshape)"
             )
 

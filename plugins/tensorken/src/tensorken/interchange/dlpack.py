@@ -192,24 +192,24 @@ def imported(capsule: Any) -> Strided:
     name = next((name for name in _STRUCTURES if _is_valid(capsule, name)), None)
     if name is None:
         raise ExchangeError(
-            f"from_dlpack: need a fresh DLPack capsule, got {type(capsule).__name__}; each can be consumed once"
+            f"from_dlpack: need an unused DLPack capsule, got {type(capsule).__name__}; each can be consumed once"
         )
     managed = _STRUCTURES[name].from_address(_pointer(capsule, name))
     if isinstance(managed, _ManagedVersioned) and managed.major != 1:
         raise ExchangeError(
-            f"from_dlpack: the capsule is of DLPack {managed.major}, need 1; ask the producer for max_version=(1, 0)"
+            f"from_dlpack: the capsule has DLPack version {managed.major}, need 1; export it with max_version=(1, 0)"
         )
     tensor = managed.tensor
     if tensor.device_type not in READABLE:
         raise ExchangeError(
-            f"from_dlpack: the values are on a device of DLPack's type {tensor.device_type}, need the CPU's memory; "
+            f"from_dlpack: the values are on a device of DLPack type {tensor.device_type}, need the CPU; "
             f"move them there first"
         )
     code = _FORMATS.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if code is None:
         what = f"{_NAMES.get(tensor.code, f'code {tensor.code},')}{tensor.bits}"
         lanes = f" in {tensor.lanes} lanes" if tensor.lanes != 1 else ""
-        raise DTypeError(f"from_dlpack: no dtype here is {what}{lanes}; convert it before")
+        raise DTypeError(f"from_dlpack: there is no dtype for {what}{lanes}; convert the values first")
     ndim, itemsize = tensor.ndim, tensor.bits // 8
     shape = tuple((ctypes.c_int64 * ndim).from_address(tensor.shape)) if ndim else ()
     if tensor.strides and ndim:

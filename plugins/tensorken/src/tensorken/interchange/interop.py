@@ -45,11 +45,11 @@ def to_dlpack(
     flat = _outside("__dlpack__", x)
     if stream is not None:
         raise ArgumentError(
-            f"__dlpack__: the values leave through the CPU, so stream must be None, got {stream!r}"
+            f"__dlpack__: values are exported from the CPU, so stream must be None, got {stream!r}"
         )
     if dl_device is not None and tuple(dl_device) != CPU:
         raise ExchangeError(
-            f"__dlpack__: values leave through the CPU, which is {CPU}, not to {tuple(dl_device)}; import, then move"
+            f"__dlpack__: dl_device must be the CPU, {CPU}, got {tuple(dl_device)}; import there, then move"
         )
     if copy is False:
         raise ExchangeError("__dlpack__: the values are always copied; leave out copy=False")
@@ -61,7 +61,7 @@ def to_dlpack(
 def to_mutable(x: Tensor) -> memoryview:
     """A mutable copy of the values as a memoryview."""
     if x.dtype is float16:  # memoryview cannot assign its elements before Python 3.12
-        raise DTypeError("to_mutable: float16 has no elements that Python could change; cast it (x.astype)")
+        raise DTypeError("to_mutable: float16 has no mutable form in Python; cast it (x.astype)")
     if not x.size:
         raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
     flat = _outside("to_mutable", x)
@@ -86,7 +86,7 @@ def _refuse_inside(name: str, x: Tensor) -> None:
     for level in (interpreter, *reversed(interpreter.levels_below)):
         if isinstance(level, Level) and not level.closed:
             raise ConcretizationError(
-                f"{name}: this tensor is inside {level.transform}, which cannot see what another library does to it; "
+                f"{name}: this tensor is inside {level.transform}, which cannot trace another library; "
                 f"use Tensorken's functions, or return the tensor first"
             )
 
@@ -106,8 +106,8 @@ def namespace(version: str | None) -> Any:
     """
     if version is not None and version not in VERSIONS:
         raise ExchangeError(
-            f"__array_namespace__: version {version!r} of the array API standard is unknown; "
-            f"the namespace follows {API_VERSION}"
+            f"__array_namespace__: version {version!r} of the array API standard is not supported; "
+            f"use {API_VERSION}"
         )
     return import_module("tensorken")
 
@@ -147,7 +147,7 @@ def _refuse_masked(name: str, x: Any) -> None:
     """Raise if an array has a mask, as numpy's masked arrays do; a tensor cannot represent it."""
     if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
         raise DTypeError(
-            f"{name}: {type(x).__name__} has a mask, which a tensor cannot keep; pass x.filled(value), "
+            f"{name}: {type(x).__name__} has a mask, and tensors have none; pass x.filled(value), "
             f"or x.data and x.mask as two tensors"
         )
 
@@ -163,7 +163,7 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     _refuse_masked("from_dlpack", x)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise ArgumentError(
-            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; see tk.asarray"
+            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; use tk.asarray"
         )
     device, _ = x.__dlpack_device__()
     elsewhere = {} if int(device) in READABLE else {"dl_device": CPU}
@@ -177,7 +177,7 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
         raise
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise ExchangeError(
-            f"from_dlpack: {type(x).__name__} does not hand over its values: {error}"
+            f"from_dlpack: {type(x).__name__} cannot be exported by DLPack: {error}"
         ) from error
     keep.append(capsule)
     return imported(capsule)

@@ -102,7 +102,7 @@ def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> A
     0.0 (2, 2)
     """
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(f"qr: the mode must be 'reduced', 'complete' or 'r', got {short_repr(mode)}")
+        raise ArgumentError(f"qr: mode must be 'reduced', 'complete' or 'r', got {short_repr(mode)}")
     factors = QRResult(*apply(OPS["qr"], (matrices("qr", x),), (mode == "complete",)))
     return factors.R if mode == "r" else factors
 

@@ -53,7 +53,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
             return vector_norm(x, keepdims=keepdims)
         if x.ndim not in (1, 2):
             raise ShapeError(
-                f"norm: ord={ord!r} needs a vector or a matrix, got shape {x.shape}; say which by axis="
+                f"norm: ord={ord!r} needs a vector or a matrix, got shape {x.shape}; give one or two axes as axis="
             )
         axis = tuple(range(x.ndim))
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
@@ -61,7 +61,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ShapeError(
-            f"norm: axis must name one axis or two, got {short_repr(axis)}; see vector_norm for more"
+            f"norm: axis must be one axis or two, got {short_repr(axis)}; use vector_norm for more axes"
         )
     return _matrix_norm("norm", x, axes, keepdims, "fro" if ord is None else ord)
 
@@ -86,9 +86,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     x = floating_of(as_tensor(x))
     axes = axes_of("vector_norm", x.shape, axis)
     if not isinstance(ord, int | float):
-        raise ArgumentError(
-            f"vector_norm: the order of a norm of vectors must be a number, got {short_repr(ord)}"
-        )
+        raise ArgumentError(f"vector_norm: ord of a vector norm must be a number, got {short_repr(ord)}")
     if ord == 2:
         y = applied("norm", x, axes)
     elif ord == 1:
@@ -191,7 +189,7 @@ def _least(sizes: Tensor, axes: Axes) -> Tensor:
 def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> Tensor:
     row, column = (axis_of(name, x.shape, axis) for axis in axes)
     if row == column:
-        raise ShapeError(f"{name}: axes {tuple(axes)} name one axis twice for shape {x.shape}; name two")
+        raise ShapeError(f"{name}: axes {tuple(axes)} name an axis twice for shape {x.shape}; name two")
     both = tuple(sorted((row, column)))
     if ord == "fro":
         y = applied("norm", x, both)
@@ -209,7 +207,7 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
         y = y.reshape(tuple([1 if i in both else n for i, n in enumerate(x.shape)]))
     else:
         raise ArgumentError(
-            f"{name}: the order of a norm of matrices must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, "
+            f"{name}: ord of a matrix norm must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, "
             f"got {short_repr(ord)}"
         )
     return y if keepdims else _without(y, both)

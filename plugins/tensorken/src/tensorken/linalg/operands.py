@@ -60,12 +60,12 @@ def system(
     a, b = checked(name, a), floating_of(b)
     if b.ndim == 0:
         raise ShapeError(
-            f"{name}: need right-hand sides with at least one axis, got shape (); reshape them to (1,)"
+            f"{name}: need a right-hand side with at least one axis, got shape (); reshape it to (1,)"
         )
     columns = b.reshape((b.size, 1)) if b.ndim == 1 else b
     if columns.shape[-2] != a.shape[-2]:
         raise ShapeError(
-            f"{name}: {a.shape[-2]} rows of shape {a.shape} and {columns.shape[-2]} of {b.shape}; need equally many"
+            f"{name}: {a.shape[-2]} rows of shape {a.shape} and {columns.shape[-2]} of {b.shape}; need equal numbers"
         )
     try:
         batch = broadcast(a.shape[:-2], columns.shape[:-2])
@@ -119,7 +119,7 @@ def _at_hand(x: Tensor) -> Tensor | None:
 
 
 def _is_nan(x: Tensor) -> bool:
-    """Whether a single number is NaN; False if the backend has only shapes."""
+    """Whether a single number is NaN; False if its value is unknown."""
     try:
         value = x.item()
     except (ConcretizationError, NotImplementedError):

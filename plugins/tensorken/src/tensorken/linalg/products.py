@@ -77,7 +77,7 @@ def matrix_power(x: Any, n: int) -> Tensor:
         raise error.at("matrix_power") from None
     except TypeError:
         raise ArgumentError(
-            f"matrix_power: the exponent must be an int, got {short_repr(n)}; round it"
+            f"matrix_power: the exponent must be an int, got {short_repr(n)}; give one"
         ) from None
     given = as_tensor(x)
     checked = square("matrix_power", given)
@@ -115,7 +115,7 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
     """
     chain = promoted("multi_dot", arrays)
     if len(chain) < 2:
-        raise ArgumentError("multi_dot: need at least two matrices, got one; it is its own product")
+        raise ArgumentError("multi_dot: need at least two matrices, got one; use the matrix itself")
     shapes = [x.shape for x in chain]
     row, column = chain[0].ndim == 1, chain[-1].ndim == 1
     if row:

@@ -64,7 +64,7 @@ def trace(f: Function) -> Callable[..., Program]:
 
     if isinstance(f, Tensor):
         raise ArgumentError(
-            "trace: need a function, got a Tensor; the sum of a diagonal is x.trace() or tk.linalg.trace(x)"
+            "trace: need a function, got a Tensor; for the sum of a diagonal use x.trace() or tk.linalg.trace(x)"
         )
     check_function("trace", f)
     return made

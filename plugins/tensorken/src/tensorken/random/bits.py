@@ -150,7 +150,7 @@ def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
         fits = False
     if not fits:
         raise ShapeError(
-            f"{name}: {what} of shape {x.shape} does not broadcast to shape {shape} of the result; change one"
+            f"{name}: {what} of shape {x.shape} does not broadcast to the shape {shape} of the result; change one"
         )
     return x.broadcast_to(shape)
 

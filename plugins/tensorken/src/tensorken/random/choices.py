@@ -54,7 +54,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     x = as_operand(name, x, key)
     if not x.shape:
         raise ArgumentError(
-            f"{name}: need an int or a tensor with an axis, got shape (); give permutation(key, n) a Python int"
+            f"{name}: need an int or a tensor with an axis, got shape (); write permutation(key, n) with a Python int n"
         )
     place = axis_of(name, x.shape, axis)
     if independent:
@@ -105,7 +105,7 @@ def choice(
     source = None if of_range else as_operand(name, a, key)
     if source is not None and not source.shape:
         raise ArgumentError(
-            f"{name}: need an int or a tensor with an axis, got shape (); give choice(key, n) a Python int"
+            f"{name}: need an int or a tensor with an axis, got shape (); write choice(key, n) with a Python int n"
         )
     place = 0 if source is None else axis_of(name, source.shape, axis)
     n = shape_of(name, operator.index(a))[0] if source is None else source.shape[place]
@@ -113,7 +113,7 @@ def choice(
     if count > (n if not replace else count if n else 0):
         raise ShapeError(
             f"{name}: cannot choose {count} of {n}{'' if replace else ' without replacement'}; "
-            f"give fewer, or more to choose from"
+            f"draw fewer, or give more to draw from"
         )
     chances = None if p is None else _chances(key, p, n)
     if replace:
@@ -132,7 +132,7 @@ def _chances(key: Tensor, p: Any, n: int) -> Tensor:
     chances = floating_of(as_operand("choice", p, key))
     if chances.shape != (n,):
         raise ShapeError(
-            f"choice: p must have shape ({n},), got {chances.shape}; give each slice a probability"
+            f"choice: p must have shape ({n},), got {chances.shape}; give one probability for each slice"
         )
     return chances
 
@@ -180,7 +180,7 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, rep
     prefix = sizes[: len(sizes) - len(batch)]
     if sizes[len(prefix) :] != batch:
         raise ShapeError(
-            f"{name}: the shape must end in {batch}, that of the logits without axis {place}, got {sizes}; append it"
+            f"{name}: the shape must end in {batch}, as the logits without axis {place}, got {sizes}; append it"
         )
     if replace:
         noise = gumbel(key, (*prefix, *x.shape), x.dtype)
@@ -188,7 +188,7 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, rep
     count, n = math.prod(prefix), x.shape[place]
     if count > n:
         raise ShapeError(
-            f"{name}: cannot choose {count} of {n} categories without replacement; ask for at most {n}"
+            f"{name}: cannot choose {count} of {n} categories without replacement; draw at most {n}"
         )
     order = (x + gumbel(key, x.shape, x.dtype)).argsort(place, descending=True)
     first = order.crop([(0, count) if i == place else (0, m) for i, m in enumerate(x.shape)])

@@ -135,7 +135,7 @@ def _of_tensor(seed: Tensor) -> Tensor:
         raise DTypeError(f"key: the seed must be int32 or int64, got {seed.dtype}; cast it first (x.astype)")
     if seed.shape:
         raise ShapeError(
-            f"key: the seed must have shape (), got {seed.shape}; use tk.vmap(tk.random.key) for a key each"
+            f"key: the seed must have shape (), got {seed.shape}; use tk.vmap(tk.random.key) for several keys"
         )
     if seed.dtype is int64:
         high, low = logically_down(seed, 32).astype(int32), seed.astype(int32)
@@ -193,7 +193,7 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
         if data.shape or data.dtype is not int32:
             raise ArgumentError(
                 f"fold_in: data must be int32 of shape (), got {data.dtype} of shape {data.shape}; "
-                f"cast it, and use tk.vmap for many"
+                f"cast it, or use tk.vmap for several"
             )
         counter = data.constant([empty], int32, (1,)).concatenate(data.reshape((1,)))
     else:
@@ -203,11 +203,11 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
             raise error.at("fold_in") from None
         except TypeError:
             raise ArgumentError(
-                f"fold_in: data must be an int, got {short_repr(data)}; number what it is"
+                f"fold_in: data must be an int, got {short_repr(data)}; number your data"
             ) from None
         if not -(1 << 31) <= value < 1 << 32:
             raise ScalarRangeError(
-                f"fold_in: data must be from -2**31 to 2**32 - 1, got {value}; fold in its parts one by one"
+                f"fold_in: data must be from -2**31 to 2**32 - 1, got {value}; fold in its two halves in turn"
             )
         counter = key.constant([empty, wrap_integer(value, int32)], int32, (2,))
     return Key.of(encipher(key, counter.reshape((1, 2))).reshape((2,)))

@@ -36,7 +36,7 @@ def with_numpys_names(f: F) -> F:
                         if here is None
                         else f"it is {here} here"
                     )
-                    raise ArgumentError(f"{f.__name__}: there is no argument {name}; {way_out}") from None
+                    raise ArgumentError(f"{f.__name__}: unexpected argument {name}; {way_out}") from None
             raise
 
     return call  # type: ignore[return-value]

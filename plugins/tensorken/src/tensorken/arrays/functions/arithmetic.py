@@ -391,7 +391,9 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     y = as_tensor(x)
     if y.dtype.kind != "float":
         if decimals < 0:
-            raise DTypeError(f"round: {y.dtype} to {decimals} decimals; cast it to a float first (x.astype)")
+            raise DTypeError(
+                f"round: cannot round {y.dtype} to {decimals} decimals; cast to a float first (x.astype)"
+            )
         return y
     scale = 10.0 ** builtins.abs(decimals)
     if decimals > 0:

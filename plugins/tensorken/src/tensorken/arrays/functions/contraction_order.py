@@ -117,7 +117,7 @@ def path_of(path: Sequence[Any]) -> Path:
         return tuple([tuple([operator.index(i) for i in step]) for step in steps])
     except TypeError:
         raise ArgumentError(
-            f"einsum: a path names the operands to multiply next, [(0, 1), ...], got {short_repr(path)}"
+            f"einsum: a path must be pairs of operands, as [(0, 1), ...], got {short_repr(path)}"
         ) from None
 
 
@@ -128,7 +128,7 @@ def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
         if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
             raise ArgumentError(
                 f"einsum: step {places} of the path does not fit the {count} operands of {short_repr(subscripts)} "
-                f"that are left; each product becomes the last operand"
+                f"left; each product is appended as the last operand"
             )
         count = _follow(steps, places, count)
     _follow(steps, tuple(range(count)), count)

@@ -77,7 +77,7 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
     amounts = as_operand(name, weights, x)
     if amounts.shape != x.shape:
         raise ShapeError(
-            f"{name}: weights need the shape of x, {x.shape}, got {amounts.shape}; give each one"
+            f"{name}: weights must have the shape {x.shape} of x, got {amounts.shape}; give one for each element"
         )
     return amounts.in_sum_dtype()
 
@@ -139,9 +139,7 @@ def _edges(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
     if not isinstance(bins, int):
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:
-            raise ShapeError(
-                f"histogram: the edges must be at least 2 along one axis, got shape {edges.shape}"
-            )
+            raise ShapeError(f"histogram: the edges must be a vector of at least 2, got shape {edges.shape}")
         return edges.astype(promote(floating_of(edges).dtype, x.dtype))
     if bins < 1:
         raise ArgumentError(f"histogram: need at least one bin, got {bins}; give a positive number, or edges")

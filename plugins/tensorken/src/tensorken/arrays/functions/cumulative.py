@@ -106,7 +106,7 @@ def _cumulative(
 ) -> Tensor:
     y = as_tensor(x).in_sum_dtype(dtype)
     if axis is None and y.ndim != 1:
-        raise AxisError(f"{name}: shape {y.shape} has {y.ndim} axes; say along which, with axis=")
+        raise AxisError(f"{name}: shape {y.shape} has {y.ndim} axes; give axis=")
     along = axis_of(name, y.shape, 0 if axis is None else axis)
     result = unary(OPS[op], y, (along,))
     if not include_initial:
@@ -134,7 +134,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     y = first("diff", x, append if prepend is None else prepend)
     count = integer_of("diff", "n", n)
     if count < 0:
-        raise ArgumentError(f"diff: n must not be negative, got {n}; see cumulative_sum for the inverse")
+        raise ArgumentError(f"diff: n must not be negative, got {n}; tk.cumulative_sum is the inverse")
     along = axis_of("diff", y.shape, axis)
     if count == 0:
         return y
@@ -160,6 +160,6 @@ def _row(x: Tensor, given: Any, axis: int) -> Tensor | None:
         return row.broadcast_to(tuple([1 if i == axis else n for i, n in enumerate(x.shape)]))
     if row.ndim != x.ndim:
         raise ShapeError(
-            f"diff: prepend and append need {x.ndim} axes, as shape {x.shape} has, or none, got {row.shape}; reshape"
+            f"diff: prepend and append must have 0 or {x.ndim} axes for shape {x.shape}, got shape {row.shape}; reshape"
         )
     return row

@@ -156,9 +156,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
     if given.ndim == 2:
         return diagonal(given, k)
     if given.ndim != 1:
-        raise ShapeError(
-            f"diag: need one or two axes, got shape {given.shape}; see tk.diagflat and tk.diagonal"
-        )
+        raise ShapeError(f"diag: need 1 or 2 axes, got shape {given.shape}; use tk.diagflat or tk.diagonal")
     (n,) = given.shape
     # A column of x and n columns of zeros, reshaped to rows that are shorter by one: x then lies on a diagonal.
     rows = (
@@ -240,7 +238,7 @@ def _offset(name: str, k: Any) -> int:
         raise error.at(name) from None
     except TypeError:
         raise ArgumentError(
-            f"{name}: the place of the diagonal must be an int, got {short_repr(k)}; 0 is the main one"
+            f"{name}: the offset of the diagonal must be an int, got {short_repr(k)}; 0 is the main diagonal"
         ) from None
 
 

@@ -90,7 +90,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         new = new.broadcast_to(shape)
     except ShapeError:
         raise ShapeError(
-            f"insert: values of shape {new.shape} do not broadcast to {shape}, {len(places)} along axis {place}"
+            f"insert: values of shape {new.shape} do not broadcast to {shape}, with {len(places)} along axis {place}"
         ) from None
     # A stable sort by position puts inserted slices before the existing one and keeps their order.
     order = sorted([(at, 0, n + k) for k, at in enumerate(places)] + [(at, 1, at) for at in range(n)])
@@ -123,7 +123,9 @@ def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
     given = [obj] if several is None else several
     if several and all(isinstance(i, bool) for i in several):
         if len(several) != n:
-            raise IndexingError(f"{name}: a mask of {len(several)} for {n} slices; give each one")
+            raise IndexingError(
+                f"{name}: a mask of size {len(several)} does not fit {n} slices; give one bool for each"
+            )
         return [i for i, chosen in enumerate(several) if chosen]
     places = []
     for i in given:
@@ -133,7 +135,7 @@ def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
             raise error.at(name) from None
         except TypeError:
             raise IndexingError(
-                f"{name}: need ints, a slice or a mask of one axis, got {short_repr(obj)}"
+                f"{name}: need ints, a slice or a vector of bools, got {short_repr(obj)}"
             ) from None
         if not -n <= at < end:
             raise IndexingError(

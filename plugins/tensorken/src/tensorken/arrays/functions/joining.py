@@ -274,7 +274,7 @@ def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None
 def _check_axis(name: str, axis: Any) -> None:
     """Refuse a tensor or a list as the axis, a sign that the tensors were not passed in one list."""
     if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
-        raise ArgumentError(f"{name}: the tensors go into one list, then comes the axis: {name}([a, b], 0)")
+        raise ArgumentError(f"{name}: pass the tensors as one list, then the axis:  {name}([a, b], 0)")
 
 
 def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
@@ -288,10 +288,12 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
     if hasattr(indices_or_sections, "__index__") and not getattr(indices_or_sections, "shape", ()):
         count = operator.index(indices_or_sections)
         if count < 1:
-            raise ArgumentError(f"{name}: need at least 1 part, got {count}; give how many, or where to cut")
+            raise ArgumentError(
+                f"{name}: need at least 1 part, got {count}; give a number of parts, or indices"
+            )
         if equal and n % count:
             raise ShapeError(
-                f"{name}: axis {place} of shape {x.shape} has size {n}, no multiple of {count}; "
+                f"{name}: axis {place} of shape {x.shape} has size {n}, which is not a multiple of {count}; "
                 f"use tk.array_split"
             )
         longer = n % count
@@ -304,7 +306,7 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
             raise error.at(name) from None
         except TypeError:
             raise ArgumentError(
-                f"{name}: need a number of parts or a sequence of places, got {short_repr(indices_or_sections)}"
+                f"{name}: need a number of parts or a sequence of int indices, got {short_repr(indices_or_sections)}"
             ) from None
         slices = [slice(*ends).indices(n) for ends in zip([0, *cuts], [*cuts, n], strict=True)]
         limits = [(start, max(start, stop)) for start, stop, _ in slices]

@@ -188,7 +188,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     a, b = _operands("vdot", a, b)
     if a.size != b.size:
         raise ShapeError(
-            f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equally many, or use tk.dot"
+            f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equal numbers, or use tk.dot"
         )
     return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum()
 
@@ -208,7 +208,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     a, b = (moveaxis(x, axis_of("vecdot", x.shape, axis), -1) for x in (a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(
-            f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of one length"
+            f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of equal length"
         )
     return _multiplied("vecdot", a, b).sum(-1)
 
@@ -246,7 +246,7 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> 
         if a.shape[i] != b.shape[j]:
             raise ShapeError(
                 f"tensordot: axis {i} of {a.shape} has size {a.shape[i]}, axis {j} of {b.shape} has {b.shape[j]}; "
-                f"pair axes of one size"
+                f"pair axes of equal size"
             )
     return _contracted(a, b, axes_a, axes_b)
 
@@ -333,7 +333,7 @@ def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
         if not 0 <= count <= min(a.ndim, b.ndim):
             raise AxisError(
                 f"tensordot: cannot pair {count} axes of shapes {a.shape} and {b.shape}; "
-                f"need 0 to {min(a.ndim, b.ndim)}"
+                f"give 0 to {min(a.ndim, b.ndim)} axes"
             )
         return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     if not isinstance(axes, Sequence) or len(axes) != 2:
@@ -352,6 +352,6 @@ def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
         found.append(places)
     if len(found[0]) != len(found[1]):
         raise ArgumentError(
-            f"tensordot: {len(found[0])} axes of a and {len(found[1])} of b; pair each with one of the other"
+            f"tensordot: {len(found[0])} axes of a and {len(found[1])} of b; give equal numbers of axes"
         )
     return found[0], found[1]

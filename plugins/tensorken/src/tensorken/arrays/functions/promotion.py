@@ -124,7 +124,7 @@ def iinfo(type: Any) -> IntegerInfo:
     """
     dtype = type.dtype if isinstance(type, Tensor) else as_dtype(type)
     if dtype.kind != "int":
-        raise DTypeError(f"iinfo: {dtype} is no integer dtype; use finfo for floats")
+        raise DTypeError(f"iinfo: {dtype} is not an integer dtype; use finfo for floats")
     bits = 8 * dtype.itemsize
     return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
 
@@ -183,7 +183,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     tensorken.float32
     """
     if not arrays_and_dtypes:
-        raise ArgumentError("result_type: need at least one tensor, dtype or number, got none")
+        raise ArgumentError("result_type: need at least one tensor, dtype or number, got no arguments")
     numbers = [x for x in arrays_and_dtypes if isinstance(x, bool | int | float)]
     others = [x for x in arrays_and_dtypes if not isinstance(x, bool | int | float)]
     found: DType | None = None

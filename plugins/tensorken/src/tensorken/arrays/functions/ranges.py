@@ -179,7 +179,7 @@ def geomspace(
     first, last = (float(_number("geomspace", "start and stop", n)) for n in (start, stop))
     if first * last <= 0 and not (first and last and (first > 0) == (last > 0)):
         raise ArgumentError(
-            f"geomspace: start and stop must both be above 0, or both below, got {start} and {stop}; see tk.linspace"
+            f"geomspace: start and stop must both be positive or both negative, got {start} and {stop}; use tk.linspace"
         )
     powers = _evenly(math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
     values = [math.copysign(_power(10.0, y), first) for y in powers]

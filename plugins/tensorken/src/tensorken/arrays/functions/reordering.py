@@ -77,7 +77,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     places = ordered_axes_of("rot90", old.shape, tuple(axes))
     if len(places) != 2:
         raise AxisError(
-            f"rot90: need two axes of shape {old.shape}, got {short_repr(axes)}; they span the plane"
+            f"rot90: need two axes of shape {old.shape}, got {short_repr(axes)}; give the two axes of the plane"
         )
     if turns % 2 == 0:
         return old.flip(places) if turns else old

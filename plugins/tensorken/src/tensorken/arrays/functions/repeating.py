@@ -77,7 +77,7 @@ def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = Non
         return whole.reshape((*before, n * count, *after))
     if len(counts) != n:
         raise ShapeError(
-            f"repeat: {len(counts)} repeats for axis {place} of shape {old.shape}; need 1 or {n}, one an element"
+            f"repeat: {len(counts)} repeats for axis {place} of shape {old.shape}; give 1, or {n}, one for each element"
         )
     return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
 
@@ -231,5 +231,5 @@ def _counts(name: str, given: Any) -> list[int]:
     except TypeError:
         raise ArgumentError(f"{name}: repetitions must be ints, got {short_repr(given)}") from None
     if min(counts, default=0) < 0:
-        raise ShapeError(f"{name}: repetitions must not be negative, got {counts}; 0 leaves nothing")
+        raise ShapeError(f"{name}: repetitions must not be negative, got {counts}; give at least 0")
     return counts

@@ -78,7 +78,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     """
     y = as_tensor(x)
     if y.ndim == 0:
-        raise ShapeError("nonzero: a tensor of shape () has no axes; compare it to 0, or reshape it")
+        raise ShapeError("nonzero: a tensor of shape () has no axes; compare it with 0, or reshape it")
     return _indices(nonzero_indices("nonzero", y.astype(bool_).ravel()), y.shape)
 
 
@@ -117,7 +117,7 @@ def nonzero_indices(name: str, mask: Tensor) -> Tensor:
         return true_indices(name, mask)
     except ConcretizationError as error:
         raise ConcretizationError(
-            f"{name}: the shape of the result depends on the values, which are not known here: {error.__context__}"
+            f"{name}: the shape of the result depends on the values, which are unknown here:  {error.__context__}"
         ) from None
 
 
@@ -148,7 +148,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     a, v = pair_of_operands("searchsorted", x, values, a_tensor_of(x, values))
     if a.ndim != 1:
         raise ShapeError(
-            f"searchsorted: x must have one axis, got shape {a.shape}; use vmap for rows of them"
+            f"searchsorted: x must have one axis, got shape {a.shape}; use tk.vmap for several rows"
         )
     if sorter is not None:
         order = as_operand("searchsorted", sorter, a)

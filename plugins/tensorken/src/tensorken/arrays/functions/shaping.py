@@ -137,7 +137,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     )
     if len(start) != len(end):
         raise ArgumentError(
-            f"moveaxis: {len(start)} axes and {len(end)} places for shape {old.shape}; give each axis one place"
+            f"moveaxis: {len(start)} source axes and {len(end)} destinations for shape {old.shape}; give equal numbers"
         )
     order = [i for i in range(old.ndim) if i not in start]
     for place, axis in sorted(zip(end, start, strict=True)):
@@ -197,7 +197,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
     for i in axes:
         if old.shape[i] != 1:
             raise ShapeError(
-                f"squeeze: axis {i} of shape {old.shape} has size {old.shape[i]}, need 1; leave it out"
+                f"squeeze: axis {i} of shape {old.shape} has size {old.shape[i]}, need 1; leave this axis out"
             )
     return old.reshape(tuple([n for i, n in enumerate(old.shape) if i not in axes]))
 
@@ -230,6 +230,6 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
 def _is_row_major(name: str, order: str) -> bool:
     if order not in ("C", "F"):
         raise ArgumentError(
-            f"{name}: order must be 'C' or 'F', got {short_repr(order)}; tensors have no order of their own"
+            f"{name}: order must be 'C' or 'F', got {short_repr(order)}; a tensor has no memory order"
         )
     return order == "C"

@@ -125,7 +125,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     if index.ndim != x.ndim:
         raise ShapeError(
             f"take_along_axis: indices need as many axes as x, got shapes {index.shape} and {x.shape}; "
-            f"use take for indices that serve every row"
+            f"use tk.take for equal indices in every row"
         )
     place = axis_of("take_along_axis", x.shape, axis)
     index = checked("take_along_axis", index, place, x.shape)

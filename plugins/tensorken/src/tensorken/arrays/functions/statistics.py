@@ -56,8 +56,8 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
     if w.shape != y.shape:
         if len(axes) != 1 or w.shape != (y.shape[axes[0]],):
             raise ShapeError(
-                f"average: weights need shape {y.shape}, or one axis as long as the one axis averaged over, "
-                f"got {w.shape}; reshape them, or name the axis"
+                f"average: weights need shape {y.shape}, or the size of the one averaged axis, "
+                f"got {w.shape}; reshape them, or give axis="
             )
         w = w.reshape(tuple([n if i in axes else 1 for i, n in enumerate(y.shape)])).broadcast_to(y.shape)
     result: Tensor = (floating_of(y) * w).sum(axes, keepdims) / floating_of(w).sum(axes, keepdims)
@@ -119,7 +119,7 @@ def _variance(
     name: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, ddof: float | None
 ) -> Tensor:
     if correction and ddof is not None:
-        raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} are one thing; give one")
+        raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} mean the same; give one")
     taken_off = correction if ddof is None else ddof
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)

@@ -49,8 +49,8 @@ def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int],
     low, high = start + sum([r for r in reach if r < 0]), start + sum([r for r in reach if r > 0])
     if low < 0 or high >= flat.size:
         raise IndexingError(
-            f"as_strided: shape {sizes} with strides {steps} from {start} on takes elements {low} to {high}, "
-            f"and there are {flat.size}; make the shape, the strides or the offset smaller"
+            f"as_strided: shape {sizes} with strides {steps} from {start} spans elements {low} to {high}, "
+            f"but there are {flat.size} elements; make the shape, the strides or the offset smaller"
         )
     dtype = int32 if flat.size < 2**31 else int64
     places = flat.constant([start], dtype, (1,))

@@ -27,12 +27,12 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
         if letters and not (letters.isascii() and letters.isalpha()):
             odd = next(c for c in letters if not (c.isascii() and c.isalpha()))
             raise ArgumentError(
-                f"einsum: {odd!r} in {short_repr(subscripts)} is no letter; "
-                f"write letters, ',', '->' and one '...' a term"
+                f"einsum: {odd!r} in {short_repr(subscripts)} is not a letter; "
+                f"write letters, ',', '->' and at most one '...' in each term"
             )
     if len(written) != len(shapes):
         raise ArgumentError(
-            f"einsum: {short_repr(subscripts)} has {len(written)} terms for {len(shapes)} operands; give each one"
+            f"einsum: {short_repr(subscripts)} has {len(written)} terms for {len(shapes)} operands; give one for each"
         )
     terms = [
         _expanded(subscripts, i, term, shape)
@@ -44,18 +44,18 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
         return terms, hidden + tuple(sorted([c for c in counts if isinstance(c, str) and counts[c] == 1]))
     if hidden and "..." not in after:
         raise ArgumentError(
-            f"einsum: {short_repr(subscripts)} has '...' for {len(hidden)} axes that the result does not name; "
-            f"write '...' behind '->', or letters for what is to be summed"
+            f"einsum: {short_repr(subscripts)} has '...' for {len(hidden)} axes, but the result has no '...'; "
+            f"write '...' after '->', or letters for axes to sum over"
         )
     output: Labels = _labels(after, hidden)
     for label in output:
         if label not in counts:
             raise ArgumentError(
-                f"einsum: the result's {label!r} in {short_repr(subscripts)} is in no term; name an operand's axis"
+                f"einsum: the result's {label!r} in {short_repr(subscripts)} is in no operand; use an operand's"
             )
         if output.count(label) > 1:
             raise ArgumentError(
-                f"einsum: the result's {label!r} in {short_repr(subscripts)} stands twice; name it once, see tk.diag"
+                f"einsum: the result's {label!r} in {short_repr(subscripts)} occurs twice; give it once, or use tk.diag"
             )
     return terms, output
 
@@ -67,7 +67,7 @@ def _expanded(subscripts: str, i: int, term: str, shape: Shape) -> Labels:
     if hidden < 0 or (hidden and "..." not in term):
         raise ShapeError(
             f"einsum: term {term!r} of {short_repr(subscripts)} names {letters} axes, operand {i} of shape {shape} "
-            f"has {len(shape)}; give each a letter, or write '...'"
+            f"has {len(shape)}; give each axis a letter, or write '...'"
         )
     return _labels(term, tuple(range(-hidden, 0)))
 
@@ -118,8 +118,8 @@ def _term(labels: Any) -> str:
         return "".join(["..." if i is Ellipsis else LETTERS[_checked(operator.index(i))] for i in labels])
     except (TypeError, IndexError):
         raise ArgumentError(
-            f"einsum: need subscripts, or operands and lists of ints from 0 to {len(LETTERS) - 1} in turn, "
-            f"got {short_repr(labels)} for a list"
+            f"einsum: need subscripts, or operands and lists of ints from 0 to {len(LETTERS) - 1} alternately, "
+            f"got {short_repr(labels)} as a list"
         ) from None
 
 

@@ -70,7 +70,7 @@ def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
         elif entry is ...:
             if gap >= 0:
                 raise IndexingError(
-                    f"index: only one ... may stand in an index, got {short_repr(key)}; name the axes"
+                    f"index: an index may contain only one ..., got {short_repr(key)}; write : for the other axes"
                 )
             gap = len(entries)
         elif entry is not None:
@@ -79,7 +79,7 @@ def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
     missing = len(shape) - taken
     if missing < 0:
         raise IndexingError(
-            f"index: {taken} indices for shape {shape}, which has {len(shape)} axes; name fewer"
+            f"index: {taken} indices for shape {shape}, which has {len(shape)} axes; give fewer indices"
         )
     if missing:
         place = gap + 1 if gap >= 0 else len(entries)
@@ -107,7 +107,7 @@ def _cut(entry: slice, size: int) -> range:
         return range(*entry.indices(size))
     except (TypeError, ValueError) as error:
         raise IndexingError(
-            f"index: {short_repr(entry)} cannot cut an axis of size {size}: {error}"
+            f"index: {short_repr(entry)} cannot slice an axis of size {size}: {error}"
         ) from None
 
 
@@ -119,8 +119,8 @@ def _place(indices: Indices, axis: int, shape: Shape) -> None:
         return
     if any(of_mask not in (0, size) for of_mask, size in zip(mask.shape, sizes, strict=True)):
         raise IndexingError(
-            f"index: a mask of shape {mask.shape} stands where shape {shape} has sizes {sizes}; "
-            f"a mask needs the sizes of the axes that it takes"
+            f"index: a mask of shape {mask.shape} indexes axes of sizes {sizes} of shape {shape}; "
+            f"give a mask of shape {sizes}"
         )
     indices.values = mask.constant([False], bool_, (1,) * len(sizes)).expand(sizes)
 
@@ -185,11 +185,11 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
             indices = _made(data, x, int64)
     except ArgumentError:
         raise IndexingError(
-            f"{name}: {type(data).__name__} is not supported for shape {x.shape}; "
+            f"{name}: {type(data).__name__} is not a valid index for shape {x.shape}; "
             f"use ints, slices, None, ..., and integers or bools in lists or tensors"
         ) from None
     except (ScalarRangeError, DTypeError, ShapeError) as error:
-        raise IndexingError(f"{name}: {short_repr(data)} is no index: {error}") from None
+        raise IndexingError(f"{name}: {short_repr(data)} is not a valid index: {error}") from None
     if indices.size == 0 and isinstance(data, Sequence):  # [] has no dtype of its own
         return indices.astype(int32)
     return indices

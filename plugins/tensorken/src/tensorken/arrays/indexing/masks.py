@@ -27,7 +27,7 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
     try:
         base, value = lower(mask.representation, mask.interpreter)
         if not isinstance(base, RawTensor):
-            raise ConcretizationError(f"{type(base).__name__} has only shapes")
+            raise ConcretizationError(f"{type(base).__name__} computes only shapes")
         flat = type(mask)(base, value).ravel()
         if size <= FEW:
             found = list(compress(range(size), base.ravel(value)))
@@ -36,8 +36,8 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
         count = int(running.crop(((size - 1, size),)).item())
     except ConcretizationError as error:
         raise ConcretizationError(
-            f"{name}: a mask of shape {mask.shape} has no single value here, on which the size of the result depends; "
-            f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need none"
+            f"{name}: a mask of shape {mask.shape} has no known value here, but the size of the result depends on it; "
+            f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need no value"
         ) from error
     places: Tensor = flat.where(running - 1, count)  # every False gets one extra index, after the last
     return (numbered(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))

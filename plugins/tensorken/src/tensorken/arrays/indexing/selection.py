@@ -122,7 +122,7 @@ class Group:
                 shapes = " and ".join([str(part.shape) for part in parts])
                 raise IndexingError(
                     f"{self.name}: indices of shapes {shapes} do not broadcast together; "
-                    f"use x.oindex to take each along its own axis"
+                    f"use x.oindex to apply each along its own axis"
                 ) from None
         dtype = int32 if math.prod(self.sizes) < 2**31 else int64
         for part in parts:

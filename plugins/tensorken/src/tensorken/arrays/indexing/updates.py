@@ -34,7 +34,7 @@ class At:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ImmutableError(
-            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+            "assignment: tensors are immutable; x.at[i].set(v) returns a new tensor with v at i"
         )
 
     @property
@@ -150,7 +150,7 @@ def _fitted(value: Tensor, part: Shape) -> Tensor:
     """The value without axes in excess of the part's."""
     if not _fits(value.shape, part):
         raise ShapeError(
-            f"at: a value of shape {value.shape} does not fit the part of shape {part}; reshape it"
+            f"at: a value of shape {value.shape} does not broadcast to the indexed shape {part}; reshape it"
         )
     return value.reshape(value.shape[max(value.ndim - len(part), 0) :])
 

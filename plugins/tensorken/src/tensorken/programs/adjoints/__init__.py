@@ -108,7 +108,7 @@ def adjoints(
 def _output(program: Program, output: int, cotangent: bool) -> Variable:
     count = len(program.outputs)
     if type(output) is not int or not -count <= output < count:
-        raise ArgumentError(f"adjoints: {program.name} has {count} outputs, so no output {output!r}")
+        raise ArgumentError(f"adjoints: {program.name} has {count} outputs, but no output {output!r}")
     y = program.outputs[output]
     if y.dtype.kind != "float":
         raise GradientError(f"adjoints: output {output} is {y.dtype.name}, which has no derivative")

@@ -116,7 +116,7 @@ class _Writer:
             ):  # an op with rules of its own shares these
                 names = [other.name for other in OPS.values() if other.higher_order is not None]
                 raise ProgramError(
-                    f"the op {op.name!r} runs programs, and a file can only hold {', '.join(names)}"
+                    f"the op {op.name!r} runs programs, but a file can only contain {', '.join(names)} of these ops"
                 )
             return op.name
         if not drop_rules:
@@ -144,12 +144,12 @@ def elements_of(x: Tensor) -> bytes:
     if not isinstance(x.interpreter, RawTensor):
         transform = getattr(x.interpreter, "transform", "a transform")
         raise ProgramError(
-            f"a constant of shape {x.shape} belongs to {transform}, so it has no value to keep; pass it as an argument"
+            f"a constant of shape {x.shape} belongs to {transform}, so it has no value to save; pass it as an argument"
         )
     try:
         flat = x.flat()
     except TensorkenError as error:
-        raise ProgramError(f"a constant of shape {x.shape} has no elements to keep: {error}") from None
+        raise ProgramError(f"a constant of shape {x.shape} has no elements to save: {error}") from None
     if isinstance(flat, list):
         return struct.pack(f"<{len(flat)}{x.dtype.format}", *flat)
     return little_endian(memoryview(flat).tobytes(), x.dtype)

@@ -74,7 +74,7 @@ def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -
     """The inverse of `to_json`.
 
     Raises:
-        ProgramError: if the data is not the form of any value.
+        ProgramError: if the data is not a serialized value.
     """
     if data is None or type(data) in (bool, int, str):
         return data
@@ -104,7 +104,7 @@ def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -
                 return base64.b64decode(text, validate=True)
             case {"type": str(name), **rest} if not rest and name in _FACTORIES:
                 return _FACTORIES[name]
-    raise ProgramError(f"{data!r:.60} is not the form of any value")
+    raise ProgramError(f"{data!r:.60} is not a serialized value")
 
 
 def format_float(value: float) -> str:
@@ -157,7 +157,7 @@ def structure_from_json(data: Any, program_at: Callable[[Any], Program]) -> tree
         raise ProgramError("the structure of arguments or results has too few nodes, or too many")
     found = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
     if tree.structure(tree.unflatten(found, range(found.size))) != found:
-        raise ProgramError(f"the structure {found!s:.60} contradicts itself")
+        raise ProgramError(f"the structure {found!s:.60} is inconsistent")
     hash(found)  # jit needs structures that can be hashed
     return found
 
@@ -180,7 +180,7 @@ def _container(name: str) -> tree.Container:
     if container is None:
         module, _, own = name.partition(":")
         raise ProgramError(
-            f"it needs the class {own} of {module}, which is not there, or no container; import {module} first"
+            f"it needs the class {own} of {module}, which does not exist or is not a container; import {module} first"
         )
     return container
 

@@ -45,7 +45,7 @@ def deserialize(data: bytes, where: str, backend: Any, make_tensor: MakeTensor) 
     except ProgramError as error:
         raise ProgramError(f"load: {where}: {printable(str(error)):.300}") from None
     except RecursionError:
-        raise ProgramError(f"load: {where}: the file is damaged: it is nested too deep") from None
+        raise ProgramError(f"load: {where}: the file is damaged: it is nested too deeply") from None
     except Exception as error:  # noqa: BLE001 - rules may raise anything on contradictory values
         text = printable(" ".join(str(error).split()))
         raise ProgramError(
@@ -64,7 +64,7 @@ def _content(data: bytes) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or version > VERSION or version < 1:
         raise ProgramError(
-            f"the format has version {version!r}, and this Tensorken reads up to {VERSION}; use a newer one"
+            f"the format has version {version!r}, but this Tensorken reads up to {VERSION}; install a newer one"
         )
     if "checksum" in content and content["checksum"] != checksum(content):
         raise ProgramError(
@@ -114,7 +114,7 @@ class _Reader:
         try:
             data = little_endian(base64.b64decode(row["data"], validate=True), dtype)
         except binascii.Error as error:
-            raise ProgramError(f"the file is damaged: a constant is no base64: {error}") from None
+            raise ProgramError(f"the file is damaged: a constant is not base64: {error}") from None
         count, needed = len(data), math.prod(variable.shape) * dtype.itemsize
         if count != needed:
             raise ProgramError(
@@ -131,16 +131,16 @@ class _Reader:
     def _variable(self, row: Any) -> Variable:
         name, sizes, *literal = row
         if name not in DTYPES or not all([type(n) is int and n >= 0 for n in sizes]) or len(literal) > 1:
-            raise ProgramError(f"the file is damaged: no value is {row!r:.60}")
+            raise ProgramError(f"the file is damaged: {row!r:.60} is not a value")
         dtype, shape = DTYPES[name], tuple(sizes)
         if len(shape) > MOST_AXES or math.prod([n or 1 for n in shape]) >= MOST_ELEMENTS:
-            raise ProgramError(f"the file is damaged: no machine holds a value of {dtype.name} {shape!s:.60}")
+            raise ProgramError(f"the file is damaged: a value of {dtype.name} {shape!s:.60} is too large")
         if not literal:
             return Variable(shape, dtype)
         value: Any = literal[0]
         kinds: dict[str, type] = {"bool": bool, "int": int, "float": str}
         if type(value) is not kinds[dtype.kind]:
-            raise ProgramError(f"the file is damaged: {value!r:.40} is no {dtype.name}")
+            raise ProgramError(f"the file is damaged: {value!r:.40} is not a {dtype.name}")
         number: Any = parse_float(str(value)) if dtype.kind == "float" else value
         check_scalar(number, dtype)
         return Literal(shape, dtype, number)
@@ -197,7 +197,9 @@ class _Reader:
                 case (tuple(), dict() as named) if all([isinstance(name, str) for name in named]):
                     pass
                 case _:
-                    raise ProgramError("the file is damaged: arguments must be positional ones and keywords")
+                    raise ProgramError(
+                        "the file is damaged: the arguments must be a tuple and a dict of keywords"
+                    )
         return Program(
             inputs,
             outputs,
@@ -222,7 +224,7 @@ class _Reader:
             op = named(row["op"])
         except KeyError:
             raise ProgramError(
-                f"it needs the op {row['op']!r:.60}, which is not in the op table; install and import what brings it"
+                f"it needs the op {row['op']!r:.60}, which is not in the op table; import the package that registers it"
             ) from None
         operands = use(row["operands"])
         params = tuple([from_json(p, self._at) for p in row.get("params", ())])
@@ -232,31 +234,33 @@ class _Reader:
         results = define(row["results"])
         expected = [(shapes, dtypes)] if op.results == 1 else list(zip(shapes, dtypes, strict=True))
         if [(v.shape, v.dtype) for v in results] != expected:
-            raise ProgramError(f"the file is damaged: {op.name} gives other shapes or dtypes than it says")
+            raise ProgramError(
+                f"the file is damaged: {op.name} does not have the shapes or dtypes that the file states"
+            )
         origin = None
         if row.get("origin") is not None:
             file, line = row["origin"]
             origin = Origin(self.files[_index(file, self.files)], line)
         scope = row.get("scope", 0)
         if type(scope) is not int or (origin is not None and type(origin.line) is not int):
-            raise ProgramError("the file is damaged: a line or a scope is no number")
+            raise ProgramError("the file is damaged: a line or a scope is not a number")
         return Equation(op, operands, params, results, origin, scope)
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise ProgramError(f"the file is damaged: {value!r:.40} is no text")
+        raise ProgramError(f"the file is damaged: {value!r:.40} is not a string")
     return value
 
 
 def _parameter(value: Any) -> str:
     """The name of a function's parameter."""
     if not _text(value).isidentifier() or keyword.iskeyword(value):
-        raise ProgramError(f"the file is damaged: {value!r:.40} is no name of a parameter")
+        raise ProgramError(f"the file is damaged: {value!r:.40} is not the name of a parameter")
     return str(value)
 
 
 def _index(place: Any, values: Sequence[Any]) -> int:
     if type(place) is not int or not 0 <= place < len(values):
-        raise ProgramError(f"the file is damaged: {place!r:.20} is no place among {len(values)}")
+        raise ProgramError(f"the file is damaged: {place!r:.20} is not an index into {len(values)} values")
     return place

@@ -106,7 +106,7 @@ def _line_above(programs: Sequence[Program]) -> dict[Program, str]:
                 found.update(dict.fromkeys(inner, "@tk.jit"))
             elif equation.op.name not in WITH_PROGRAMS:
                 raise ProgramError(
-                    f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs and has no form "
+                    f"to_python: {program.name} has the op {equation.op.name!r}, which has programs and has no form "
                     f"in Python; use program.save(path) instead"
                 )
     return found
