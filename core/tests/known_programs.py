@@ -9,7 +9,7 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.support import FUSED
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 
@@ -150,9 +150,9 @@ def bits(results: Any) -> list[tuple[Any, ...]]:
 
 def same(a: Program, b: Program) -> bool:
     """Whether two programs are the same but for the identity of their variables."""
-    if len(within(a)) != len(within(b)):
+    if len(all_programs(a)) != len(all_programs(b)):
         return False
-    for p, q in zip(within(a), within(b), strict=True):
+    for p, q in zip(all_programs(a), all_programs(b), strict=True):
         if (str(p), p.arguments, p.result, p.parameters, p.donated) != (
             str(q),
             q.arguments,

@@ -13,7 +13,7 @@ from core.tests.random_programs.comparing import MOVED, apart, beyond, moved, ro
 from core.tests.random_programs.design import none_finite
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.strategies import traced
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.program import Program
@@ -61,7 +61,7 @@ def laid_out(x: Any, rng: random.Random) -> Any:
 
 def is_exact(program: Program) -> bool:
     """Whether all its ops are rounded correctly, or not at all."""
-    return all(e.op.name in EXACT for inner in within(program) for e in inner.equations)
+    return all(e.op.name in EXACT for inner in all_programs(program) for e in inner.equations)
 
 
 def check_near(program: Program, arrays: list[Any], found: Any, expected: Any) -> None:

@@ -15,7 +15,7 @@ from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.steps import idioms
 from core.tests.random_programs.steps.row import Row
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
@@ -80,7 +80,7 @@ def function_of(draft: Draft, backend: RawTensor[Any], everything: bool = False)
 
 def of_the_table(program: Program, loops: bool = True) -> bool:
     """Whether all ops of a program are in the op table; without `loops` also none of them runs programs."""
-    found = [e.op for inner in within(program) for e in inner.equations]
+    found = [e.op for inner in all_programs(program) for e in inner.equations]
     return all(OPS.get(op.name) is op and (loops or op.higher_order is None) for op in found)
 
 

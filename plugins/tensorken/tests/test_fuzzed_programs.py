@@ -21,7 +21,7 @@ from plugins.tensorken.tests.fuzzing import TooLongError, at_most, damaged_bytes
 from tensorken.programs.execution import prepared
 from tensorken.programs.forms.files import checksum, serialize
 from tensorken.programs.forms.loading import deserialize
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Program
@@ -237,7 +237,7 @@ def outcome_of(program: Program, expected: Any, rng: random.Random) -> str:
         check_source(source)
     if size_of(program) > LARGE:
         return "large"
-    loops = any([e.op.name == "while_loop" for p in within(program) for e in p.equations])
+    loops = any([e.op.name == "while_loop" for p in all_programs(program) for e in p.equations])
     try:
         with warnings.catch_warnings(), at_most(0.5 if loops else 60.0):
             found = results_of(program)

@@ -27,7 +27,7 @@ from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
 from tensorken.programs.forms.files import checksum, serialize
 from tensorken.programs.forms.loading import deserialize
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Literal, Program
@@ -400,8 +400,8 @@ def test_only_the_last_program_donates_inputs() -> None:
     content = loops_of(("programs", 5, "donated"), [1, 2])
     content["programs"][-1]["donated"] = [0]
     program = deserialize(with_checksum(content), "program.tk", FUSED, _make)
-    assert [one.donated for one in within(program)][:1] == [{0}]
-    assert not any([one.donated for one in within(program)[1:]])
+    assert [one.donated for one in all_programs(program)][:1] == [{0}]
+    assert not any([one.donated for one in all_programs(program)[1:]])
     _, arguments, keywords = REAL["loops"]
     assert bits(program(*arguments, **keywords)) == bits(REAL["loops"][0](*arguments, **keywords))
 

@@ -22,7 +22,7 @@ from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
 from tensorken.programs.methods import METHODS
-from tensorken.programs.names import Names, within
+from tensorken.programs.names import Names, all_programs
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation, Program, Variable
@@ -151,7 +151,7 @@ def test_params_are_shown_by_their_names(function, shown):
     program = tk.trace(function)(1.0)
     assert shown in " ".join(str(program).split())
     assert "data=" not in str(program)
-    for op in {e.op for p in within(program) for e in p.equations}:
+    for op in {e.op for p in all_programs(program) for e in p.equations}:
         assert len(set(op.param_names or op.params)) == len(op.params)
 
 
@@ -336,8 +336,8 @@ def test_mermaid_declares_every_node_before_its_arrows(name):
     arrows = [m.groups() for line in lines if (m := re.match(r"(\w+) (?:-->|-\.->) (\w+)$", line))]
     assert len(nodes) + len(arrows) + 2 * len(frames) + 1 == len(lines)
     assert {end for pair in arrows for end in pair} <= nodes | frames
-    assert len(frames) == len(within(program))
-    count = sum(len(p.equations) + len(p.inputs) + len(p.constants) + 1 for p in within(program))
+    assert len(frames) == len(all_programs(program))
+    count = sum(len(p.equations) + len(p.inputs) + len(p.constants) + 1 for p in all_programs(program))
     assert len(nodes) == count
 
 
@@ -354,7 +354,7 @@ def test_dot_quotes_all_strings(name):
     without_strings = re.sub(r'"(?:[^"\\]|\\.)*"', "S", text)
     assert '"' not in without_strings
     assert "\\" not in without_strings
-    assert without_strings.count("{") == without_strings.count("}") == 1 + len(within(REAL[name][0]))
+    assert without_strings.count("{") == without_strings.count("}") == 1 + len(all_programs(REAL[name][0]))
     for line in without_strings.splitlines()[1:-1]:
         assert re.fullmatch(
             r"\s*(compound=true;|node \[fontname=S\];|subgraph cluster_p\d+ \{|label=S;|\}"

@@ -11,7 +11,7 @@ from tensorken_core.levels.trace import closure_converted, scope
 from tensorken_core.tensor.level import ClosureError, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function, argnums_partial, check_function, inner_interpreter
-from tensorken_core.transforms.grad import pull_through, push_forward, record
+from tensorken_core.transforms.grad import jvp_flat, record, vjp_flat
 from tensorken_core.transforms.user_op import Arguments, Result, Rules, call, user_op
 
 __all__ = ["checkpoint"]
@@ -93,10 +93,10 @@ def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Ten
         with (
             scope()
         ):  # or a program that computes this would merge it with the first run, and keep its values
-            return pull_through(flat, xs, cotangents, active)
+            return vjp_flat(flat, xs, cotangents, active)
 
     def both(tangents: Any, xs: Any) -> Any:
-        return push_forward("jvp", flat, xs, tangents)[:2]
+        return jvp_flat("jvp", flat, xs, tangents)[:2]
 
     rules = Rules(lambda tangents, _, xs: both(tangents, xs)[1], pull, primal, both)
     return call(user_op(name, flat, rules), operands)

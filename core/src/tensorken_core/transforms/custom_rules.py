@@ -16,7 +16,7 @@ from tensorken_core.tensor.level import deepest, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Argnums, argnums_of, at_indices, check_function, name_of
 from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
-from tensorken_core.transforms.grad import pull_through
+from tensorken_core.transforms.grad import vjp_flat
 from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, call, user_op
 
 __all__ = ["custom_jvp", "custom_vjp"]
@@ -228,7 +228,7 @@ class custom_jvp(_CustomRule):
             value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
             like = function(*xs) if result.outputs is None else result.outputs
             level = deepest([x.interpreter for x in (*xs, *tangents) if x is not None], name)
-            ys = result.alike("the result of the rule", value, like, level)
+            ys = result.tensors_like("the result of the rule", value, like, level)
             return [*ys, *result.tangents("the tangent of the result", tangent, ys, self._symbolic_zeros)]
 
         def traced_rule(*values: Tensor) -> list[Tensor | None]:
@@ -330,7 +330,7 @@ class custom_vjp(_CustomRule):
             pair = self._given[0](*self._with_static(static, given.filled(xs)))
             value, kept = self._check_pair(pair, "the forward half", "(result, residuals)")
             like = function(*xs) if result.outputs is None else result.outputs
-            ys = result.alike("the result of the forward half", value, like, xs[0].interpreter)
+            ys = result.tensors_like("the result of the forward half", value, like, xs[0].interpreter)
             return [*ys, *residuals.flatten(kept, xs[0].interpreter)]
 
         def backward(*values: Tensor) -> list[Tensor | None]:
@@ -385,7 +385,7 @@ def transpose(
     cotangents: Sequence[Tensor | None],
 ) -> list[Tensor | None]:
     """The transpose of a linear function of tensors like the operands, applied to cotangents of its results."""
-    return pull_through(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
+    return vjp_flat(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
 
 
 def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:

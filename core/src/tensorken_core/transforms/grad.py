@@ -64,7 +64,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     arguments, structure = tree.flatten(tuple(primals))
     values = primals_of("jvp", arguments, structure)
     directions = tangents_of("jvp", "tangents", structure, values, tuple(tangents))
-    ys, pushed, out_structure, aux = push_forward("jvp", f, values, directions, structure, has_aux)
+    ys, pushed, out_structure, aux = jvp_flat("jvp", f, values, directions, structure, has_aux)
     tangents_out = [y.zeros_like() if t is None else t for y, t in zip(ys, pushed, strict=True)]
     if ys:
         _settle(ys[0].interpreter, ys, tangents_out)
@@ -113,7 +113,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         return tree.unflatten(structure, at_indices(pulled, places, len(values)))  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
-    return (result, pull_back, dropped(aux, level)) if has_aux else (result, pull_back)
+    return (result, pull_back, lower_aux(aux, level)) if has_aux else (result, pull_back)
 
 
 # ---- gradients ---------------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def _differentiated(
         _settle(inner, results, pulled)
         gradients = per_argnum(_arguments(structure, pulled), argnums)
         if name != "value_and_grad":
-            return (gradients, dropped(aux, level)) if has_aux else gradients
+            return (gradients, lower_aux(aux, level)) if has_aux else gradients
         value = tree.unflatten(out_structure, results)
-        return ((value, dropped(aux, level)) if has_aux else value), gradients
+        return ((value, lower_aux(aux, level)) if has_aux else value), gradients
 
     return differentiated
 
@@ -256,7 +256,7 @@ def results_at(
         return [result_at(level, y) for y in outputs], out_structure, aux
 
 
-def push_forward(
+def jvp_flat(
     name: str,
     f: Function,
     values: Sequence[Tensor],
@@ -276,10 +276,10 @@ def push_forward(
         None if t is None else Tensor(inner, t, y.shape, y.dtype)
         for y, t in [(y, y.representation.tangent) for y in outputs]
     ]
-    return primals_at(outputs, inner), pushed, out_structure, dropped(aux, level) if has_aux else None
+    return primals_at(outputs, inner), pushed, out_structure, lower_aux(aux, level) if has_aux else None
 
 
-def pull_through(
+def vjp_flat(
     function: Callable[..., Sequence[Any]],
     xs: Sequence[Tensor],
     cotangents: Sequence[Tensor | None],
@@ -363,7 +363,7 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
                     inner.settle(x.representation)
 
 
-def dropped(aux: Any, level: Any) -> Any:
+def lower_aux(aux: Any, level: Any) -> Any:
     """Extra results without their derivatives, one level down."""
     inner = level.inner
 

@@ -22,7 +22,7 @@ from tensorken_core.transforms.arguments import (
     check_function,
     per_argnum,
 )
-from tensorken_core.transforms.grad import dropped, jvp, vjp
+from tensorken_core.transforms.grad import jvp, lower_aux, vjp
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -155,7 +155,7 @@ def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[
     levels = {x.interpreter for x in directions} - {x.interpreter for x in inputs}
     for level in levels:
         if isinstance(level, Batch):
-            aux = dropped(aux, level)
+            aux = lower_aux(aux, level)
     return aux
 
 

@@ -158,7 +158,7 @@ class Result:
             for y, t in zip(ys, tensors, strict=True)
         ]
 
-    def alike(
+    def tensors_like(
         self, what: str, value: Any, like: Sequence[Any], interpreter: Interpreter[Any]
     ) -> list[Tensor]:
         """The tensors, at the level of an interpreter, of another result of the same structure, shapes and dtypes.

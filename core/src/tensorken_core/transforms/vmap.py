@@ -51,7 +51,7 @@ def vmap(
 
     @functools.wraps(check_function("vmap", f))
     def mapped(*arguments: Any, **keywords: Any) -> Any:
-        axes_of_arguments = _for_each_argument(in_axes, len(arguments))
+        axes_of_arguments = _in_axes_tuple(in_axes, len(arguments))
         leaves, axes = _with_axes("in_axes", axes_of_arguments, arguments)
         structure = tree.structure(arguments)
         more, more_structure = tree.flatten(keywords)
@@ -74,13 +74,13 @@ def vmap(
             )
             outputs, places = _with_axes("out_axes", out_axes, result)
             tensors = [result_at(level, y) for y in outputs]
-            placed = [_placed(level, y, axis) for y, axis in zip(tensors, places, strict=True)]
+            placed = [_with_out_axis(level, y, axis) for y, axis in zip(tensors, places, strict=True)]
         return tree.unflatten(tree.structure(result), placed)
 
     return mapped
 
 
-def _for_each_argument(in_axes: Any, count: int) -> Any:
+def _in_axes_tuple(in_axes: Any, count: int) -> Any:
     """in_axes as a tuple with an entry for each positional argument."""
     if in_axes is None or type(in_axes) is int:
         return (in_axes,) * count
@@ -148,7 +148,7 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
     return size
 
 
-def _placed(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
+def _with_out_axis(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
     """A result one level down, with the examples along the axis."""
     representation = y.representation
     if axis is None:

@@ -18,15 +18,15 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.dispatch import at_one_level
 from tensorken_core.tensor.level import interpreter_below, lift
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.transforms.grad import pull, push_forward, record
+from tensorken_core.transforms.grad import jvp_flat, pull, record
 
 
 def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
     """Run a program as one op on its inputs, lifted to one level; return the flat outputs."""
-    return applied(CALL, xs, (program,))
+    return apply_higher_order(CALL, xs, (program,))
 
 
-def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
+def apply_higher_order(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
     """Run an op that takes programs on tensors, lifted to one level; return its results."""
     if xs:
         xs = _in_branch(op.name, xs)
@@ -65,8 +65,8 @@ class _Calls:
     def jvp(
         self, active: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
-        jvp_program, pattern = pushed_program(params[0], active)
-        return CALL, (jvp_program,), active, pattern
+        program, pattern = jvp_program(params[0], active)
+        return CALL, (program,), active, pattern
 
     def with_residuals(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         (program,) = params
@@ -99,7 +99,7 @@ def check_alike(what: str, values: Sequence[Any], needed: Sequence[Any]) -> None
 # ---- programs made of a program, each once -----------------------------------------------------------------
 
 
-def pushed_program(
+def jvp_program(
     program: Program, active: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
     """The JVP program: from inputs, and tangents of the active ones, to outputs and their tangents; and which outputs
@@ -115,7 +115,7 @@ def pushed_program(
     def function(*values: Tensor) -> list[Tensor]:
         rest = iter(values[count:])
         tangents = [next(rest) if one else None for one in active]
-        ys, found, *_ = push_forward("jvp", lambda *xs: program.on(xs), values[:count], tangents)
+        ys, found, *_ = jvp_flat("jvp", lambda *xs: program.on(xs), values[:count], tangents)
         tangents_out = [
             y.zeros_like() if t is None and one else t
             for y, t, one in zip(ys, found, instantiated, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.compilation.call_op import applied
+from tensorken.compilation.call_op import apply_higher_order
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.in_python import cond_in_python
@@ -79,5 +79,5 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     check_alike("cond: the result of false_fun, compared with true_fun's", bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]
     programs = with_common_inputs(bodies)
-    ys = applied(COND, [predicate, *captured, *xs], tuple(programs))
+    ys = apply_higher_order(COND, [predicate, *captured, *xs], tuple(programs))
     return tree.unflatten(bodies[0].result, ys)

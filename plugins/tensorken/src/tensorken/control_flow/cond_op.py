@@ -9,11 +9,11 @@ from typing import Any
 from tensorken.compilation.call_op import (
     CALL,
     ForwardBackward,
-    applied,
+    apply_higher_order,
     batched_program,
     check_alike,
     forward_backward_of,
-    pushed_program,
+    jvp_program,
 )
 from tensorken.control_flow.carries import forwarded_inputs, select_examples
 from tensorken.programs.execution import prepared
@@ -44,8 +44,8 @@ class _Conds:
 
     def jvp(self, active: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
         operand_flags = active[1:]
-        flags = _any_flags([pushed_program(branch, operand_flags)[1] for branch in params])
-        pushed = tuple([pushed_program(branch, operand_flags, flags)[0] for branch in params])
+        flags = _any_flags([jvp_program(branch, operand_flags)[1] for branch in params])
+        pushed = tuple([jvp_program(branch, operand_flags, flags)[0] for branch in params])
         return COND, pushed, (False, *operand_flags), flags
 
     def with_residuals(self, active: Flags, params: Any) -> tuple[Op, Any, int]:
@@ -187,7 +187,9 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
             seeded = [ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds]
             values = [(*operands, *ys)[p] for p in shared]
             for i, t in zip(
-                with_cotangents, applied(COND, [predicate, *seeded, *values], backward_programs), strict=True
+                with_cotangents,
+                apply_higher_order(COND, [predicate, *seeded, *values], backward_programs),
+                strict=True,
             ):
                 found[i + 1] = t
         return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.arrays.creation import as_tensor
-from tensorken.compilation.call_op import applied
+from tensorken.compilation.call_op import apply_higher_order
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.control_flow.carries import CARRY, CONSTANT
 from tensorken.control_flow.in_python import scan_in_python, while_in_python
@@ -108,7 +108,9 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
     input_specs = (*[CONSTANT] * len(captured), *[CARRY] * count, *[0] * len(slices))
     output_specs = (*[CARRY] * count, *[0] * (len(program.outputs) - count))
     params = (program, input_specs, output_specs, steps, bool(reverse))
-    carry, stacked = tree.unflatten(body.result, applied(SCAN, [*captured, *values, *slices], params))
+    carry, stacked = tree.unflatten(
+        body.result, apply_higher_order(SCAN, [*captured, *values, *slices], params)
+    )
     return carry, stacked
 
 
@@ -209,7 +211,7 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
     captured = [*condition.captured, *body.captured]
     programs = with_common_inputs([condition, body])
     specs = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
-    ys = applied(WHILE, [*captured, *values], (*programs, specs))
+    ys = apply_higher_order(WHILE, [*captured, *values], (*programs, specs))
     return tree.unflatten(body.result, ys)
 
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any
 
-from tensorken.compilation.call_op import applied, batched_program, forward_backward_of, pushed_program
+from tensorken.compilation.call_op import (
+    apply_higher_order,
+    batched_program,
+    forward_backward_of,
+    jvp_program,
+)
 from tensorken.control_flow.carries import (
     CARRY,
     CONSTANT,
@@ -152,7 +157,7 @@ class _Scans:
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
         pushed, wanted, pattern = carry_fixpoint(
-            lambda flags, instantiate: pushed_program(program, flags, instantiate), active, inputs, outputs
+            lambda flags, instantiate: jvp_program(program, flags, instantiate), active, inputs, outputs
         )
         specs = (*inputs, *compress(inputs, wanted)), (*outputs, *compress(outputs, pattern))
         return SCAN, (pushed, *specs, length, reverse), wanted, pattern
@@ -283,7 +288,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
             *[cotangents_of[i] for i in stacked],
             *[(*xs, *ys)[place] for place, _ in sources],
         ]
-        pulled = applied(SCAN, operands, backward)
+        pulled = apply_higher_order(SCAN, operands, backward)
         for i, t in zip([*[input_of_output[i] for i in carried], *summed, *sliced], pulled, strict=True):
             found[i] = t
         return found

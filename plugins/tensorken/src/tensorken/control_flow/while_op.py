@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any
 
-from tensorken.compilation.call_op import batched_program, check_alike, pushed_program
+from tensorken.compilation.call_op import batched_program, check_alike, jvp_program
 from tensorken.control_flow.carries import (
     CARRY,
     ArgSpecs,
@@ -52,7 +52,7 @@ class _Whiles:
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
         pushed, wanted, pattern = carry_fixpoint(
-            lambda flags, instantiate: pushed_program(body, flags, instantiate),
+            lambda flags, instantiate: jvp_program(body, flags, instantiate),
             active,
             inputs,
             _all_carries(body),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, Generic
 
-from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken_core.language.dtypes import exact
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op
@@ -141,11 +141,11 @@ class Graph(Generic[R]):
                     place = places[x] = ~len(leaves)
                     leaves.append(x)
                 operands.append(place)
-            if op is CROP and movable(node.operands[0].shape):
-                numbers += [params[0][axis][0] for axis in shortened(node.operands[0].shape, node.shape)]
+            if op is CROP and fits_int32(node.operands[0].shape):
+                numbers += [params[0][axis][0] for axis in cropped_axes(node.operands[0].shape, node.shape)]
                 params = node.shape
             elif params:
-                params = exactly(op, params)
+                params = exact_key(op, params)
             places[node] = i
             steps.append((op, params, *operands))
         self.number_keys = tuple([(int, x) if type(x) is int else x.key for x in numbers])
@@ -186,11 +186,11 @@ class Graph(Generic[R]):
                 node.operands[0].parts += (weakref.ref(node),)
 
 
-def movable(shape: Shape) -> bool:
+def fits_int32(shape: Shape) -> bool:
     """Whether the start of a crop of this shape fits int32, so that it may be an input."""
     return max(shape, default=0) <= 2**31
 
 
-def shortened(before: Shape, after: Shape) -> list[int]:
+def cropped_axes(before: Shape, after: Shape) -> list[int]:
     """The axes that a crop shortens."""
     return [i for i, n in enumerate(after) if n != before[i]]

@@ -13,8 +13,8 @@ from typing import Any
 from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, serials
 from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
-from tensorken.programs.names import within
-from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.names import all_programs
+from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken.programs.passes.elements import MOVEMENT_OPS
 from tensorken.programs.passes.equation_writer import program_of
 from tensorken_core.errors import DTypeError
@@ -204,7 +204,7 @@ class Lazy(Wrapper[Node[R]]):
             # A function of the user: record the ops that it runs.
             return super().interpret(op, operands, params)
         first = operands[0]
-        params_key = exactly(op, params) if params else ()
+        params_key = exact_key(op, params) if params else ()
         key: tuple[Any, ...]
         if len(operands) == 1:  # one or two operands are the common cases, and comprehensions are slow
             if params and first.fill_value is not None and op in MOVEMENT_OPS:
@@ -275,7 +275,7 @@ class Lazy(Wrapper[Node[R]]):
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
         """An op with several results: a node for the op, and one for each result, which keeps the op's node alive."""
-        key = (op, *[x.serial for x in operands], exactly(op, params))
+        key = (op, *[x.serial for x in operands], exact_key(op, params))
         with self._lock:  # so that no other thread runs the op before all its nodes exist
             known = [self._find((ITEM, i, *key)) for i in range(op.results or 0)]
             if known and all([item is not None for item in known]):
@@ -360,7 +360,7 @@ class Lazy(Wrapper[Node[R]]):
             for node in nodes
             if node.op is not None and node.op.higher_order is not None
             for program in node.op.higher_order.layout(node.params).programs
-            for inner in within(program)
+            for inner in all_programs(program)
             for tensor in inner.constants.values()
             if tensor.interpreter is self and tensor.representation.op is not None
         ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.lazy.graph import CROP, ITEM, Graph, Number, movable, shortened
+from tensorken.lazy.graph import CROP, ITEM, Graph, Number, cropped_axes, fits_int32
 from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op
@@ -156,7 +156,7 @@ class _ProgramWriter(Generic[R]):
                 self._results.append(self._results[operands[0]][params[0]])
                 continue
             xs = [self._operand(place) for place in operands]
-            if op is CROP and movable(xs[0].shape):
+            if op is CROP and fits_int32(xs[0].shape):
                 self._results.append(self._cropped(xs[0], params[0], shape))
                 continue
             one = op.results == 1
@@ -189,7 +189,7 @@ class _ProgramWriter(Generic[R]):
         """A crop; along axes where its start is an input, a gather."""
         limits = list(limits)
         gathered = []
-        for axis in shortened(x.shape, shape):
+        for axis in cropped_axes(x.shape, shape):
             if self._next in self._elements:
                 gathered.append((axis, self._next))
                 limits[axis] = (0, x.shape[axis])

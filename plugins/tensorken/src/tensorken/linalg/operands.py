@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.arrays.functions.operands import a_tensor_of, floating_of
+from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken_core.errors import ConcretizationError, LinearAlgebraError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape, broadcast
@@ -22,14 +22,14 @@ def matrices(name: str, x: Any) -> Tensor:
     return found
 
 
-OTHERWISE = {
-    "solve": "tk.linalg.lstsq solves others in the sense of least squares",
-    "inv": "tk.linalg.pinv inverts others",
-    "eigh": "tk.linalg.svd decomposes others",
-    "eigvalsh": "tk.linalg.svdvals is for others",
-    "cond": "leave p out, or give 2 or -2, for others",
+ALTERNATIVES = {
+    "solve": "use tk.linalg.lstsq for other shapes",
+    "inv": "use tk.linalg.pinv for other shapes",
+    "eigh": "use tk.linalg.svd for other shapes",
+    "eigvalsh": "use tk.linalg.svdvals for other shapes",
+    "cond": "leave out p, or use 2 or -2, for other shapes",
 }
-"""The alternative for matrices that are not square, by function."""
+"""For each function the alternative for matrices that are not square."""
 
 
 def square(name: str, x: Any) -> Tensor:
@@ -38,7 +38,7 @@ def square(name: str, x: Any) -> Tensor:
     if found.shape[-1] != found.shape[-2]:
         raise ShapeError(
             f"{name}: need square matrices, got shape {found.shape}; "
-            f"{OTHERWISE.get(name, 'give as many rows as columns')}"
+            f"{ALTERNATIVES.get(name, 'give as many rows as columns')}"
         )
     return found
 
@@ -56,7 +56,7 @@ def system(
 
     A right-hand side with one axis becomes a column.
     """
-    a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    a, b = pair_of_operands(name, a, b, first_tensor(a, b))
     a, b = checked(name, a), floating_of(b)
     if b.ndim == 0:
         raise ShapeError(
@@ -92,7 +92,7 @@ def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
 
 def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> None:
     """Raise a LinearAlgebraError for the first matrix of finite numbers for which y is NaN, if values are known."""
-    result = _at_hand(y)
+    result = _known_value(y)
     if result is None or not _is_nan(result.sum()):  # the usual case; one NaN makes the sum NaN
         return
     wrong = result.eq(result).astype("int32").min((-2, -1)).eq(0)
@@ -110,7 +110,7 @@ def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> N
     raise LinearAlgebraError(f"{name}: matrix{which} of shape {operands[0].shape} {complaint}")
 
 
-def _at_hand(x: Tensor) -> Tensor | None:
+def _known_value(x: Tensor) -> Tensor | None:
     """The value below all levels; None if it is unknown, or differs between the examples under vmap."""
     try:
         return Tensor(*lower(x.representation, x.interpreter))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tensorken.arrays.functions import diagonals
-from tensorken.arrays.functions.operands import promoted
+from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import square
 from tensorken.linalg.systems import inv
@@ -113,7 +113,7 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
     >>> tk.linalg.multi_dot([tk.ones((10, 100)), tk.ones((100, 5)), tk.ones((5, 50))]).shape
     (10, 50)
     """
-    chain = promoted("multi_dot", arrays)
+    chain = promoted_tensors("multi_dot", arrays)
     if len(chain) < 2:
         raise ArgumentError("multi_dot: need at least two matrices, got one; use the matrix itself")
     shapes = [x.shape for x in chain]

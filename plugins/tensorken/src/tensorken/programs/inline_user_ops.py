@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken.programs.names import called_last
+from tensorken.programs.names import callers_first
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Equation, Program
@@ -17,7 +17,7 @@ from tensorken_core.program.program import Equation, Program
 def with_user_ops_inlined(program: Program) -> Program:
     """The program with only ops of the op table and ops that run a program; ops with rules of their own lose these."""
     done: dict[Program, Program] = {}
-    for inner in reversed(called_last(program)):
+    for inner in reversed(callers_first(program)):
         equations = tuple([_with_body(inner, e, done) for e in inner.equations])
         same = all([a is b for a, b in zip(equations, inner.equations, strict=True)])
         done[inner] = inner if same else inner.changed(equations=equations)

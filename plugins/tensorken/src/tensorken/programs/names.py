@@ -1,4 +1,4 @@
-"""Names: what the values of a program are called where it is shown: as the function calls them, else a, b, c, ..."""
+"""Names of the values of a program in its text forms: the function's own names for inputs, else a, b, c, ..."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tensorken_core import tree
 from tensorken_core.program.program import Literal, Program, Variable
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TAKEN = frozenset({"tk", "OPS", *keyword.kwlist, *keyword.softkwlist})
-"""Names that mean something else in the source that `to_python` writes."""
+RESERVED_NAMES = frozenset({"tk", "OPS", *keyword.kwlist, *keyword.softkwlist})
+"""Names with another meaning in the source that `to_python` writes."""
 
 
 class Names(dict[Variable, str]):
-    """Names for variables, given out as they are asked for.
+    """The name of each variable; a new name is made at the first look-up.
 
-    An input has the name or path that it has in the function, as `x` or `params["b"]`; a literal is its number; the
-    others are a, b, ..., z, aa, ab, ...
+    An input has its name or path in the function, as `x` or `params["b"]`; a literal is its number; all other
+    variables are a, b, ..., z, aa, ab, ...
     """
 
     def __init__(self, program: Program, avoid: Iterable[str] = ()) -> None:
         found = labels(program)
         super().__init__(zip(program.inputs, found, strict=False))
-        taken = TAKEN | {root(label) for label in found} | set(avoid)
-        self._letters = (name for name in all_names() if name not in taken)
+        taken = RESERVED_NAMES | {root(label) for label in found} | set(avoid)
+        self._letters = (name for name in letter_names() if name not in taken)
 
     def __missing__(self, v: Variable) -> str:
         if isinstance(v, Literal):
@@ -35,52 +35,52 @@ class Names(dict[Variable, str]):
         return self[v]
 
 
-def all_names() -> Iterator[str]:
+def letter_names() -> Iterator[str]:
     """a, b, ..., z, aa, ab, ..."""
-    place = 0
+    index = 0
     while True:
-        yield name_of(place)
-        place += 1
+        yield letter_name(index)
+        index += 1
 
 
-def name_of(place: int) -> str:
-    """The name at a place: a for 0, z for 25, aa for 26."""
+def letter_name(index: int) -> str:
+    """The name at an index: a for 0, z for 25, aa for 26."""
     name = ""
-    place += 1
-    while place:
-        place, letter = divmod(place - 1, len(LETTERS))
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, len(LETTERS))
         name = LETTERS[letter] + name
     return name
 
 
 def root(label: str) -> str:
-    """The name that a path begins with: `params` of `params["b"][0]`."""
+    """The name at the start of a path: `params` of `params["b"][0]`."""
     return label.partition("[")[0].partition(".")[0]
 
 
 def labels(program: Program) -> list[str]:
-    """What the function calls the inputs; fewer than the inputs, or none, where that is not known."""
+    """The function's names of the inputs; the list is shorter than the inputs, or empty, if they are unknown."""
     return [] if program.arguments is None else labels_of(program.arguments, program.parameters)
 
 
 def labels_of(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
-    """What a function calls the leaves of its arguments, `x` or `params["b"]`, by the names of its parameters."""
+    """The names of the leaves of a function's arguments, as `x` or `params["b"]`, from the names of its parameters."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
     found = [""] * arguments.size
-    names = _distinct(arguments, known)
+    names = _unique_parameters(arguments, known)
     for name, argument in [*zip(names, positional, strict=True), *named.items()]:
-        for path, place in tree.flatten_with_path(argument)[0]:
-            found[place] = f"{name}{path}"
+        for path, index in tree.flatten_with_path(argument)[0]:
+            found[index] = f"{name}{path}"
     return found
 
 
 def parameters(program: Program) -> list[str]:
     """The names of the positional arguments, each an identifier that no keyword argument has."""
     assert program.arguments is not None
-    return _distinct(program.arguments, program.parameters)
+    return _unique_parameters(program.arguments, program.parameters)
 
 
-def _distinct(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
+def _unique_parameters(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
     """The names of the positional arguments, each an identifier that no keyword argument has."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
     found: list[str] = []
@@ -93,10 +93,10 @@ def _distinct(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
 
 
 def parameters_of(f: Callable[..., Any], count: int) -> tuple[str, ...]:
-    """The names of the parameters of a function that so many positional arguments go to; () if it does not tell."""
+    """The names of the parameters that receive `count` positional arguments; () if the function has no signature."""
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):  # some that are written in C
+    except (TypeError, ValueError):  # some functions written in C have none
         return ()
     found: list[str] = []
     for name, parameter in signature.parameters.items():
@@ -107,8 +107,8 @@ def parameters_of(f: Callable[..., Any], count: int) -> tuple[str, ...]:
     return tuple(found[:count])
 
 
-def within(program: Program) -> list[Program]:
-    """The program and all that its equations hold at any depth, each once, in the order in which they are met."""
+def all_programs(program: Program) -> list[Program]:
+    """The program and all programs in its equations' params, at any depth, each once, breadth first."""
     found = {id(program): program}
     pending = [program]
     while pending:
@@ -120,8 +120,8 @@ def within(program: Program) -> list[Program]:
     return list(found.values())
 
 
-def called_last(program: Program) -> list[Program]:
-    """The program and those within it, none before one that runs it."""
+def callers_first(program: Program) -> list[Program]:
+    """The program and all programs within it, each after all programs that run it."""
     order: list[Program] = []
     seen: set[Program] = set()
     pending: list[tuple[Program, bool]] = [(program, False)]
@@ -137,7 +137,7 @@ def called_last(program: Program) -> list[Program]:
 
 
 def printable(text: str) -> str:
-    r"""A text on one line: what a console or a source file would take for more than a letter is spelled out.
+    r"""A text with its unprintable characters escaped, so that it is one line in a console or a source file.
 
     >>> printable("a\nb")
     'a\\nb'
@@ -147,10 +147,10 @@ def printable(text: str) -> str:
     return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
 
 
-def titles(
+def unique_names(
     programs: Sequence[Program], spell: Callable[[str], str] = printable, avoid: Iterable[str] = ()
 ) -> dict[Program, str]:
-    """What to call each of several programs: its own name, with a number where two have the same."""
+    """A unique name for each program: its own name, with a number appended if another program has the same."""
     found: dict[Program, str] = {}
     given = set(avoid)
     for program in programs:
@@ -164,8 +164,8 @@ def titles(
     return found
 
 
-def folded(structure: tree.Structure, leaves: Sequence[Any], combine: Callable[..., Any]) -> Any:
-    """Combine leaves, then what came of them, by `combine(container, metadata, children)`, up to the root."""
+def fold(structure: tree.Structure, leaves: Sequence[Any], combine: Callable[..., Any]) -> Any:
+    """Reduce a tree from its leaves up to the root by `combine(container, metadata, children)`."""
     rest, done = list(leaves), list[Any]()
     for node in reversed(structure.nodes):
         if node is None:

@@ -142,7 +142,7 @@ def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
     return found
 
 
-def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
+def broadcast_argument(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
     """An argument broadcast to the shape of the result."""
     try:
         fits = broadcast(x.shape, shape) == shape
@@ -155,7 +155,7 @@ def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
     return x.broadcast_to(shape)
 
 
-def logically_down(x: Tensor, places: int) -> Tensor:
+def logical_right_shift(x: Tensor, places: int) -> Tensor:
     """A logical right shift."""
     result: Tensor = x.apply(OPS["shift_right"], x.scalar(places))
     return result

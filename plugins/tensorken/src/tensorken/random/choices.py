@@ -50,7 +50,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     if not isinstance(x, Tensor) and hasattr(x, "__index__"):
         (count,) = shape_of(name, operator.index(x))
         axis_of(name, (count,), axis)
-        return _orders(key, (count,), 0)
+        return _random_orders(key, (count,), 0)
     x = as_operand(name, x, key)
     if not x.shape:
         raise ArgumentError(
@@ -58,13 +58,13 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
         )
     place = axis_of(name, x.shape, axis)
     if independent:
-        result: Tensor = take_along(x, _orders(key, x.shape, place), place)
+        result: Tensor = take_along(x, _random_orders(key, x.shape, place), place)
         return result
-    permuted: Tensor = x.gather(_orders(key, (x.shape[place],), 0), place)
+    permuted: Tensor = x.gather(_random_orders(key, (x.shape[place],), 0), place)
     return permuted
 
 
-def _orders(key: Tensor, shape: Shape, axis: int) -> Tensor:
+def _random_orders(key: Tensor, shape: Shape, axis: int) -> Tensor:
     """Random orders along an axis: sorted by the second word, then stably by the first."""
     first, second = pairs(key, shape)
     order = second.argsort(axis)
@@ -115,9 +115,9 @@ def choice(
             f"{name}: cannot choose {count} of {n}{'' if replace else ' without replacement'}; "
             f"draw fewer, or give more to draw from"
         )
-    chances = None if p is None else _chances(key, p, n)
+    chances = None if p is None else _probabilities(key, p, n)
     if replace:
-        picked = randint(key, (count,), 0, n) if chances is None else _by_chances(key, chances, count)
+        picked = randint(key, (count,), 0, n) if chances is None else _draw_by_p(key, chances, count)
     elif chances is None:
         picked = permutation(key, n).crop(((0, count),))
     else:
@@ -128,7 +128,7 @@ def choice(
     return chosen.reshape((*source.shape[:place], *sizes, *source.shape[place + 1 :]))
 
 
-def _chances(key: Tensor, p: Any, n: int) -> Tensor:
+def _probabilities(key: Tensor, p: Any, n: int) -> Tensor:
     chances = floating_of(as_operand("choice", p, key))
     if chances.shape != (n,):
         raise ShapeError(
@@ -137,7 +137,7 @@ def _chances(key: Tensor, p: Any, n: int) -> Tensor:
     return chances
 
 
-def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
+def _draw_by_p(key: Tensor, chances: Tensor, count: int) -> Tensor:
     """The first positions where the cumulative sum reaches a uniform number from (0, total]."""
     n = chances.shape[0]
     sums = chances.cumsum(0)

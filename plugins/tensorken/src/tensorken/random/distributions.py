@@ -6,7 +6,14 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions.operands import floating_of
-from tensorken.random.bits import checked, dtype_of, fitted, logically_down, shape_of, words
+from tensorken.random.bits import (
+    broadcast_argument,
+    checked,
+    dtype_of,
+    logical_right_shift,
+    shape_of,
+    words,
+)
 from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
@@ -119,7 +126,7 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     beside = key.constant([0], int32, ()).astype(inner)
     low, high = [as_operand(name, bound, beside).astype(inner) for bound in (lower, upper)]
     sizes = (low + high).shape if shape is None else shape_of(name, shape)
-    low, high = fitted(name, "lower", low, sizes), fitted(name, "upper", high, sizes)
+    low, high = broadcast_argument(name, "lower", low, sizes), broadcast_argument(name, "upper", high, sizes)
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
     u = (start + end) * 0.5 + (end - start) * 0.5 * _symmetric(key, sizes, inner)
     last = 1.0 - 2.0 ** -PRECISION[inner]
@@ -202,7 +209,7 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
     chance = floating_of(as_operand("bernoulli", p, key))
     chance = chance.astype(_computed_in(chance.dtype))
     sizes = chance.shape if shape is None else shape_of("bernoulli", shape)
-    chance = fitted("bernoulli", "p", chance, sizes)
+    chance = broadcast_argument("bernoulli", "p", chance, sizes)
     return _fractions(key, sizes, chance.dtype) < chance
 
 
@@ -231,7 +238,7 @@ def _exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
 def _upper_bits(key: Tensor, shape: Shape, dtype: DType, count: int) -> Tensor:
     """The first `count` of the random bits for each number of a dtype, as a nonnegative integer."""
     wide = int64 if dtype is float64 else int32
-    return logically_down(words(key, shape, wide), 8 * wide.itemsize - count)
+    return logical_right_shift(words(key, shape, wide), 8 * wide.itemsize - count)
 
 
 def _computed_in(dtype: DType) -> DType:
@@ -240,4 +247,4 @@ def _computed_in(dtype: DType) -> DType:
 
 
 def _bound(name: str, what: str, bound: Any, beside: Tensor) -> Tensor:
-    return fitted(name, what, as_operand(name, bound, beside).astype(beside.dtype), beside.shape)
+    return broadcast_argument(name, what, as_operand(name, bound, beside).astype(beside.dtype), beside.shape)

@@ -6,7 +6,15 @@ import math
 import operator
 from typing import Any
 
-from tensorken.random.bits import checked, dtype_of, fitted, logically_down, pairs, shape_of, words
+from tensorken.random.bits import (
+    broadcast_argument,
+    checked,
+    dtype_of,
+    logical_right_shift,
+    pairs,
+    shape_of,
+    words,
+)
 from tensorken_core.errors import DTypeError, ScalarRangeError
 from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.shapes import Shape
@@ -39,7 +47,10 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
     name = "randint"
     key, sizes, wanted = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
     low, last = _bounds(key, minval, maxval, wanted)
-    low, last = fitted(name, "minval", low, sizes), fitted(name, "maxval", last, sizes)
+    low, last = (
+        broadcast_argument(name, "minval", low, sizes),
+        broadcast_argument(name, "maxval", last, sizes),
+    )
     count = last - low + 1  # 0 for all 2**bits integers: as an unsigned number it wraps, as do the sums below
     high, rest = _two_words(key, sizes, wanted)
     whole = high * count + _product_above(rest, count)
@@ -93,10 +104,15 @@ def _product_above(a: Tensor, b: Tensor) -> Tensor:
     """The upper half of the product of unsigned integers, from the products of their halves."""
     bits = 4 * a.dtype.itemsize
     mask = (1 << bits) - 1
-    a1, a0, b1, b0 = logically_down(a, bits), a & mask, logically_down(b, bits), b & mask
+    a1, a0, b1, b0 = logical_right_shift(a, bits), a & mask, logical_right_shift(b, bits), b & mask
     one, other = a1 * b0, a0 * b1
-    middle = logically_down(a0 * b0, bits) + (one & mask) + (other & mask)
-    return a1 * b1 + logically_down(one, bits) + logically_down(other, bits) + logically_down(middle, bits)
+    middle = logical_right_shift(a0 * b0, bits) + (one & mask) + (other & mask)
+    return (
+        a1 * b1
+        + logical_right_shift(one, bits)
+        + logical_right_shift(other, bits)
+        + logical_right_shift(middle, bits)
+    )
 
 
 def _less_unsigned(a: Tensor, b: Tensor) -> Tensor:

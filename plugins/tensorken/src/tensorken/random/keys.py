@@ -7,7 +7,15 @@ import operator
 from typing import Any
 
 from tensorken.arrays.creation import tensor
-from tensorken.random.bits import Purpose, blocks, checked, counter_of, encipher, logically_down, shape_of
+from tensorken.random.bits import (
+    Purpose,
+    blocks,
+    checked,
+    counter_of,
+    encipher,
+    logical_right_shift,
+    shape_of,
+)
 from tensorken_core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -138,7 +146,7 @@ def _of_tensor(seed: Tensor) -> Tensor:
             f"key: the seed must have shape (), got {seed.shape}; use tk.vmap(tk.random.key) for several keys"
         )
     if seed.dtype is int64:
-        high, low = logically_down(seed, 32).astype(int32), seed.astype(int32)
+        high, low = logical_right_shift(seed, 32).astype(int32), seed.astype(int32)
     else:
         high, low = (seed < 0).where(seed.scalar(-1), 0), seed
     return high.reshape((1,)).concatenate(low.reshape((1,)))

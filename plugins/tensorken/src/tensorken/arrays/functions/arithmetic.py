@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.arrays.functions.operands import a_tensor_of, first, of_two
+from tensorken.arrays.functions.operands import binary_op, first_operand, first_tensor
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
@@ -65,7 +65,7 @@ def add(a: Any, b: Any) -> Tensor:
     >>> print(tk.add([1.0, 2.0], 0.5))
     [1.5 2.5]
     """
-    return of_two(OPS["add"], a, b)
+    return binary_op(OPS["add"], a, b)
 
 
 def subtract(a: Any, b: Any) -> Tensor:
@@ -75,7 +75,7 @@ def subtract(a: Any, b: Any) -> Tensor:
     >>> print(tk.subtract([3.0, 4.0], 1.0))
     [2 3]
     """
-    return of_two(OPS["sub"], a, b)
+    return binary_op(OPS["sub"], a, b)
 
 
 def multiply(a: Any, b: Any) -> Tensor:
@@ -85,7 +85,7 @@ def multiply(a: Any, b: Any) -> Tensor:
     >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
     [6 2]
     """
-    return of_two(OPS["mul"], a, b)
+    return binary_op(OPS["mul"], a, b)
 
 
 def divide(a: Any, b: Any) -> Tensor:
@@ -95,7 +95,7 @@ def divide(a: Any, b: Any) -> Tensor:
     >>> print(tk.divide(tk.tensor([1, 3]), 2))
     [0.5 1.5]
     """
-    x, y = pair_of_operands("div", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("div", a, b, first_tensor(a, b))
     return x / y
 
 
@@ -109,7 +109,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
     >>> print(tk.floor_divide(tk.tensor([7, -7]), 2))
     [3 -4]
     """
-    x, y = pair_of_operands("floor_divide", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("floor_divide", a, b, first_tensor(a, b))
     return x // y
 
 
@@ -122,7 +122,7 @@ def remainder(a: Any, b: Any) -> Tensor:
     >>> print(tk.remainder(tk.tensor([7, -7]), 3))
     [1 2]
     """
-    return of_two(OPS["remainder"], a, b)
+    return binary_op(OPS["remainder"], a, b)
 
 
 def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -145,7 +145,7 @@ def fmod(a: Any, b: Any) -> Tensor:
     >>> print(tk.fmod(tk.tensor([7.0, -7.0]), 3.0))
     [1 -1]
     """
-    x, y = pair_of_operands("fmod", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("fmod", a, b, first_tensor(a, b))
     if x.dtype.kind != "float":
         rest = x % y
         whole: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
@@ -165,7 +165,7 @@ def power(a: Any, b: Any) -> Tensor:
     >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
     [1 4 9]
     """
-    result: Tensor = first("pow", a, b) ** b
+    result: Tensor = first_operand("pow", a, b) ** b
     return result
 
 
@@ -271,7 +271,7 @@ def maximum(a: Any, b: Any) -> Tensor:
     >>> print(tk.maximum([1.0, 5.0], 3.0))
     [3 5]
     """
-    return of_two(OPS["maximum"], a, b)
+    return binary_op(OPS["maximum"], a, b)
 
 
 def minimum(a: Any, b: Any) -> Tensor:
@@ -283,7 +283,7 @@ def minimum(a: Any, b: Any) -> Tensor:
     >>> print(tk.minimum([1.0, 5.0], 3.0))
     [1 3]
     """
-    return of_two(OPS["minimum"], a, b)
+    return binary_op(OPS["minimum"], a, b)
 
 
 def fmax(a: Any, b: Any) -> Tensor:
@@ -311,7 +311,7 @@ def fmin(a: Any, b: Any) -> Tensor:
 
 
 def _unless_nan(name: str, extreme: Callable[[Tensor, Tensor], Tensor], a: Any, b: Any) -> Tensor:
-    x, y = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands(name, a, b, first_tensor(a, b))
     return x.eq(x).where(y.eq(y).where(extreme(x, y), x), y)
 
 
@@ -322,7 +322,7 @@ def heaviside(x: Any, at_zero: Any) -> Tensor:
     >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
     [0 0.5 1]
     """
-    y, middle = pair_of_operands("heaviside", x, at_zero, a_tensor_of(x, at_zero))
+    y, middle = pair_of_operands("heaviside", x, at_zero, first_tensor(x, at_zero))
     return y.eq(0).where(middle, y.sign().maximum(0))
 
 
@@ -335,11 +335,11 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1 0.5 1]
     """
-    y = first("clip", x, max if min is None else min)
+    y = first_operand("clip", x, max if min is None else min)
     for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
         if bound is not None:
             try:
-                y = of_two(op, y, bound)
+                y = binary_op(op, y, bound)
             except TensorkenError as error:
                 raise renamed(error, op.name, "clip") from None
     return y

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.arrays.functions.operands import together
+from tensorken.arrays.functions.operands import as_tensors
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.normalization import sizes_of
@@ -60,7 +60,7 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
     """
     if not tensors:
         return []
-    found = together("broadcast_arrays", tensors)
+    found = as_tensors("broadcast_arrays", tensors)
     shape = _common("broadcast_arrays", [x.shape for x in found])
     return [x.broadcast_to(shape) for x in found]
 

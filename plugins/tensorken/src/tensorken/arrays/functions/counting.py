@@ -5,9 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tensorken.arrays.functions.operands import first, floating_of
-from tensorken.arrays.functions.searching import places_in
-from tensorken.arrays.functions.operands import first
+from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import int32, promote
@@ -42,7 +40,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> tk.bincount([1, 3, 1]).tolist()
     [0, 2, 0, 1]
     """
-    y = first("bincount", x, weights)
+    y = first_operand("bincount", x, weights)
     if y.dtype.kind != "int":
         raise DTypeError(f"bincount: x must be int32 or int64, got {y.dtype}; cast first (x.astype)")
     if y.ndim != 1:
@@ -119,7 +117,7 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    values = floating_of(first("histogram", x, weights))
+    values = floating_of(first_operand("histogram", x, weights))
     flat = values.ravel()
     edges = _edges(flat, bins, range)
     count = edges.size - 1

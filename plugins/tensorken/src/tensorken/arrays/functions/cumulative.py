@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.functions.operands import first, promoted
+from tensorken.arrays.functions.operands import first_operand, promoted_tensors
 from tensorken_core.errors import ArgumentError, AxisError, ShapeError
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
@@ -131,7 +131,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))
     [3 5 7] [2 2]
     """
-    y = first("diff", x, append if prepend is None else prepend)
+    y = first_operand("diff", x, append if prepend is None else prepend)
     count = integer_of("diff", "n", n)
     if count < 0:
         raise ArgumentError(f"diff: n must not be negative, got {n}; tk.cumulative_sum is the inverse")
@@ -139,7 +139,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     if count == 0:
         return y
     pieces = [_row(y, prepend, along), y, _row(y, append, along)]
-    given = promoted("diff", [piece for piece in pieces if piece is not None])
+    given = promoted_tensors("diff", [piece for piece in pieces if piece is not None])
     y = given[0].concatenate(*given[1:], axis=along) if len(given) > 1 else y
     for _ in range(count):
         size = y.shape[along]

@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorken.arrays.functions.contraction_order import Path, path_of, steps_of
 from tensorken.arrays.functions.diagonals import diagonal
-from tensorken.arrays.functions.operands import promoted
+from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.subscripts import Label, Labels, lettered, read, sizes_of
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import bool_
@@ -60,7 +60,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
         subscripts, operands = lettered((subscripts, *operands))
     if not operands:
         raise ArgumentError(f"einsum: no operands for {short_repr(subscripts)}; write einsum('ij,jk', a, b)")
-    tensors: list[Any] = promoted("einsum", operands)
+    tensors: list[Any] = promoted_tensors("einsum", operands)
     path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)
     if plan.adds and tensors[0].dtype is bool_:

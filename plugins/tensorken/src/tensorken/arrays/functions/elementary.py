@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.arrays.functions.operands import floating_of, of_one, of_two
+from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -88,7 +88,7 @@ def exp2(x: Any) -> Tensor:
     >>> print(tk.exp2([-1.0, 10.0]))
     [0.5 1024]
     """
-    return of_one("exp2", x)
+    return unary_op("exp2", x)
 
 
 def sqrt(x: Any) -> Tensor:
@@ -108,7 +108,7 @@ def hypot(a: Any, b: Any) -> Tensor:
     >>> print(f"{tk.hypot(3e30, 4e30):.3g}")
     5e+30
     """
-    return of_two(OPS["hypot"], a, b)
+    return binary_op(OPS["hypot"], a, b)
 
 
 def sigmoid(x: Any) -> Tensor:
@@ -138,7 +138,7 @@ def softplus(x: Any) -> Tensor:
     >>> print(f"{tk.softplus([-1000.0, 0.0, 1000.0]):.5f}")
     [0.00000 0.69315 1000.00000]
     """
-    return of_one("softplus", x)
+    return unary_op("softplus", x)
 
 
 # ---- logarithms --------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def log2(x: Any) -> Tensor:
     >>> print(tk.log2([0.25, 1024.0]))
     [-2 10]
     """
-    return of_one("log2", x)
+    return unary_op("log2", x)
 
 
 def log10(x: Any) -> Tensor:
@@ -181,7 +181,7 @@ def log10(x: Any) -> Tensor:
     >>> print(tk.log10([0.01, 1000.0]))
     [-2 3]
     """
-    return of_one("log10", x)
+    return unary_op("log10", x)
 
 
 def logaddexp(a: Any, b: Any) -> Tensor:
@@ -191,7 +191,7 @@ def logaddexp(a: Any, b: Any) -> Tensor:
     >>> print(f"{tk.logaddexp(1000.0, 1000.0):.3f}")
     1000.693
     """
-    return of_two(OPS["logaddexp"], a, b)
+    return binary_op(OPS["logaddexp"], a, b)
 
 
 # ---- trigonometric functions -------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def asin(x: Any) -> Tensor:
     >>> print(f"{tk.asin([0.0, 1.0]):.5f}")
     [0.00000 1.57080]
     """
-    return of_one("asin", x)
+    return unary_op("asin", x)
 
 
 def acos(x: Any) -> Tensor:
@@ -289,7 +289,7 @@ def acos(x: Any) -> Tensor:
     >>> print(f"{tk.acos([1.0, -1.0]):.5f}")
     [0.00000 3.14159]
     """
-    return of_one("acos", x)
+    return unary_op("acos", x)
 
 
 def atan(x: Any) -> Tensor:
@@ -299,7 +299,7 @@ def atan(x: Any) -> Tensor:
     >>> print(f"{tk.atan([0.0, 1.0]):.5f}")
     [0.00000 0.78540]
     """
-    return of_one("atan", x)
+    return unary_op("atan", x)
 
 
 def atan2(a: Any, b: Any) -> Tensor:
@@ -309,7 +309,7 @@ def atan2(a: Any, b: Any) -> Tensor:
     >>> print(f"{tk.atan2([0.0, 1.0], [-1.0, 0.0]):.5f}")
     [3.14159 1.57080]
     """
-    return of_two(OPS["atan2"], a, b)
+    return binary_op(OPS["atan2"], a, b)
 
 
 # ---- hyperbolic functions ----------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def sinh(x: Any) -> Tensor:
     >>> print(f"{tk.sinh([0.0, 1.0]):.5f}")
     [0.00000 1.17520]
     """
-    return of_one("sinh", x)
+    return unary_op("sinh", x)
 
 
 def cosh(x: Any) -> Tensor:
@@ -332,7 +332,7 @@ def cosh(x: Any) -> Tensor:
     >>> print(f"{tk.cosh([0.0, 1.0]):.5f}")
     [1.00000 1.54308]
     """
-    return of_one("cosh", x)
+    return unary_op("cosh", x)
 
 
 def tanh(x: Any) -> Tensor:
@@ -352,7 +352,7 @@ def asinh(x: Any) -> Tensor:
     >>> print(f"{tk.asinh([0.0, 1.0]):.5f}")
     [0.00000 0.88137]
     """
-    return of_one("asinh", x)
+    return unary_op("asinh", x)
 
 
 def acosh(x: Any) -> Tensor:
@@ -362,7 +362,7 @@ def acosh(x: Any) -> Tensor:
     >>> print(f"{tk.acosh([1.0, 2.0]):.5f}")
     [0.00000 1.31696]
     """
-    return of_one("acosh", x)
+    return unary_op("acosh", x)
 
 
 def atanh(x: Any) -> Tensor:
@@ -372,7 +372,7 @@ def atanh(x: Any) -> Tensor:
     >>> print(tk.atanh([0.0, 1.0, 2.0]))
     [0 inf nan]
     """
-    return of_one("atanh", x)
+    return unary_op("atanh", x)
 
 
 # ---- error function ----------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def erf(x: Any) -> Tensor:
     >>> print(f"{tk.erf([0.0, 0.5, 3.0]):.5f}")
     [0.00000 0.52050 0.99998]
     """
-    return of_one("erf", x)
+    return unary_op("erf", x)
 
 
 def erfinv(x: Any) -> Tensor:
@@ -395,7 +395,7 @@ def erfinv(x: Any) -> Tensor:
     >>> print(f"{tk.erfinv([0.0, 0.5, -0.99]):.5f}")
     [0.00000 0.47694 -1.82139]
     """
-    return of_one("erfinv", x)
+    return unary_op("erfinv", x)
 
 
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2

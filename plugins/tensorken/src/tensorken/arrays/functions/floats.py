@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.arrays.functions.operands import of_one, of_two
+from tensorken.arrays.functions.operands import binary_op, unary_op
 from tensorken.arrays.functions.promotion import finfo
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -123,7 +123,7 @@ def signbit(x: Any) -> Tensor:
     >>> tk.signbit([-1.0, -0.0, 0.0]).tolist()
     [True, True, False]
     """
-    return of_one("signbit", x)
+    return unary_op("signbit", x)
 
 
 def copysign(a: Any, b: Any) -> Tensor:
@@ -133,7 +133,7 @@ def copysign(a: Any, b: Any) -> Tensor:
     >>> print(tk.copysign([1.0, -2.0], [-0.0, 3.0]))
     [-1 2]
     """
-    return of_two(OPS["copysign"], a, b)
+    return binary_op(OPS["copysign"], a, b)
 
 
 def nextafter(a: Any, b: Any) -> Tensor:
@@ -143,4 +143,4 @@ def nextafter(a: Any, b: Any) -> Tensor:
     >>> tk.nextafter(tk.tensor(1.0, "float64"), 2.0).item() == 1.0 + 2.0**-52
     True
     """
-    return of_two(OPS["nextafter"], a, b)
+    return binary_op(OPS["nextafter"], a, b)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorken.arrays.creation import ShapeLike, shape_of, tensor
 from tensorken.arrays.functions.joining import stack
-from tensorken.arrays.functions.operands import together
+from tensorken.arrays.functions.operands import as_tensors
 from tensorken.arrays.functions.ranges import arange
 from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -45,7 +45,7 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {short_repr(indexing)}")
     if not vectors:
         return []
-    found, rank = together("meshgrid", vectors), len(vectors)
+    found, rank = as_tensors("meshgrid", vectors), len(vectors)
     places = list(range(rank))
     if indexing == "xy":
         places[:2] = places[:2][::-1]

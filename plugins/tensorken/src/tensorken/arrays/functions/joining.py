@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
-from tensorken.arrays.functions.operands import promoted
+from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.op import OPS
@@ -59,7 +59,7 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None)
     >>> tk.concatenate([tk.tensor([1.0]), tk.tensor([2.0, 3.0])]).tolist()
     [1.0, 2.0, 3.0]
     """
-    return _joined("concatenate", promoted("concatenate", tensors), axis, dtype)
+    return _joined("concatenate", promoted_tensors("concatenate", tensors), axis, dtype)
 
 
 def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
@@ -73,7 +73,7 @@ def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
     >>> tk.concat([[[1, 2]], [[3, 4]]], axis=None).tolist()
     [1, 2, 3, 4]
     """
-    return _joined("concat", promoted("concat", tensors), axis)
+    return _joined("concat", promoted_tensors("concat", tensors), axis)
 
 
 @with_numpys_names
@@ -88,7 +88,7 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
     >>> tk.stack([[1, 2], [3, 4]], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    pieces = promoted("stack", tensors)
+    pieces = promoted_tensors("stack", tensors)
     for piece in pieces:
         if piece.shape != pieces[0].shape:
             raise ShapeError(
@@ -109,7 +109,7 @@ def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     >>> tk.hstack([[[1], [2]], [[3], [4]]]).tolist()
     [[1, 3], [2, 4]]
     """
-    pieces = [atleast_1d(x) for x in promoted("hstack", tensors)]
+    pieces = [atleast_1d(x) for x in promoted_tensors("hstack", tensors)]
     return _joined("hstack", pieces, 0 if pieces[0].ndim == 1 else 1, dtype)
 
 
@@ -123,7 +123,7 @@ def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     >>> tk.vstack([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return _joined("vstack", [atleast_2d(x) for x in promoted("vstack", tensors)], 0, dtype)
+    return _joined("vstack", [atleast_2d(x) for x in promoted_tensors("vstack", tensors)], 0, dtype)
 
 
 def dstack(tensors: Sequence[Any]) -> Tensor:
@@ -136,7 +136,7 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
     >>> tk.dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return _joined("dstack", [atleast_3d(x) for x in promoted("dstack", tensors)], 2)
+    return _joined("dstack", [atleast_3d(x) for x in promoted_tensors("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Sequence[Any]) -> Tensor:
@@ -149,7 +149,7 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     >>> tk.column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
-    pieces = promoted("column_stack", tensors)
+    pieces = promoted_tensors("column_stack", tensors)
     return _joined("column_stack", [x if x.ndim > 1 else x.reshape((x.size, 1)) for x in pieces], 1)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.arrays.functions.floats import isnan
-from tensorken.arrays.functions.operands import a_tensor_of, floating_of, of_two
+from tensorken.arrays.functions.operands import binary_op, first_tensor, floating_of
 from tensorken.arrays.functions.reductions import all
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
@@ -53,7 +53,7 @@ def equal(a: Any, b: Any) -> Tensor:
     >>> tk.equal([1.0, 2.0], 2.0).tolist()
     [False, True]
     """
-    return of_two(OPS["eq"], a, b)
+    return binary_op(OPS["eq"], a, b)
 
 
 def not_equal(a: Any, b: Any) -> Tensor:
@@ -73,7 +73,7 @@ def less(a: Any, b: Any) -> Tensor:
     >>> tk.less([1.0, 2.0], 2.0).tolist()
     [True, False]
     """
-    return of_two(OPS["lt"], a, b)
+    return binary_op(OPS["lt"], a, b)
 
 
 def less_equal(a: Any, b: Any) -> Tensor:
@@ -83,7 +83,7 @@ def less_equal(a: Any, b: Any) -> Tensor:
     >>> tk.less_equal([1.0, 2.0, 3.0], 2.0).tolist()
     [True, True, False]
     """
-    x, y = pair_of_operands("less_equal", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("less_equal", a, b, first_tensor(a, b))
     return x <= y
 
 
@@ -94,7 +94,7 @@ def greater(a: Any, b: Any) -> Tensor:
     >>> tk.greater([2.0, 3.0], 2.0).tolist()
     [False, True]
     """
-    x, y = pair_of_operands("greater", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("greater", a, b, first_tensor(a, b))
     return x > y
 
 
@@ -105,7 +105,7 @@ def greater_equal(a: Any, b: Any) -> Tensor:
     >>> tk.greater_equal([1.0, 2.0], 2.0).tolist()
     [False, True]
     """
-    x, y = pair_of_operands("greater_equal", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("greater_equal", a, b, first_tensor(a, b))
     return x >= y
 
 
@@ -124,7 +124,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     >>> tk.isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
     [True, False]
     """
-    x, y = pair_of_operands("isclose", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("isclose", a, b, first_tensor(a, b))
     same: Any = x.eq(y)
     p, q = floating_of(x), floating_of(y)
     near: Any = ((p - q).abs() <= q.abs() * rtol + atol) & (q.abs() < float("inf"))
@@ -152,7 +152,7 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
     >>> bool(tk.array_equal([1, 2], [1, 2])), bool(tk.array_equal([1, 2], [[1, 2]]))
     (True, False)
     """
-    x, y = pair_of_operands("array_equal", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("array_equal", a, b, first_tensor(a, b))
     if x.shape != y.shape:
         return x.constant([False], bool_, (1,)).reshape(())
     same = x.eq(y)
@@ -206,7 +206,7 @@ def logical_not(x: Any) -> Tensor:
 
 
 def _truths(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    x, y = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands(name, a, b, first_tensor(a, b))
     return x.astype(bool_), y.astype(bool_)
 
 
@@ -220,7 +220,7 @@ def bitwise_and(a: Any, b: Any) -> Tensor:
     >>> print(tk.bitwise_and(tk.tensor([12, 10]), 6))
     [4 2]
     """
-    x, y = pair_of_operands("bitwise_and", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("bitwise_and", a, b, first_tensor(a, b))
     return x & y
 
 
@@ -231,7 +231,7 @@ def bitwise_or(a: Any, b: Any) -> Tensor:
     >>> print(tk.bitwise_or(tk.tensor([12, 10]), 6))
     [14 14]
     """
-    x, y = pair_of_operands("bitwise_or", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("bitwise_or", a, b, first_tensor(a, b))
     return x | y
 
 
@@ -242,7 +242,7 @@ def bitwise_xor(a: Any, b: Any) -> Tensor:
     >>> print(tk.bitwise_xor(tk.tensor([12, 10]), 6))
     [10 12]
     """
-    x, y = pair_of_operands("bitwise_xor", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("bitwise_xor", a, b, first_tensor(a, b))
     return x ^ y
 
 
@@ -263,7 +263,7 @@ def bitwise_left_shift(a: Any, b: Any) -> Tensor:
     >>> print(tk.bitwise_left_shift(tk.tensor([1, 3]), 4))
     [16 48]
     """
-    x, y = pair_of_operands("bitwise_left_shift", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("bitwise_left_shift", a, b, first_tensor(a, b))
     return x << y
 
 
@@ -274,7 +274,7 @@ def bitwise_right_shift(a: Any, b: Any) -> Tensor:
     >>> print(tk.bitwise_right_shift(tk.tensor([16, -5]), 2))
     [4 -2]
     """
-    x, y = pair_of_operands("bitwise_right_shift", a, b, a_tensor_of(a, b))
+    x, y = pair_of_operands("bitwise_right_shift", a, b, first_tensor(a, b))
     return x >> y
 
 

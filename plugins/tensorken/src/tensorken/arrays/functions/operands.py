@@ -16,22 +16,22 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.tensor.value import V
 
 
-def of_one(name: str, x: Any) -> Tensor:
+def unary_op(name: str, x: Any) -> Tensor:
     """Apply the elementwise op of this name to one operand."""
     return unary(OPS[name], as_tensor(x))
 
 
-def of_two(op: Op, a: Any, b: Any) -> Tensor:
-    """Apply the elementwise op of this name to two operands; one may be a number."""
-    return binary(op, first(op.name, a, b), b)
+def binary_op(op: Op, a: Any, b: Any) -> Tensor:
+    """Apply an elementwise op to two operands; one may be a number."""
+    return binary(op, first_operand(op.name, a, b), b)
 
 
-def first(name: str, a: Any, b: Any) -> Tensor:
+def first_operand(name: str, a: Any, b: Any) -> Tensor:
     """Convert the first operand to a tensor, on the backend of the second if that is a tensor."""
     return as_operand(name, a, b) if isinstance(b, Tensor) else as_tensor(a)
 
 
-def a_tensor_of(a: Any, b: Any) -> Tensor:
+def first_tensor(a: Any, b: Any) -> Tensor:
     """The first operand that is a tensor; if neither is, the first converted to a tensor."""
     return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
 
@@ -41,24 +41,24 @@ def floating_of(x: V) -> V:
     return x if x.dtype.kind == "float" else x.astype(float32)
 
 
-def together(name: str, tensors: Any) -> list[Tensor]:
+def as_tensors(name: str, tensors: Any) -> list[Tensor]:
     """Convert a sequence of operands to tensors, and check that their interpreters can be combined."""
     given = list(tensors) if isinstance(tensors, Iterable) else []
     if not given:
         raise ArgumentError(
             f"{name}: need a sequence of at least one tensor, got {short_repr(tensors)}; write {name}([a, b])"
         )
-    beside = next((x for x in given if isinstance(x, Tensor)), None)
-    found = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    like = next((x for x in given if isinstance(x, Tensor)), None)
+    found = [as_tensor(x) if like is None else as_operand(name, x, like) for x in given]
     interpreters = {x.interpreter for x in found}
     if len(interpreters) > 1:
         deepest(list(interpreters), name)
     return found
 
 
-def promoted(name: str, tensors: Any) -> list[Tensor]:
+def promoted_tensors(name: str, tensors: Any) -> list[Tensor]:
     """Convert a sequence of operands to tensors of one dtype, and check that their interpreters can be combined."""
-    pieces = together(name, tensors)
+    pieces = as_tensors(name, tensors)
     dtype = pieces[0].dtype
     for piece in pieces[1:]:
         dtype = promote(dtype, piece.dtype)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.functions.reordering import roll
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -295,7 +295,7 @@ def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
 
 def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """Convert the operands of a product to one backend and one dtype, and refuse bool."""
-    a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    a, b = pair_of_operands(name, a, b, first_tensor(a, b))
     if a.interpreter is not b.interpreter:
         deepest((a.interpreter, b.interpreter), name)
     if a.dtype is bool_:

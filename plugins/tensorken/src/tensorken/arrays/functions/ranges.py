@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.creation import tensor
-from tensorken.arrays.functions.operands import a_tensor_of, floating_of
+from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
 from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar
@@ -117,7 +117,7 @@ def linspace(
             values = [math.floor(value) if math.isfinite(value) else value for value in values]
         result = tensor(values, found, backend=backend, device=device)
         return (result, (stop - start) / spans if spans > 0 else math.nan) if retstep else result
-    a, b = pair_of_operands("linspace", start, stop, a_tensor_of(start, stop))
+    a, b = pair_of_operands("linspace", start, stop, first_tensor(start, stop))
     a, b = floating_of(a), floating_of(b)
     shares = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
     shares = shares.reshape((num, *[1] * max(a.ndim, b.ndim)))

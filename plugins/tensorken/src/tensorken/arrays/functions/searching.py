@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, overload
 
-from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing import checked
 from tensorken.arrays.indexing.masks import true_indices
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
@@ -52,7 +52,7 @@ def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tupl
     if a is _MISSING or b is _MISSING:
         raise ArgumentError("where: need both a and b, or neither; write where(condition, a, b)")
     test = (
-        as_operand("where", condition, a_tensor_of(a, b))
+        as_operand("where", condition, first_tensor(a, b))
         if isinstance(a, Tensor) or isinstance(b, Tensor)
         else as_tensor(condition)
     )
@@ -145,7 +145,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {short_repr(side)}")
-    a, v = pair_of_operands("searchsorted", x, values, a_tensor_of(x, values))
+    a, v = pair_of_operands("searchsorted", x, values, first_tensor(x, values))
     if a.ndim != 1:
         raise ShapeError(
             f"searchsorted: x must have one axis, got shape {a.shape}; use tk.vmap for several rows"

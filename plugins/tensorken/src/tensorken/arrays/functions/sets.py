@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.functions.searching import insertion_points, nonzero_indices
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.tensor.coercion import pair_of_operands
@@ -161,7 +161,7 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     >>> tk.isin([1, 2, 3, 4], [2, 4, 6]).tolist()
     [False, True, False, True]
     """
-    a, b = pair_of_operands("isin", x, values, a_tensor_of(x, values))
+    a, b = pair_of_operands("isin", x, values, first_tensor(x, values))
     if a.dtype is bool_:
         a, b = a.astype(int32), b.astype(int32)
     among = b.ravel().sort(0)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.functions.operands import first, floating_of
+from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.reductions import mean
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -48,7 +48,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
     >>> tk.average([1.0, 2.0, 4.0], weights=[1.0, 1.0, 2.0]).item()
     2.75
     """
-    y = first("average", x, weights)
+    y = first_operand("average", x, weights)
     if weights is None:
         return mean(y, axis, keepdims)
     w = as_operand("average", weights, y)
@@ -190,7 +190,7 @@ def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method
 def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, whole: int = 1) -> Tensor:
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {short_repr(method)}")
-    y = floating_of(first(name, x, q))
+    y = floating_of(first_operand(name, x, q))
     shares: Any = None
     if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
         y, shares = _fractions(name, y, as_operand(name, q, y), whole)

@@ -71,25 +71,25 @@ def bounds(x: Tensor) -> tuple[int, int] | None:
         if count == 0:
             return None
         if count <= FEW:
-            elements = _listed(base.ravel(value))
+            elements = _to_list(base.ravel(value))
             return min(elements), max(elements)
         axes = tuple(range(len(shape)))
-        return _only(base, run(base, _MIN, (value,), (axes,))), _only(
+        return _read_int(base, run(base, _MIN, (value,), (axes,))), _read_int(
             base, run(base, _MAX, (value,), (axes,))
         )
     except ConcretizationError:
         return None
 
 
-def everywhere(condition: Tensor) -> bool:
+def known_all(condition: Tensor) -> bool:
     """Whether a bool tensor is known to be True everywhere, in every example."""
     found = bounds(condition)
     return found is not None and bool(found[0])
 
 
-def _listed(flat: Any) -> list[Any]:
+def _to_list(flat: Any) -> list[Any]:
     return flat if isinstance(flat, list) else flat.tolist()
 
 
-def _only(base: Interpreter[Any], value: Any) -> int:
+def _read_int(base: Interpreter[Any], value: Any) -> int:
     return int(base.ravel(value)[0])  # type: ignore[attr-defined]

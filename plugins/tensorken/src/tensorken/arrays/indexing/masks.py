@@ -40,10 +40,10 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
             f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need no value"
         ) from error
     places: Tensor = flat.where(running - 1, count)  # every False gets one extra index, after the last
-    return (numbered(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))
+    return (one_to(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))
 
 
-def numbered(beside: Tensor, count: int) -> Tensor:
+def one_to(like: Tensor, count: int) -> Tensor:
     """The numbers 1, 2, ..., count, in the dtype and at the level of an integer tensor."""
-    one = beside.constant([1], beside.dtype, (1,))
+    one = like.constant([1], like.dtype, (1,))
     return one.expand((count,)).cumsum(0)

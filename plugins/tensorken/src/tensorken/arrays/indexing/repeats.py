@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.arrays.indexing.checks import everywhere
-from tensorken.arrays.indexing.masks import numbered
+from tensorken.arrays.indexing.checks import known_all
+from tensorken.arrays.indexing.masks import one_to
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
@@ -19,7 +19,7 @@ Combine = Callable[..., Any]
 """(same, earlier, later) -> the combination of both values where `same` is True, else the later value."""
 
 
-def folded(
+def combine_repeats(
     values: Tensor, places: Tensor, axis: int, size: int, combine: Combine | None, unique: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Values along an axis, and for each of `size` positions the number of its value: 1, 2, ...; 0 if it has none.
@@ -29,10 +29,10 @@ def folded(
         combine: the function that combines two values for one position; None to take the last.
         unique: whether it is known that no position repeats.
     """
-    numbers = numbered(places, places.size)
+    numbers = one_to(places, places.size)
     source: Tensor = numbers.scatter_add(places, 0, size)
     # If two values had the same position, both would gather the sum of their numbers there.
-    if unique or everywhere(source.gather(places, 0).eq(numbers)):
+    if unique or known_all(source.gather(places, 0).eq(numbers)):
         return values, source
     order = places.argsort(0)
     places = places.gather(order, 0)
@@ -42,10 +42,10 @@ def folded(
     count, step = places.size, 1
     while step < count:
         same = places.crop(((step, count),)).eq(places.crop(((0, count - step),)))
-        if everywhere(~same):
+        if known_all(~same):
             break
         later = _part(values, axis, step, count)
-        both = combine(along(same, later, axis), _part(values, axis, 0, count - step), later)
+        both = combine(broadcast_along(same, later, axis), _part(values, axis, 0, count - step), later)
         values = _part(values, axis, 0, step).concatenate(both, axis=axis)
         step *= 2
     return values, _last_of_runs(places, numbers, size)
@@ -59,13 +59,13 @@ def _last_of_runs(places: Tensor, numbers: Tensor, size: int) -> Tensor:
     return last.where(numbers, 0).scatter_add(places, 0, size)
 
 
-def spread(values: Tensor, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def values_by_position(values: Tensor, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """A 1-D mask of the positions that get a value, and the value for each position; an arbitrary value elsewhere."""
     touched = source > 0
     return touched, values.gather(touched.where(source - 1, 0), axis)
 
 
-def along(row: Tensor, x: Tensor, axis: int) -> Tensor:
+def broadcast_along(row: Tensor, x: Tensor, axis: int) -> Tensor:
     """A 1-D tensor along an axis of x, broadcast to the shape of x."""
     shape = tuple([n if i == axis else 1 for i, n in enumerate(x.shape)])
     return row.reshape(shape).expand(x.shape)
@@ -75,7 +75,7 @@ def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
-def product(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
+def product_where(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
     """The product where `same`, else `later`; an unused factor becomes 1, so that infinity is not multiplied by 0."""
     return same.where(earlier, 1) * later
 
@@ -97,9 +97,9 @@ def _extreme(name: str) -> Op:
         return elementwise(same.where(earlier, later), later)
 
     def body(x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
-        values, source = folded(values, places, axis, x.shape[axis], combine)
-        touched, values = spread(values, source, axis)
-        return along(touched, x, axis).where(elementwise(x, values), x)
+        values, source = combine_repeats(values, places, axis, x.shape[axis], combine)
+        touched, values = values_by_position(values, source, axis)
+        return broadcast_along(touched, x, axis).where(elementwise(x, values), x)
 
     def shares(y: Tensor, x: Tensor, values: Tensor, places: Tensor, axis: int) -> tuple[Tensor, Tensor]:
         """The fraction of a position's derivative for its old value, and the one for each new value."""
@@ -108,7 +108,7 @@ def _extreme(name: str) -> Op:
         stays = x.eq(y).astype(x.dtype)
         total = stays + hits.scatter_add(places, axis, size)
         touched = places.ones_like().scatter_add(places, 0, size) > 0
-        return along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(places, axis)
+        return broadcast_along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(places, axis)
 
     def push(tangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor | None]:
         (x, values, places), (axis,), (of_x, of_values, _) = xs, params, tangents

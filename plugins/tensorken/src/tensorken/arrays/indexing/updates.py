@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.arrays.indexing.movement import put, taken
-from tensorken.arrays.indexing.repeats import along, extreme, folded, product, spread
+from tensorken.arrays.indexing.repeats import (
+    broadcast_along,
+    combine_repeats,
+    extreme,
+    product_where,
+    values_by_position,
+)
 from tensorken.arrays.indexing.selection import Grouping, Selection, outer, select, together, vectorized
 from tensorken_core.errors import ImmutableError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32, int64, promote
@@ -165,7 +171,7 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
         value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
         value = value.reshape(_collapsed(value.shape, selection))
         if mask is not None:
-            return _changed_where(x, value, along(mask.ravel(), x, groups[0].axis), change)
+            return _changed_where(x, value, broadcast_along(mask.ravel(), x, groups[0].axis), change)
     else:
         part = selection.shape()
         value = _fitted(value, part).broadcast_to(part)
@@ -216,7 +222,7 @@ def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Cha
         return x
     size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
     if change is SET and value.shape[axis] == 1:
-        return _changed_where(x, value, along(_touched(places, size), x, axis), change)
+        return _changed_where(x, value, broadcast_along(_touched(places, size), x, axis), change)
     value = value.expand((*x.shape[:axis], places.size, *x.shape[axis + 1 :]))
     keeps = dtype is x.dtype
     if change.fold == "sum":
@@ -226,12 +232,14 @@ def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Cha
         values, touched = value.scatter_add(places, axis, size), _touched(places, size)
     elif change.fold in ("maximum", "minimum"):
         new = extreme(change.fold, x.astype(dtype), value.astype(dtype), places, axis)
-        return new if keeps else along(_touched(places, size), x, axis).where(new.astype(x.dtype), x)
+        return (
+            new if keeps else broadcast_along(_touched(places, size), x, axis).where(new.astype(x.dtype), x)
+        )
     else:
-        combine = product if change.fold == "product" else None
-        values, source = folded(value, places, axis, size, combine, unique)
-        touched, values = spread(values, source, axis)
-    return _changed_where(x, values, along(touched, x, axis), change)
+        combine = product_where if change.fold == "product" else None
+        values, source = combine_repeats(value, places, axis, size, combine, unique)
+        touched, values = values_by_position(values, source, axis)
+    return _changed_where(x, values, broadcast_along(touched, x, axis), change)
 
 
 def _touched(places: Tensor, size: int) -> Tensor:

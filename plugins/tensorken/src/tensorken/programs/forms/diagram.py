@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorken.programs.forms.text import constant, params, returned, type_of
-from tensorken.programs.names import Names, titles, within
+from tensorken.programs.names import Names, all_programs, unique_names
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 
@@ -40,8 +40,8 @@ class Diagram:
 
 def diagrams(program: Program) -> list[Diagram]:
     """The diagrams of a program and of its inner programs."""
-    programs = within(program)
-    titles_of = titles(programs)
+    programs = all_programs(program)
+    titles_of = unique_names(programs)
     prefixes = {p: f"p{i}" for i, p in enumerate(programs)}
     return [_diagram(p, prefix, titles_of, prefixes) for p, prefix in prefixes.items()]
 

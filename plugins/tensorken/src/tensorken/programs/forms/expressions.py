@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tensorken.arrays import functions
 from tensorken.arrays.functions.constants import full_like
-from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Equation, Literal, Variable
@@ -119,5 +119,5 @@ def _runs(expression: Expression, equation: Equation, backend: RawTensor[Any]) -
         found.op is equation.op
         and len(found.operands) == len(equation.operands)
         and operands == [*program.inputs]
-        and exactly(found.op, found.params) == exactly(equation.op, equation.params)
+        and exact_key(found.op, found.params) == exact_key(equation.op, equation.params)
     )

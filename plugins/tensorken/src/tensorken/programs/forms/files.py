@@ -12,7 +12,7 @@ from typing import Any
 
 from tensorken.programs.forms.json_values import format_float, structure_to_json, to_json
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
-from tensorken.programs.names import called_last
+from tensorken.programs.names import callers_first
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
@@ -33,7 +33,7 @@ def serialize(program: Program, drop_rules: bool = False) -> str:
     writer = _Writer()
     try:
         programs = [
-            writer.program(p, drop_rules) for p in reversed(called_last(with_user_ops_inlined(program)))
+            writer.program(p, drop_rules) for p in reversed(callers_first(with_user_ops_inlined(program)))
         ]
     except ProgramError as error:
         raise ProgramError(f"save: {program.name}: {error}") from None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from tensorken.programs.forms.text import constant, params, place_of, returned, summary, type_of
-from tensorken.programs.names import Names, titles, within
+from tensorken.programs.names import Names, all_programs, unique_names
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 MAX_ROWS = 300
@@ -36,8 +36,8 @@ _STYLE = """
 
 def html(program: Program) -> str:
     """HTML with its own style and no external resources; each name links to the row that defines it."""
-    programs = within(program)
-    titles_of = titles(programs)
+    programs = all_programs(program)
+    titles_of = unique_names(programs)
     key = f"tk{zlib.crc32(str(program).encode()):x}"  # one document may show several programs
     parts = [
         f"<details{' open' if p is program else ''}><summary><b>{escape(titles_of[p])}</b>"

@@ -17,7 +17,7 @@ from tensorken.programs.forms.expressions import COMPARISONS, Expression, expres
 from tensorken.programs.forms.files import elements_of
 from tensorken.programs.forms.text import INDENT, place_of
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
-from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
+from tensorken.programs.names import Names, all_programs, fold, labels, parameters, root, unique_names
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DType
@@ -65,9 +65,9 @@ def source(program: Program) -> str:
     """
     program = with_user_ops_inlined(program)
     program = _flat_where_needed(program)
-    programs = [program, *[p for p in within(program) if p is not program]]
+    programs = [program, *[p for p in all_programs(program) if p is not program]]
     avoid = {*IMPORTED, *RESERVED, *[root(label) for label in labels(program)]}
-    functions = _Functions(titles(programs, identifier, avoid), program.backend)
+    functions = _Functions(unique_names(programs, identifier, avoid), program.backend)
     flat = [p if p is program else p.changed(arguments=None, result=None) for p in programs]
     function_names = dict(zip(flat, [functions.function_names[p] for p in programs], strict=True))
     runs = _line_above(programs)
@@ -250,7 +250,7 @@ class _Functions:
         outputs = self._given(program.outputs, names, anchor)
         if program.result is None:
             return _tuple(outputs)
-        shown = folded(program.result, outputs, lambda container, *rest: container.show(*rest))
+        shown = fold(program.result, outputs, lambda container, *rest: container.show(*rest))
         return str(shown)
 
 

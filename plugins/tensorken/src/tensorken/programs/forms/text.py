@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from tensorken.programs.names import Names, folded, printable, titles, within
+from tensorken.programs.names import Names, all_programs, fold, printable, unique_names
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
@@ -38,8 +38,8 @@ def text(program: Program, remarks: Remarks | None = None) -> str:
         program: the program.
         remarks: gives comment lines between the program's own equations.
     """
-    programs = within(program)
-    titles_of = titles(programs)
+    programs = all_programs(program)
+    titles_of = unique_names(programs)
     return "\n\n".join(["\n".join(_lines(p, titles_of, remarks if p is program else None)) for p in programs])
 
 
@@ -147,7 +147,7 @@ def returned(program: Program, names: Names) -> str:
     outputs = [names[v] for v in program.outputs]
     if program.result is None:
         return ", ".join(outputs) or "()"
-    shown = folded(program.result, outputs, lambda container, *rest: container.show(*rest))
+    shown = fold(program.result, outputs, lambda container, *rest: container.show(*rest))
     return str(shown)
 
 

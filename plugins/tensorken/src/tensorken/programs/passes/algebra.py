@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.programs.passes.common_subexpressions import same
+from tensorken.programs.passes.common_subexpressions import same_value
 from tensorken.programs.passes.constants import zeros
 from tensorken.programs.passes.rewriting import Rewriting, Rule, number, rewritten
 from tensorken_core.language.dtypes import DType, bool_
@@ -89,12 +89,12 @@ def _zero_if_either_is(value: int) -> Rule:
 
 def _same_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x op x is x."""
-    return e.operands[-1] if same(e.operands[-1], e.operands[-2]) else None
+    return e.operands[-1] if same_value(e.operands[-1], e.operands[-2]) else None
 
 
 def _zero_of_same_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x op x is 0 or False; for floats only x < x, which is False also for NaN."""
-    if same(*e.operands) and (_integer(e) or e.op is LT):
+    if same_value(*e.operands) and (_integer(e) or e.op is LT):
         return zeros(e.results[0].shape, e.results[0])
     return None
 
@@ -102,7 +102,7 @@ def _zero_of_same_operands(rewriting: Rewriting, e: Equation) -> Variable | None
 def _equal(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x == x is True, except for floats, which may be NaN."""
     a, b = e.operands
-    return Literal(a.shape, bool_, True) if a.dtype.kind != "float" and same(a, b) else None
+    return Literal(a.shape, bool_, True) if a.dtype.kind != "float" and same_value(a, b) else None
 
 
 # ---- signs -------------------------------------------------------------------------------------------------

@@ -54,15 +54,15 @@ def _key(equation: Equation) -> Any:
     operands: Any = tuple([_literal_key(v) if isinstance(v, Literal) else v for v in equation.operands])
     if op in _COMMUTE and (op not in _ORDER_ZEROS or equation.results[0].dtype.kind != "float"):
         operands = frozenset(operands)
-    return op, operands, exactly(op, params) if params else params, equation.scope
+    return op, operands, exact_key(op, params) if params else params, equation.scope
 
 
-def exactly(op: Op, params: tuple[Any, ...]) -> Any:
+def exact_key(op: Op, params: tuple[Any, ...]) -> Any:
     """Params as part of a key that tells equal but different numbers apart, such as 0.0 and -0.0."""
     return repr(params) if "data" in op.params and "program" not in op.params else params
 
 
-def same(v: Variable, w: Variable) -> bool:
+def same_value(v: Variable, w: Variable) -> bool:
     """Whether two variables are identical, or literals with the same shape, dtype and number."""
     return v is w or (
         isinstance(v, Literal) and isinstance(w, Literal) and _literal_key(v) == _literal_key(w)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tensorken.programs.passes.common_subexpressions import exactly, same
+from tensorken.programs.passes.common_subexpressions import exact_key, same_value
 from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequal
 from tensorken.programs.passes.elements import MOVEMENT_OPS, remember_elements
 from tensorken.programs.passes.rewriting import substituted
@@ -172,9 +172,9 @@ class EquationWriter(RawTensor[Variable]):
         """Whether an equation, if it is not yet written, has these operands and params."""
         if not self._positions.keys().isdisjoint(equation.results):
             return False
-        if len(operands) != len(equation.operands) or not all(map(same, operands, equation.operands)):
+        if len(operands) != len(equation.operands) or not all(map(same_value, operands, equation.operands)):
             return False
-        return bool(exactly(equation.op, params) == exactly(equation.op, equation.params))
+        return bool(exact_key(equation.op, params) == exact_key(equation.op, equation.params))
 
     def equations_of(
         self, program: Program, known: Mapping[Variable, Variable] = MappingProxyType({})
@@ -194,7 +194,11 @@ class EquationWriter(RawTensor[Variable]):
         """The program with the written equations; the same object if nothing changed."""
         in_order = sorted(self._written, key=lambda pair: pair[0])
         equations = tuple([equation for _, equation in in_order])
-        if equations == program.equations and all(map(same, outputs, program.outputs)) and not self.constants:
+        if (
+            equations == program.equations
+            and all(map(same_value, outputs, program.outputs))
+            and not self.constants
+        ):
             return program
         return program.changed(
             equations=equations,

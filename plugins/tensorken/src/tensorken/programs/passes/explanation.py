@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tensorken.programs.names import titles, within
+from tensorken.programs.names import all_programs, unique_names
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import steps
 from tensorken_core.language.raw import RawTensor
@@ -26,7 +26,7 @@ def explanation(program: Program, backend: RawTensor[Any]) -> str:
     """
     tables: dict[Program, list[str]] = {}
     _explain(program, backend, tables)
-    names = titles(list(tables))
+    names = unique_names(list(tables))
     shown = [
         (inner_program, rows)
         for inner_program, rows in tables.items()
@@ -69,7 +69,7 @@ def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, li
 def _counts(program: Program, alone: bool = False) -> _Counts:
     """How many equations of each op come from each line, in the program and, unless `alone`, in its inner programs."""
     found: _Counts = Counter()
-    for inner_program in [program] if alone else within(program):
+    for inner_program in [program] if alone else all_programs(program):
         for e in inner_program.equations:
             found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
     return found
