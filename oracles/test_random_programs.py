@@ -10,7 +10,7 @@ import pytest
 
 import core.tests.random_programs.program as program_module
 from core.tests.random_programs.drawing import drawn
-from core.tests.random_programs.judging import examined, judged
+from core.tests.random_programs.judging import check_draft, disagreements
 from core.tests.random_programs.program import Leaf, Program, Step
 from oracles.programs import judging
 from oracles.programs.design import RULES_OF_JAX
@@ -22,7 +22,7 @@ SOME, MANY, TOGETHER = 20, 2000, 5
 
 def of_seeds(first: int, last: int) -> str:
     """For each seed whose program disagrees with JAX a small program that shows the disagreement."""
-    found = [(seed, examined(drawn(seed), seed, WAYS_OF_JAX)) for seed in range(first, last)]
+    found = [(seed, check_draft(drawn(seed), seed, WAYS_OF_JAX)) for seed in range(first, last)]
     return "\n\n".join(f"seed {seed}: {says}" for seed, says in found if says is not None)
 
 
@@ -49,14 +49,14 @@ def test_a_difference_is_found(text: str, wrong: str, way: str, monkeypatch: pyt
     """A step that runs one expression in Tensorken and another one in JAX."""
     ways = {way: WAYS_OF_JAX[way]}
     program = Program((Leaf("x0", np.array([0.5, -1.25, 3.0])),), (Step("?", ("x1",), text, False),), True)
-    assert not list(judged(program, 0, ways))
+    assert not list(disagreements(program, 0, ways))
     right = program_module.expression
 
     def other(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
         return lambda xp, *xs: right(wrong if xp is NAMES else text, names)(xp, *xs)
 
     monkeypatch.setattr(program_module, "expression", other)
-    assert list(judged(program, 0, ways))
+    assert list(disagreements(program, 0, ways))
 
 
 def test_jax_forward_mode_is_the_reference_for_custom_rules_in_loops() -> None:
@@ -72,7 +72,7 @@ def test_jax_forward_mode_is_the_reference_for_custom_rules_in_loops() -> None:
     forward = judging.orders_of_jax(program, leaves, modes, forward=True)([leaves["x0"]], [np.ones(2)])
     assert abs(by_mode[2][0] - forward[2][0]).max() > 0.01
     for seed in range(4):
-        assert not list(judged(program, seed, {"derivatives": WAYS_OF_JAX["derivatives"]}))
+        assert not list(disagreements(program, seed, {"derivatives": WAYS_OF_JAX["derivatives"]}))
 
 
 def test_intended_differences_have_reasons() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of core share."""
+"""Fixtures of the tests of core."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from core.tests.support import FUSED
 
 @pytest.fixture(scope="module")
 def on_numpy() -> Iterator[None]:
-    """Tensors are created on `Fuse(Numpy())`, whatever is installed."""
+    """Create tensors on `Fuse(Numpy())`, regardless of the installed backends."""
     with tk.use_backend(FUSED):
         yield

@@ -98,7 +98,7 @@ def same(y: tk.Tensor, expected: Any, dtype: str | None = None) -> None:
 
 
 def near(y: tk.Tensor, expected: Any, dtype: str, tolerance: float | None = None) -> None:
-    """Equal but for rounding: shape, dtype, infinities and NaN."""
+    """Assert equality up to rounding: of shape, dtype, infinities, NaN and values."""
     found, wanted = np.array(y), np.asarray(expected, "float64")
     assert found.dtype == dtype, (found.dtype, dtype)
     assert found.shape == wanted.shape, (found.shape, wanted.shape)

@@ -1,4 +1,4 @@
-"""Rows that one test takes in turn: what pytest spends on a test of its own is more than many a row takes."""
+"""Many rows in one test: pytest's overhead for a parametrized test is larger than the time of most rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Row = Mapping[str, Any]
 
 
 def each_of(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:
-    """As `pytest.mark.parametrize`, in one test: all rows are tried, and each that fails is told.
+    """Like `pytest.mark.parametrize`, but in one test: all rows run, and all failures are reported.
 
-    Fixtures are those of the one test, so a row must leave them as it found them.
+    All rows share the fixtures of the test, so a row must not change them.
     """
     keys = (names,) if isinstance(names, str) else names
     table = [dict(zip(keys, (row,) if isinstance(names, str) else row, strict=True)) for row in rows]
@@ -35,7 +35,7 @@ def with_rows(test: Test, keys: Sequence[str], rows: Callable[..., Sequence[Row]
         for row in table:
             try:
                 test(**given, **row)
-            except Exception as error:  # noqa: BLE001, told below, with the row
+            except Exception as error:  # noqa: BLE001, reported below, with the row
                 error.add_note(f"with {', '.join(f'{name}={value!r}' for name, value in row.items())}")
                 failed.append(error)
         if len(failed) == 1:

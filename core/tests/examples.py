@@ -1,4 +1,4 @@
-"""How many examples hypothesis draws: what a test asks for, in proportion to the profile that is in force."""
+"""The number of hypothesis examples: the number that a test requests, scaled by the current profile."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ USUAL = 100
 
 
 def examples(count: int) -> int:
-    """So many on a desk, fewer in `nox -s tests`, more in `nox -s nightly`; at least 5."""
+    """`count` examples by default, fewer in `nox -s tests`, more in `nox -s nightly`; at least 5."""
     return max(5, count * settings.default.max_examples // USUAL)

@@ -1,4 +1,4 @@
-"""Keys of every kind that fit a shape, for the tests of indexing; and what numpy means by those that it lacks."""
+"""Keys of every kind for a shape, for the tests of indexing; and numpy's results for keys that numpy lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shapes(draw: Any, most: int = 4) -> tuple[int, ...]:
 
 @st.composite
 def keys(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A tuple whose entries take axes of the shape from the front; index arrays broadcast but for the masks."""
+    """A tuple whose entries index the axes of the shape from the front; index arrays other than masks broadcast."""
     common = draw(st.lists(st.integers(0, 3), max_size=2))
     entries: list[Any] = []
     axis, has_gap = 0, False
@@ -54,7 +54,7 @@ def keys(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
         else:
             entries.append(draw(index_arrays(shape[axis], common)))
             axis += 1
-    if has_gap:  # it would take what is left out at the end as well
+    if has_gap:  # it would also index the axes that are left out at the end
         entries += [slice(None)] * (len(shape) - axis)
     return tuple(entries)
 

@@ -1,4 +1,4 @@
-"""Programs of functions as people write them, which the tests of their forms share, and what makes two the same."""
+"""Programs of realistic functions, for the tests of program forms, and the equality of two programs."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ with tk.use_backend(FUSED):
 
 
 def bits(results: Any) -> list[tuple[Any, ...]]:
-    """The bits of all tensors in a tree; of NaN, whose sign is unspecified, those of one NaN."""
+    """The bits of all tensors in a tree; every NaN has the same bits, since its sign is unspecified."""
     leaves = [(x, np.asarray(x)) for x in tk.tree.leaves(results) if isinstance(x, Tensor)]
     return [
         (
@@ -149,7 +149,7 @@ def bits(results: Any) -> list[tuple[Any, ...]]:
 
 
 def same(a: Program, b: Program) -> bool:
-    """Whether two programs are the same but for the identity of their variables."""
+    """Whether two programs are equal up to the identity of their variables."""
     if len(all_programs(a)) != len(all_programs(b)):
         return False
     for p, q in zip(all_programs(a), all_programs(b), strict=True):

@@ -1,4 +1,4 @@
-"""Programs run equation by equation, with calls, choices and loops by Python: what passes must keep is seen bare."""
+"""Programs run equation by equation, with calls, branches and loops in Python, as a reference for passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def on(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The elements of the outputs, flat; the equations run one by one, those of inner programs too."""
+    """The elements of the outputs, flattened; all equations run one by one, including those of inner programs."""
     xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
     ys = Plain(backend).run(program, xs)
     for y, v in zip(ys, program.outputs, strict=True):
@@ -27,12 +27,12 @@ def on(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[An
 
 
 def elements_of(tensors: Sequence[Tensor]) -> list[list[Any]]:
-    """The elements of tensors, flat."""
+    """The elements of tensors, flattened."""
     return [_elements(x.interpreter, x.representation) for x in tensors]
 
 
 def largest(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> float:
-    """The largest absolute value of all that is computed on the way."""
+    """The largest absolute value of all intermediate results."""
     xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
     plain = Plain(backend)
     plain.run(program, xs)
@@ -44,14 +44,14 @@ def _elements(backend: Any, y: Any) -> list[Any]:
 
 
 class Plain:
-    """What `replay` does, without preparing the inner programs: calls, choices and loops are Python's own.
+    """Like `replay`, but inner programs are not prepared: calls, branches and loops run in Python.
 
     Args:
-        backend: what runs the equations.
-        changed: what is used instead of a result of an op; the result itself if not given.
+        backend: the backend that runs the equations.
+        changed: maps a result of an op to the value to use instead; by default the result.
 
     Attributes:
-        seen: all that has been computed.
+        seen: collects all results.
     """
 
     def __init__(self, backend: RawTensor[Any], changed: Callable[[Op, Any], Any] = lambda op, y: y) -> None:
@@ -93,7 +93,7 @@ class Plain:
         return [x for x, r in zip(values, roles, strict=True) if r == CARRY]
 
     def scan(self, e: Equation, *xs: Any) -> list[Any]:
-        """A loop of so many steps."""
+        """A loop of `count` steps."""
         program, going_in, going_out, length, reverse = e.params
         values, stacks = list(xs), [list[Any]() for _ in e.results]
         for k in reversed(range(length)) if reverse else range(length):
@@ -127,12 +127,12 @@ class Plain:
 
 
 def bits(outputs: Sequence[Sequence[Any]]) -> list[list[str]]:
-    """What two equal results share: all but the sign of a NaN."""
+    """The elements as text, which is equal for equal bits, except for the sign and payload of NaN."""
     return [[repr(e) for e in y] for y in outputs]
 
 
 def numbers(outputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The same but for the signs of zeros."""
+    """The elements, with -0.0 as 0.0."""
     return [
         [e + 0 if isinstance(e, int | float) and not isinstance(e, bool) else e for e in y] for y in outputs
     ]

@@ -1,4 +1,4 @@
-"""Backends that the tests of core are run on, and short ways to make and to read tensors."""
+"""Backends for the tests of core, and functions that create and read tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorken_reference.backend import Reference
 
 
 class Strideless(Numpy):
-    """Numpy as a device without strides would be: every movement copies, and nothing broadcasts."""
+    """Numpy like a device without strides: every movement op copies, and nothing broadcasts."""
 
     broadcasts = False
 
@@ -42,9 +42,9 @@ class Strideless(Numpy):
 
 
 class Strict(Strideless):
-    """A strideless numpy that checks what core promises a backend: equal shapes, one dtype, normalised params.
+    """A strideless numpy that checks the guarantees of core to a backend: equal shapes, one dtype, normalised params.
 
-    It compiles nothing, so that it sees each op of a program.
+    It does not compile, so it sees each op of a program.
     """
 
     compile = RawTensor.compile
@@ -82,7 +82,7 @@ for _op in OPS.values():
 
 
 class Required(Numpy):
-    """Numpy with the required ops alone: all others are their bodies."""
+    """Numpy with only the required ops: all others run their bodies."""
 
     def __repr__(self) -> str:
         return "Required()"
@@ -96,7 +96,7 @@ for _op in OPS.values():
 class Counting(Numpy):
     """Numpy that counts the calls of each op, by name and by (name, shape of the result).
 
-    It compiles nothing, so that each op of a program is a call.
+    It does not compile, so each op of a program is a call.
     """
 
     compile = RawTensor.compile
@@ -130,7 +130,7 @@ for _op in OPS.values():
 
 
 class Nothing(RawTensor[str]):
-    """A backend that knows nothing of its values, not even their shapes: it only remembers the op's name."""
+    """A backend that only records the name of each op, without values, shapes and dtypes."""
 
     def new(self, shape: Any, data: Any, dtype: Any) -> str:
         return "new"
@@ -186,12 +186,12 @@ def f64(values: Any, backend: Any = FUSED) -> Tensor:
 
 
 def array(x: Any) -> np.ndarray[Any, Any]:
-    """The values of a tensor, at whatever level it is."""
+    """The values of a tensor at any level."""
     return np.array(x)
 
 
 def close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
-    """Two trees have the same numbers, of the same shapes, but for rounding; a list stands for a tensor or an array."""
+    """Assert that two trees have equal shapes and numbers up to rounding; a list is compared as a tensor."""
     got, wanted = tk.tree.leaves(found), tk.tree.leaves(expected, is_leaf=lambda x: isinstance(x, list))
     for x, y in zip(got, wanted, strict=True):
         x, y = array(x), array(y)
@@ -200,7 +200,7 @@ def close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
 
 
 def peak_of(call: Callable[[], Any]) -> int:
-    """The most bytes that were allocated at one time during the call, beyond those before it."""
+    """The peak of allocated bytes during a call, minus those allocated before it."""
     tracemalloc.start()
     try:
         call()

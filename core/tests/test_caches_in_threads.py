@@ -16,7 +16,7 @@ from tensorken_numpy.backend import Numpy
 
 
 class EmptiedOnceAsked(dict[Any, Any]):
-    """A cache that another thread empties right after this one has been told that something is in it."""
+    """A cache that another thread clears right after this thread has found an entry."""
 
     def __contains__(self, key: object) -> bool:
         found = super().__contains__(key)
@@ -24,7 +24,7 @@ class EmptiedOnceAsked(dict[Any, Any]):
         return found
 
 
-def test_a_number_is_folded_also_if_the_cache_is_emptied_meanwhile() -> None:
+def test_a_number_is_folded_if_the_cache_is_cleared_concurrently() -> None:
     backend = Numpy()
     program = tk.trace(lambda x: x + tk.sin(x.scalar(2.0)))(tk.ones(3))
     first = with_constants_folded(program, backend)
@@ -33,14 +33,14 @@ def test_a_number_is_folded_also_if_the_cache_is_emptied_meanwhile() -> None:
 
 
 def together(count: int, run: Callable[[int], None]) -> None:
-    """Run a function in several threads that begin at once, and raise what one of them raises."""
+    """Run a function in several threads that start together, and raise an exception of any of them."""
     begin, errors = threading.Barrier(count), []
 
     def body(number: int) -> None:
         begin.wait()
         try:
             run(number)
-        except Exception as error:  # noqa: BLE001, whatever it is, the test raises it
+        except Exception as error:  # noqa: BLE001, the test raises it
             errors.append(error)
 
     threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
@@ -52,7 +52,9 @@ def together(count: int, run: Callable[[int], None]) -> None:
         raise errors[0]
 
 
-def test_threads_trace_one_function_for_more_kinds_than_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_trace_one_function_for_more_keys_than_its_cache_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The programs that a function keeps stay few, and each call gets its own, while several threads trace it."""
     monkeypatch.setattr(compilation, "MAX_PROGRAMS", 4)
     double = tk.jit(lambda x: (x * 2.0).sum())

@@ -1,4 +1,4 @@
-"""What a backend declares is what its users get: no tensor has a dtype that the backend has not."""
+"""The declared capabilities of a backend hold: no tensor has a dtype that the backend does not support."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_dtype_that_the_backend_has_not_is_refused(name):
+def test_an_unsupported_dtype_is_refused(name):
     with pytest.raises(tk.errors.DTypeError) as caught:
         REFUSED[name]()
     message = str(caught.value)
@@ -81,7 +81,7 @@ def test_a_dtype_that_the_backend_has_not_is_refused(name):
     assert "\n" not in message
 
 
-def test_the_message_names_the_backend_as_the_user_does():
+def test_the_message_has_the_registered_name_of_the_backend():
     named = Fuse(Small())
     REGISTRY.remember(named, "small-gpu", "default")
     with pytest.raises(
@@ -90,16 +90,16 @@ def test_the_message_names_the_backend_as_the_user_does():
         tk.zeros(2, "float64", backend=named)
 
 
-def test_a_pickle_does_not_bring_the_dtype_in():
+def test_an_unsupported_dtype_is_refused_in_a_pickle():
     data = pickle.dumps(
         tk.ones(2, "float64", backend=Numpy())
-    )  # an object: it comes back on the default backend
+    )  # as an object, so that it is unpickled on the default backend
     assert pickle.loads(data).dtype is tk.float64
     with tk.use_backend(SMALL), pytest.raises(tk.errors.DTypeError, match=r"^unpickle: .* has no float64"):
         pickle.loads(data)
 
 
-def test_other_operands_do_not_bring_it_in():
+def test_an_unsupported_dtype_is_refused_in_other_operands():
     with pytest.raises(TypeError, match=r"add: .*has no float64"):
         X + np.ones(2)
     with pytest.raises(tk.errors.MixedBackendError):
@@ -115,7 +115,7 @@ def test_other_operands_do_not_bring_it_in():
         x + y
 
 
-def test_what_the_backend_has_works_as_ever():
+def test_supported_dtypes_work():
     assert (I / 2).tolist() == [0.5, 1.0]
     assert (I * 2.5).dtype is tk.float32
     assert X.astype("int32").tolist() == [1, 2]
@@ -162,7 +162,7 @@ def test_a_backend_that_declares_nothing_is_not_checked():
         ),
     ],
 )
-def test_a_misspelt_field_is_told_to_who_wrote_it(name: str, says: str) -> None:
+def test_a_misspelt_field_is_an_error_at_its_construction(name: str, says: str) -> None:
     with pytest.raises(tk.errors.ArgumentError) as error:
         Capabilities(**{name: ("float32",)})
     assert str(error.value).startswith(says)

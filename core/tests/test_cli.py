@@ -1,6 +1,6 @@
-"""The command `tensorken`, as users run it: in a process of its own, in an installation made for the test.
+"""The command `tensorken`, run in a child process, in an installation made for the test.
 
-The installation is the test's own plugins in a folder, beside copies of the core and of pluggy; `-S` hides what
+The installation is a folder with the test's plugins and copies of core and pluggy; `-S` hides what
 else is installed.
 """
 
@@ -97,7 +97,7 @@ class Installation:
         return {**inherited, "PYTHONPATH": self.path, "PYTHONIOENCODING": "ascii", **variables}
 
     def run(self, *arguments: str, status: int = 0, **variables: str) -> str:
-        """Run the command; returns what it wrote, stderr after stdout, and fails at another exit status."""
+        """Run the command; returns stdout followed by stderr; fails if the exit status is not the expected one."""
         done = subprocess.run(
             self.command(*arguments),
             cwd=self.folder,
@@ -135,7 +135,7 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.feature(201)
-def test_backends_are_listed_with_what_is_wrong_and_which_is_the_default(here: Installation) -> None:
+def test_the_list_shows_faults_and_the_default(here: Installation) -> None:
     here.backend("numpy", version="1.4.2", needs=">=1.4,<2")
     here.backend("old", version="0.3", needs="<1")
     here.backend("young", needs=">=2")
@@ -156,7 +156,7 @@ def test_backends_are_listed_with_what_is_wrong_and_which_is_the_default(here: I
     ]
 
 
-def test_probing_loads_each_and_survives_what_does_not_load(here: Installation) -> None:
+def test_probing_loads_each_backend_and_survives_failures(here: Installation) -> None:
     here.backend("numpy")
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
     here.install("exits", "[tensorken.backends]\nexits = fake_exits\n", fake_exits="raise SystemExit(4)")
@@ -215,7 +215,7 @@ def test_the_doctor_finds_plugins_of_every_group_that_end_the_process(here: Inst
 
 
 @pytest.mark.parametrize("choice", ["ends", "ends,numpy", "os:abort", "sys:exit"])
-def test_the_doctor_survives_what_it_is_asked_about(here: Installation, choice: str) -> None:
+def test_the_doctor_survives_plugins_that_crash(here: Installation, choice: str) -> None:
     here.backend("numpy")
     here.install("ends", "[tensorken.backends]\nends = fake_ends\n", fake_ends="import os; os._exit(5)")
     told = here.run("doctor", status=1, TENSORKEN_BACKEND=choice)
@@ -224,7 +224,7 @@ def test_the_doctor_survives_what_it_is_asked_about(here: Installation, choice: 
     assert ("the backend in use cannot be loaded: it ended its process" in told) == (choice != "sys:exit")
 
 
-def test_probing_tells_what_backends_say_of_their_devices(here: Installation) -> None:
+def test_probing_reports_the_devices_of_backends(here: Installation) -> None:
     here.backend(
         "gpu", more=", devices=('left', 'right'), facts=lambda d: {'driver': f'of {d}', 'memory': 80}"
     )
@@ -248,7 +248,7 @@ def test_probing_tells_what_backends_say_of_their_devices(here: Installation) ->
     assert data["backends"][0]["facts"]["right"] == {"driver": "of right", "memory": "80"}
 
 
-def test_json_tells_the_same(here: Installation) -> None:
+def test_json_has_the_same_content(here: Installation) -> None:
     here.backend("numpy", needs=">=1,<2")
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
     plain = json.loads(here.run("backends", "--json", TENSORKEN_BACKEND="numpy:0"))
@@ -284,19 +284,19 @@ def test_json_tells_the_same(here: Installation) -> None:
         ("nunpy", "  chosen by TENSORKEN_BACKEND='nunpy'"),
     ],
 )
-def test_the_list_says_why_the_default_is_what_it_is(here: Installation, variable: str, last: str) -> None:
+def test_the_list_gives_the_reason_for_the_default(here: Installation, variable: str, last: str) -> None:
     here.backend("numpy")
     assert here.run("backends", TENSORKEN_BACKEND=variable).splitlines()[-1] == last
 
 
-def test_without_backends_the_list_says_what_to_install(here: Installation) -> None:
+def test_without_backends_the_list_suggests_an_installation(here: Installation) -> None:
     assert "pip install tensorken-numpy" in here.run("backends")
 
 
 # ---- tensorken doctor --------------------------------------------------------------------------------------
 
 
-def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
+def test_the_doctor_finds_no_fault_in_a_healthy_installation(here: Installation) -> None:
     here.backend("numpy")
     here.commands()
     plugin = "from tensorken_core.host.plugin import hookimpl\n"
@@ -315,7 +315,7 @@ def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
     assert told[-2:] == ["in use: numpy (TENSORKEN_BACKEND='numpy')", "nothing to fix"]
 
 
-def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
+def test_the_doctor_names_every_fault_and_its_remedy(here: Installation) -> None:
     here.backend("numpy")
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="import no_such_dependency")
     here.install("odd", "[tensorken.namespace]\nodd = fake_odd:nothing\n", fake_odd="")
@@ -364,7 +364,7 @@ def test_only_the_chosen_subcommand_is_loaded(here: Installation) -> None:
     assert len(told.splitlines()) == 1
 
 
-def test_a_subcommand_that_is_no_function_or_for_another_core_is_refused_in_one_line(
+def test_a_subcommand_that_is_not_a_function_or_for_another_core_is_refused_in_one_line(
     here: Installation,
 ) -> None:
     here.install("odd", "[tensorken.commands]\nodd = fake_odd\n", fake_odd="")
@@ -399,7 +399,7 @@ def test_two_distributions_with_one_subcommand_clash(here: Installation) -> None
     assert here.run("do@acme") == "called with []\n"
 
 
-def test_a_subcommand_that_we_know_says_what_to_install(here: Installation) -> None:
+def test_a_known_missing_subcommand_suggests_an_installation(here: Installation) -> None:
     expected = (
         "tensorken: train is a subcommand of tensorken-nn, which is not installed: pip install tensorken-nn\n"
     )
@@ -440,7 +440,7 @@ def test_wrong_options_exit_with_2(here: Installation, arguments: list[str]) -> 
     assert "usage: tensorken" in here.run(*arguments, status=2)
 
 
-def test_names_that_the_console_cannot_show_are_spelled_out(here: Installation) -> None:
+def test_unprintable_names_are_escaped(here: Installation) -> None:
     here.install(
         "dist", "[tensorken.backends]\n\u03c9-gpu = fake\n[tensorken.commands]\n\u03c9 = fake:main\n"
     )
@@ -449,7 +449,7 @@ def test_names_that_the_console_cannot_show_are_spelled_out(here: Installation) 
     assert json.loads(here.run("backends", "--json"))["backends"][0]["name"] == "\u03c9-gpu"
 
 
-def test_a_reader_that_goes_away_is_no_error(here: Installation) -> None:
+def test_a_closed_pipe_is_not_an_error(here: Installation) -> None:
     for i in range(30):
         here.backend(f"toy{i}")
     for arguments in (["backends"], ["--help"]):

@@ -121,11 +121,11 @@ def test_each_derivative_of_a_checkpoint_that_closes_over_values(call, inner):
 
 @pytest.mark.nightly
 @each_of(("outer", "inner"), [(outer, inner) for outer in NESTINGS for inner in NESTINGS if outer != "plain"])
-def test_each_nesting_in_each(outer, inner):
+def test_each_nesting_in_each_other(outer, inner):
     check(checkpointed, outer, inner, ("value", "grad", "jvp", "third"))
 
 
-def test_a_checkpoint_keeps_what_it_closes_over_and_not_what_is_inside():
+def test_a_checkpoint_keeps_captured_values_but_not_inner_ones():
     def grown(f: Callable[[Any], Any]) -> int:
         """How many values the derivative of four blocks keeps between the two halves of a program."""
         from tensorken.compilation.call_op import forward_backward_of
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_a_module_in_a_jitted_step():
     same(tk.grad(lambda w: loss(w, x, tk.checkpoint))(w), expected)
 
 
-def test_a_checkpoint_that_closes_over_values_and_asks_for_one_says_so():
+def test_a_checkpoint_that_needs_a_captured_value_raises_an_error():
     def f(x):
         return tk.checkpoint(lambda y: y * x if y > 0.0 else y)(x)
 
@@ -297,7 +297,7 @@ def test_each_rule_in_each_nesting(call, inner):
     ("outer", "inner"),
     [(outer, inner) for outer in NESTINGS_BY_X for inner in NESTINGS_BY_X if outer != "plain"],
 )
-def test_custom_rules_in_each_nesting_in_each(outer, inner):
+def test_custom_rules_in_each_nesting_of_nestings(outer, inner):
     for call in (by_jvp, by_vjp):
         check_by_x(call, outer, inner, ("value", "grad", "jvp", "third"))
 
@@ -314,7 +314,7 @@ REFUSED: dict[str, Call] = {
 
 
 @each_of("case", REFUSED)
-def test_a_custom_rule_that_closes_over_what_is_differentiated_is_refused(case):
+def test_a_custom_rule_that_closes_over_a_differentiated_tensor_is_refused(case):
     f = REFUSED[case]
     for derivative in (
         lambda: tk.grad(f, (0, 1))(f64(X), f64(C)),
@@ -330,7 +330,7 @@ def test_a_custom_rule_that_closes_over_what_is_differentiated_is_refused(case):
     assert f(f64(X), f64(C)).shape == ()
 
 
-def test_what_a_rule_alone_closes_over_may_be_differentiated_where_no_argument_is():
+def test_tensors_captured_only_by_the_rule_may_be_differentiated_without_the_arguments():
     f = lambda c: by_vjp_backward_alone(f64(X), tk.stop_gradient(c)) + by_rule_alone(f64(X), c) * c  # noqa: E731
     assert tk.grad(f)(f64(C)).item() == tk.sin(f64(X)).item()
 
@@ -341,13 +341,13 @@ def by_rule_alone(x, c):
     return f(x)
 
 
-def test_adjoints_of_a_program_refuse_it_too():
+def test_adjoints_refuse_differentiated_captured_tensors():
     program = tk.trace(by_jvp)(f64(X), f64(C))
     with pytest.raises(tk.errors.GradientError, match="closes over"):
         program.adjoints(inputs=1)
 
 
-def test_what_a_function_closes_over_and_does_not_use_is_no_matter():
+def test_unused_captured_tensors_are_ignored():
     """It runs again when the transform of such a tensor has returned."""
 
     def f(wrap):
@@ -365,7 +365,7 @@ def test_what_a_function_closes_over_and_does_not_use_is_no_matter():
         assert tk.grad(tk.grad(f(wrap)))(f64(0.5)).item() == pytest.approx(-np.sin(0.5), rel=1e-14)
 
 
-def test_what_a_rule_inside_a_checkpoint_closes_over_alone_is_found():
+def test_tensors_captured_by_a_rule_inside_a_checkpoint_are_found():
     """The checkpoint's own value does not need it, only its derivative does."""
 
     def inside(y, c):

@@ -1,4 +1,4 @@
-"""The language, tensors and transforms work without the library of functions: with a backend alone."""
+"""The language, tensors and transforms work without `tensorken`, with only a backend."""
 
 from __future__ import annotations
 

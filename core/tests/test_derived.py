@@ -1,4 +1,4 @@
-"""The derived ops and the functions made of them mean what numpy means: on every dtype, shape and special value.
+"""The derived ops and the functions made of them equal numpy's, for every dtype, shape and special value.
 
 `Required` runs the bodies, numpy its own functions; both are held against numpy, or Python where that is clearer.
 """
@@ -90,7 +90,7 @@ def test_exact_functions_of_integers(name: str, dtype: str, backend: Any) -> Non
 
 @over_backends
 @pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "positive", *PREDICATES])
-def test_bools_are_whole_and_finite(name: str, backend: Any) -> None:
+def test_bools_are_integral_and_finite(name: str, backend: Any) -> None:
     y = getattr(tk, name)(tk.tensor([True, False], backend=backend))
     expected = getattr(np, name)(np.array([1, 0])).astype(bool)
     assert_same(y, expected)
@@ -130,7 +130,7 @@ def test_shifts(dtype: str, backend: Any) -> None:
 @each_of("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_extremes(name: str, dtype: str, backend: Any) -> None:
-    """Of 0.0 and -0.0, which are equal, either may come."""
+    """Either of 0.0 and -0.0, which are equal, may be the result."""
     a, b = pairs(WHOLE if dtype in INTEGERS else SPECIAL, dtype)
     found, expected = getattr(tk, name)(tensor(a, backend), tensor(b, backend)), getattr(np, name)(a, b)
     np.testing.assert_array_equal(array(found), expected)
@@ -206,7 +206,7 @@ def test_any_quotient_of_short_numbers_is_pythons(a: float, b: float) -> None:
 
 
 @over_backends
-def test_a_quotient_that_rounds_up_is_not_whole(backend: Any) -> None:
+def test_floor_division_of_a_quotient_that_rounds_up(backend: Any) -> None:
     """1 / 0.1 is 10 when rounded, but 0.1 is a little more than a tenth."""
     a, b = (
         tensor(np.array([1.0, -1.0, 1.0, -1.0]), backend),
@@ -408,6 +408,6 @@ def test_the_derivative_of_a_remainder_by_its_divisor_is_minus_the_quotient() ->
     assert tk.grad(lambda a: (a // b).sum() + (a * 0).sum())(a).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_clip_passes_derivatives_inside_alone() -> None:
+def test_clip_has_derivatives_only_inside_its_bounds() -> None:
     x = tensor(np.array([-2.0, 0.5, 2.0]))
     assert tk.grad(lambda x: tk.clip(x, -1.0, 1.0).sum())(x).tolist() == [0.0, 1.0, 0.0]

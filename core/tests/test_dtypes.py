@@ -1,4 +1,4 @@
-"""DTypes: how they promote, what Python numbers become, integers that wrap, booleans, casts."""
+"""DTypes: promotion, dtypes of Python numbers, wrapping integers, booleans, casts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def of(name, *values):
 
 
 @pytest.mark.feature(7)
-def test_there_are_six_and_each_is_one_object():
+def test_there_are_six_dtypes_and_each_is_one_object():
     assert list(DTYPES) == ORDER
     for name, dtype in DTYPES.items():
         assert (dtype.name, str(dtype), repr(dtype)) == (name, name, f"tensorken.{name}")
@@ -56,8 +56,8 @@ def test_there_are_six_and_each_is_one_object():
 
 
 @pytest.mark.feature(7)
-def test_a_dtype_is_compared_with_what_answers_no_question_about_itself():
-    class Absent:  # stands for a dtype that a namespace does not have, as in array-api-tests
+def test_a_dtype_is_compared_with_objects_that_raise():
+    class Absent:  # a dtype that a namespace does not have, as in array-api-tests
         name = "complex64"
 
         def __getattr__(self, attribute: str):
@@ -75,7 +75,7 @@ def test_other_dtypes_are_refused(wrong):
 
 
 @pytest.mark.feature(7, 165)
-def test_two_of_a_kind_meet_in_the_wider_and_kinds_rank_bool_int_float():
+def test_promotion_takes_the_wider_dtype_and_ranks_bool_int_float():
     expected = [  # rows and columns in ORDER
         "bool    int32   int64   float16 float32 float64",
         "int32   int32   int64   float16 float32 float64",
@@ -107,7 +107,7 @@ class Level(enum.IntEnum):
 
 
 @pytest.mark.feature(70, 165)
-def test_a_python_number_takes_the_dtype_if_its_kind_allows():
+def test_a_python_number_takes_the_dtype_of_the_tensor_if_its_kind_allows():
     expected = {
         "bool": ("bool", "int32", "float32"),
         "int32": ("int32", "int32", "float32"),
@@ -191,7 +191,7 @@ def test_quotients_and_means_of_integers_are_float32():
 
 @pytest.mark.feature(165)
 def test_a_quotient_with_a_wide_integer_keeps_its_digits():
-    """An integer meets a float64 in float64, not by way of float32."""
+    """An integer combined with a float64 is converted to float64 directly, not through float32."""
     n = 2**40 + 1
     assert (f64([1.0]) * tk.tensor([n], "int64") / tk.tensor([n], "int64")).tolist() == [1.0]
     assert (tk.tensor([n], "int64") / f64([1.0])).tolist() == [float(n)]
@@ -353,7 +353,7 @@ def test_sums_and_products_of_booleans_are_or_and_and(stack):
 
 
 @pytest.mark.feature(167)
-def test_booleans_broadcast_and_move_like_everything_else():
+def test_booleans_broadcast_and_move():
     a = of("bool", True, False, True)
     assert (a[:, None] == a).tolist() == [[True, False, True], [False, True, False], [True, False, True]]
     assert a.broadcast_to((2, 3)).tolist() == [[True, False, True]] * 2
@@ -413,7 +413,7 @@ def test_casts(stack):
 
 @pytest.mark.feature(7)
 def test_no_warning_leaves_the_library():
-    """Overflow, division by zero and invalid operations are answered with values alone."""
+    """Overflow, division by zero and invalid operations return values and raise no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x = tk.tensor([0.0, -1.0, 1e30, math.inf, math.nan])
@@ -458,7 +458,7 @@ def test_half_precision_is_a_dtype_like_the_others():
 
 
 @pytest.mark.parametrize("name", ["bool", "int32", "int64", "float16", "float32", "float64"])
-def test_a_dtype_is_equal_to_all_that_means_it(name):
+def test_a_dtype_equals_all_its_spellings(name):
     dtype = getattr(tk, name)
     assert dtype == name == np.dtype(name) == dtype
     assert dtype in (np.dtype(name).type, "complex64")

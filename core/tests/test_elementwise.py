@@ -236,7 +236,7 @@ REFLECTED = {
 
 
 def foreign(answer: Any, **more: Any) -> Any:
-    """An operand with all reflected operators, which give (their name, the tensor), or what `answer` is."""
+    """An operand with all reflected operators, which return (their name, the tensor), or `answer`."""
     methods = {name: lambda self, x, name=name: (name, x) if answer is None else answer for name in REFLECTED}
     return type("Foreign", (), {**methods, "__hash__": None, **more})()
 
@@ -246,7 +246,7 @@ def as_array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 
 @each_of("name", REFLECTED)
-def test_an_operand_of_another_kind_is_asked(name: str) -> None:
+def test_an_operand_of_another_class_may_implement_the_operator(name: str) -> None:
     x = tk.tensor([1, 2])
     for other in (foreign(None), foreign(None, __array_ufunc__=None, __array__=as_array)):
         assert REFLECTED[name](x, other) == (name, x)
@@ -256,7 +256,7 @@ def test_an_operand_of_another_kind_is_asked(name: str) -> None:
         REFLECTED[name](x, foreign(NotImplemented))
 
 
-def test_an_array_of_another_library_is_combined_all_the_same() -> None:
+def test_an_array_of_another_library_is_combined_with_a_tensor() -> None:
     x = f64([1.0, 2.0])
     for other in (
         foreign(None, __array__=as_array),

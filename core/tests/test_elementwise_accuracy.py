@@ -1,4 +1,4 @@
-"""The elementary functions are within 4 units in the last place of mpmath, as bodies alone and as numpy has them.
+"""The elementary functions are within 4 units in the last place of mpmath, both as bodies and as numpy's overrides.
 
 Operands are drawn from every binade down to the subnormal ones, around the zeros, poles and overflow thresholds of
 the function and the seams of its body, and from the intervals where it does most of its work.
@@ -32,7 +32,7 @@ inf, nan, pi = math.inf, math.nan, math.pi
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
 DTYPES = ("float32", "float64")
 BOUND = 4.0
-"""Units in the last place."""
+"""The error in units in the last place."""
 
 Interval = tuple[float, float]
 
@@ -211,7 +211,7 @@ def operands(row: Row, dtype: str, rng: random.Random) -> np.ndarray[Any, Any]:
 
 
 def on(backend: str, name: str, *xs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What the backend gives."""
+    """The backend's results."""
     tensors = [tk.tensor(x, backend=BACKENDS[backend]) for x in xs]
     return np.array(apply(OPS[name], tensors))
 
@@ -246,7 +246,7 @@ def test_elementary_functions_are_within_4_units_in_the_last_place(
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ROWS)
 def test_many_float32_operands_are_within_4_units_of_float64(name: str, backend: str) -> None:
-    """The float64 results, which the test above holds against mpmath, are exact beside float32."""
+    """Compared with float64 results, which are exact relative to float32 and compared with mpmath above."""
     row, rng = ROWS[name], np.random.default_rng(7)
     drawn = [rng.uniform(*interval, 40_000) for interval in row.intervals]
     drawn += [
@@ -268,7 +268,7 @@ def test_many_float32_operands_are_within_4_units_of_float64(name: str, backend:
 
 
 @over_rows
-def test_special_values_come_out_as_named(name: str, dtype: str, backend: str) -> None:
+def test_special_values(name: str, dtype: str, backend: str) -> None:
     given, wanted = zip(*ROWS[name].specials, strict=True)
     y = on(backend, name, np.array(given, dtype))
     np.testing.assert_array_equal(y, np.array(wanted, dtype))
@@ -279,7 +279,7 @@ def test_special_values_come_out_as_named(name: str, dtype: str, backend: str) -
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ROWS)
 def test_float16_is_the_rounded_function(name: str, backend: str) -> None:
-    """Every float16 there is; what lies between is computed in float32, so that only the last rounding shows."""
+    """All float16 numbers; intermediate results are float32, so only the last rounding has an error."""
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     wide = on(backend, name, every.astype(np.float32))
     y = np.array(apply(OPS[name], (tk.tensor(every.tolist(), "float16", backend=BACKENDS[backend]),)))
@@ -341,7 +341,7 @@ ANGLES = (0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 5e-324)
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ["atan2", "hypot"])
-def test_special_pairs_come_out_as_in_c(name: str, backend: str) -> None:
+def test_special_pairs_equal_those_of_c(name: str, backend: str) -> None:
     a, b = (x.ravel() for x in np.meshgrid(ANGLES, ANGLES))
     expected = np.array([getattr(math, name)(p, q) for p, q in zip(a, b, strict=True)])
     y = on(backend, name, a, b)
@@ -417,7 +417,7 @@ def test_the_remainder_of_integers(dtype: str, backend: str) -> None:
 @pytest.mark.parametrize(
     ("name", "meaning"), [("round", round), ("trunc", math.trunc), ("ceil", math.ceil), ("floor", math.floor)]
 )
-def test_rounding_to_whole_numbers_is_exact(
+def test_rounding_to_integers_is_exact(
     name: str, meaning: Callable[[float], int], dtype: str, backend: str
 ) -> None:
     facts = np.finfo(dtype)
@@ -441,7 +441,7 @@ def test_rounding_to_whole_numbers_is_exact(
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["round", "trunc", "ceil", "floor"])
 def test_signalling_nans_are_rounded_without_a_warning(name: str, dtype: str) -> None:
-    """Numbers made from bits may be such; arithmetic on them raises what numpy warns of."""
+    """Numbers made from bits may be signalling NaN; arithmetic on them sets the flag that numpy warns of."""
     infinity = np.array(inf, dtype).view(f"u{np.dtype(dtype).itemsize}")
     signalling = np.array([infinity + 1] * 70).astype(infinity.dtype).view(dtype)
     assert np.isnan(on("numpy", name, signalling)).all()
@@ -450,5 +450,5 @@ def test_signalling_nans_are_rounded_without_a_warning(name: str, dtype: str) ->
 # ---- the numbers in the bodies -----------------------------------------------------------------------------
 
 
-def test_the_coefficients_are_what_the_tool_computes() -> None:
+def test_the_coefficients_equal_those_of_the_tool() -> None:
     assert coefficients.FILE.read_text(encoding="utf-8") == coefficients.render()

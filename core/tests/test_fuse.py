@@ -47,7 +47,7 @@ def test_every_stack_computes_the_same(draft: Draft, stack: str, last_first: boo
 @pytest.mark.feature(99, 113, 116)
 @FEW
 @given(programs(smooth=True, whole=True), st.sampled_from(sorted({*STACKS} - {"Fuse(Numpy())"})))
-def test_every_stack_differentiates_alike(draft: Draft, other: str):
+def test_every_stack_computes_the_same_derivatives(draft: Draft, other: str):
     """Gradients, tangents and Hessian-vector products of random programs; <∇f, 1> = J 1."""
     expected = None
     for stack in (STACKS[other], FUSED):
@@ -112,7 +112,7 @@ def test_a_sum_of_products_is_a_contraction_each(fused, counting, axes):
     assert counting.calls["mul"] == 0
 
 
-def test_differences_too(fused, counting):
+def test_a_difference_of_products_is_a_contraction_each(fused, counting):
     x, y = fused(SQUARE, SQUARE)
     assert (x * y - x * x + y * y - x * y).sum().item() == 0.0
     assert counting.calls["mul"] == 0
@@ -138,7 +138,7 @@ def test_sums_of_products_are_rounded_in_the_order_that_was_written(dtype):
             assert found.tobytes() == np.array(form(*xs)).tobytes(), name
 
 
-def test_five_products_are_more_than_one_sum_holds_back(fused, counting):
+def test_a_sum_defers_at_most_four_products(fused, counting):
     x, y = fused(SQUARE, SQUARE)
     total = x * y
     for _ in range(LIMIT):
@@ -226,7 +226,7 @@ def test_a_contraction_is_computed_at_most_once(fused, counting):
 
 
 @pytest.mark.feature(112)
-def test_an_axis_of_no_operand_multiplies_by_its_length(fused, counting):
+def test_an_axis_of_no_operand_multiplies_by_its_size(fused, counting):
     (x,) = fused([[1.0], [2.0]])
     assert x.expand((2, 500)).sum().item() == 1500.0
     wide = x.expand((2, 500))
@@ -306,7 +306,7 @@ DERIVATIVES = {
 @pytest.mark.feature(57, 101, 112, 113)
 @pytest.mark.parametrize("compute", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_no_derivative_of_matmul_builds_the_product(compute, counting):
-    """No op whatever has a result of m·k·n elements."""
+    """No op has a result of m·k·n elements."""
     expected = [array(x) for x in compute(*operands(Numpy()))]
     a, b = operands(Fuse(counting))
     counting.clear()
@@ -359,7 +359,7 @@ def test_constants_keep_their_sign_dtype_and_kind():
         lambda x: tk.flip(x.broadcast_to((2, 3)), axis=0),
     ],
 )
-def test_what_is_merely_moved_is_still_known_to_be_a_number(move):
+def test_movement_ops_keep_the_fill_value(move):
     counting = Counting()
     stack = Fuse(counting)
     y = move(tk.full((3,), -0.0, backend=stack))
@@ -369,7 +369,7 @@ def test_what_is_merely_moved_is_still_known_to_be_a_number(move):
     np.testing.assert_array_equal(np.signbit(array(y)), expected.astype(bool))
 
 
-def test_a_thousand_constants_are_all_right():
+def test_a_thousand_constants_are_correct():
     stack = Fuse(Numpy())
     x = tk.zeros((2,), backend=stack)
     for i in range(1000):
@@ -381,8 +381,8 @@ def test_a_thousand_constants_are_all_right():
 
 
 @pytest.mark.feature(2, 112)
-def test_what_the_backend_lacks_is_expanded_above_it():
-    """Bodies run on Fuse itself, so what they multiply and sum is held back too."""
+def test_ops_that_the_backend_lacks_are_expanded_by_fuse():
+    """Bodies run on Fuse itself, so their products and sums are deferred too."""
     stack = Fuse(Required())
     assert not stack.has(OPS["tanh"])
     assert stack.has(OPS["exp"])
@@ -393,7 +393,7 @@ def test_what_the_backend_lacks_is_expanded_above_it():
     assert (x @ x).item() == 5.25
 
 
-def test_a_sum_of_products_less_itself_is_zero():
+def test_a_sum_of_products_minus_itself_is_zero():
     """A sum on the right is one number, which is rounded, as it is written."""
     rng = np.random.default_rng(0)
     a, b, c, d = (tk.tensor(rng.normal(size=64)) for _ in range(4))
@@ -410,13 +410,13 @@ def test_a_sum_of_products_less_itself_is_zero():
 
 
 def test_a_hundred_axes():
-    """More than numpy has; other backends may have as many as they like."""
+    """More axes than numpy supports; other backends may support any number."""
     tracker = Fuse(ShapeTracker(Nothing()))
     x = tk.zeros((1,) * 99 + (2,), backend=tracker)
     assert ((x * x).sum() + x).shape == x.shape
 
 
-def test_a_held_product_shows_its_dtype_and_shape_without_being_computed(counting):
+def test_the_dtype_and_shape_of_a_deferred_product_are_known(counting):
     stack = Fuse(counting)
     x = tk.ones((2, 3), "int64", backend=stack)
     p = (x * x).sum(0)
@@ -428,7 +428,7 @@ def test_a_held_product_shows_its_dtype_and_shape_without_being_computed(countin
 
 
 @pytest.mark.feature(180)
-def test_realize_computes_what_is_held_back(counting):
+def test_realize_computes_deferred_values(counting):
     stack = Fuse(counting)
     x = tk.tensor(np.ones((2, 3)), backend=stack)
     p = (x * x).sum(0)

@@ -1,4 +1,4 @@
-"""Levels: what escapes is refused, and whatever leaves a transform leaves the levels right."""
+"""Levels: escaped tensors are refused, and every way to leave a transform restores the levels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leaked(transform: Callable[..., Any], value: float = 2.0) -> Tensor:
 
 
 def assert_levels_are_right() -> None:
-    """No level is running, and derivatives come out right, on the backend itself."""
+    """Assert that no level is running, and that derivatives are correct on the backend itself."""
     assert levels._running.get() is None
     assert tk.grad(tk.sin)(f64(0.0)).item() == 1.0
     assert tk.derivative(tk.grad(lambda x: x * x * x))(f64(2.0)).item() == 12.0
@@ -233,7 +233,7 @@ class Interrupted(BaseException):
 @pytest.mark.parametrize(
     "exception", [ValueError, KeyboardInterrupt, GeneratorExit, SystemExit, Interrupted, RecursionError]
 )
-def test_an_exception_leaves_the_levels_right(transform, exception):
+def test_an_exception_restores_the_levels(transform, exception):
     kept = []
 
     def f(x):
@@ -268,7 +268,7 @@ def test_an_exception_two_levels_deep_closes_both_and_may_be_caught_in_between(t
         kept[0] * 1.0
 
 
-def test_an_error_in_a_pullback_leaves_the_levels_right():
+def test_an_error_in_a_pullback_restores_the_levels():
     _, pull_back = tk.vjp(lambda x: x @ x, f64([1.0, 2.0]))
     with pytest.raises(tk.errors.ShapeError):
         pull_back(f64([1.0]))
@@ -277,7 +277,7 @@ def test_an_error_in_a_pullback_leaves_the_levels_right():
 
 
 @pytest.mark.slow
-def test_an_interrupt_that_comes_from_outside_leaves_the_levels_right():
+def test_an_interrupt_restores_the_levels():
     """Ctrl-C arrives between any two steps of the main thread."""
     import _thread
 
@@ -286,7 +286,7 @@ def test_an_interrupt_that_comes_from_outside_leaves_the_levels_right():
         for _ in range(100_000):
             x = tk.grad(tk.sin)(x) * x
 
-    gc.disable()  # what is raised in a callback of the collector is swallowed there
+    gc.disable()  # exceptions in a callback of the collector are ignored
     try:
         for delay in (0.01, 0.02, 0.03):
             timer = threading.Timer(delay, _thread.interrupt_main)
@@ -303,7 +303,7 @@ def test_an_interrupt_that_comes_from_outside_leaves_the_levels_right():
 
 @BOTH
 def test_a_generator_suspended_inside_a_transform_resumes_outside(transform):
-    """Its own tensors of the transform are refused; whole transforms in it work wherever it is resumed."""
+    """Tensors of the closed transform are refused; transforms inside the generator work wherever it is resumed."""
 
     def numbers(x):
         yield x * x
@@ -336,7 +336,7 @@ def test_a_generator_made_outside_advances_inside(transform):
     assert_levels_are_right()
 
 
-def test_abandoned_generators_leave_the_levels_right():
+def test_abandoned_generators_restore_the_levels():
     def f(x):
         def steps():
             try:
@@ -398,8 +398,8 @@ def eager_threads():
     sys.setswitchinterval(before)
 
 
-def test_threads_that_record_at_the_same_moment_keep_their_places(monkeypatch):
-    """Between the record of one thread and its place on the tape another thread may record."""
+def test_concurrent_threads_record_independently(monkeypatch):
+    """Another thread may record between two steps of one thread's recording."""
 
     class Interleaved(list):
         def append(self, record):
@@ -560,7 +560,7 @@ def test_a_shared_product_is_computed_by_one_of_many_threads():
 
 @EACH
 def test_no_level_outlives_its_transform_in_memory(transform):
-    """A level refers to nothing that refers to it, so its tape goes without the garbage collector."""
+    """A level is in no reference cycle, so its tape is freed without the garbage collector."""
     gc.collect()
     gc.disable()
     try:
@@ -577,7 +577,7 @@ def test_no_level_outlives_its_transform_in_memory(transform):
         gc.enable()
 
 
-def test_the_foundation_of_a_level_is_what_it_stands_on():
+def test_the_base_of_a_level_is_its_backend():
     chains = []
 
     def f(x):
@@ -598,7 +598,7 @@ def test_the_foundation_of_a_level_is_what_it_stands_on():
 
 
 @pytest.mark.feature(104)
-def test_a_number_beside_a_variable_takes_no_place_on_the_tape():
+def test_a_python_number_is_not_recorded_on_the_tape():
     def f(x):
         before = len(x.interpreter.tape)
         y = x * 2.0 + 1.0 - f64(3.0) * f64(4.0) + x.shape[0]

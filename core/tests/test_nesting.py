@@ -411,7 +411,7 @@ def test_powers_at_their_edges_have_finite_derivatives():
 
 
 def test_levels_of_the_result_end_with_the_transform():
-    """Derivatives come back as tensors of the level at which the transform was called."""
+    """Derivatives are tensors of the level at which the transform was called."""
     levels = []
 
     def f(x):

@@ -1,4 +1,4 @@
-"""Functions and their derivatives are as exact as docs/numerics.md says: over the whole range, as bodies, on numpy."""
+"""Functions and derivatives have the accuracy stated in docs/numerics.md, over the full range, in bodies and numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ inf = math.inf
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
 STATED = numerics.published()
 BOUND = 4.0
-"""Units in the last place."""
+"""The error in units in the last place."""
 
 over_backends = each_of("backend", BACKENDS)
 over_dtypes = each_of("dtype", DTYPES)
@@ -52,13 +52,13 @@ def test_the_table_has_every_smooth_function_of_one_number() -> None:
     assert {op.name for op in elementwise} - piecewise_linear - elsewhere <= set(ROWS)
 
 
-def test_what_users_rely_on_is_stated_to_be_within_4_units() -> None:
+def test_documented_functions_are_stated_to_be_within_4_units() -> None:
     assert {name: STATED[name] for name in SMOOTH if max(STATED[name]) > BOUND} == {}
 
 
 @cache
 def worst_of(name: str, dtype: str, kind: str, found: bytes) -> tuple[float, float]:
-    """`numerics.worst`, which takes long: most of what the backends and the modes give is the same to the bit."""
+    """`numerics.worst`, cached, since it is slow and most results of backends and modes are equal bit for bit."""
     return worst(name, dtype, kind, np.frombuffer(found, dtype))
 
 
@@ -66,7 +66,7 @@ def worst_of(name: str, dtype: str, kind: str, found: bytes) -> tuple[float, flo
 @pytest.mark.parametrize("name", ROWS)
 @over_dtypes
 @over_backends
-def test_values_and_derivatives_are_as_exact_as_stated(name: str, dtype: str, backend: str) -> None:
+def test_values_and_derivatives_are_as_accurate_as_stated(name: str, dtype: str, backend: str) -> None:
     f, place = function(name), DTYPES.index(dtype)
     x = tk.tensor(operands(name, dtype), backend=BACKENDS[backend])
     value, pulled, pushed = f(x), reverse(f, x), forward(f, x)
@@ -157,7 +157,7 @@ def test_functions_of_two_numbers_and_their_derivatives_are_within_4_units(
 @over_backends
 @over_dtypes
 def test_powers(dtype: str, backend: str) -> None:
-    """The value, and for whole exponents and halves, from which 1 is taken exactly, the derivative by the base."""
+    """The value, and, for exponents that are integers or half-integers, the derivative with respect to the base."""
     rng = random.Random(dtype)
     a = tk.tensor([math.ldexp(rng.uniform(1.0, 2.0), rng.randrange(-8, 8)) for _ in range(600)], dtype)
     b = tk.tensor([rng.choice((-2.0, -1.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0)) for _ in range(600)], dtype)
@@ -173,7 +173,7 @@ def test_powers(dtype: str, backend: str) -> None:
 
 
 def rows_of(dtype: str) -> list[np.ndarray[Any, Any]]:
-    """Few terms and many, near one another and far apart, large and small, some of them -inf."""
+    """Few terms and many, close together and far apart, large and small, some of them -inf."""
     rng = random.Random(dtype)
     far, huge = (100.0, 1e30) if dtype == "float32" else (740.0, 1e300)
     rows = []
@@ -195,7 +195,9 @@ def rows_of(dtype: str) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.feature(178)
 @over_backends
 @over_dtypes
-def test_softmax_and_its_kin_are_within_4_units_in_every_component(dtype: str, backend: str) -> None:
+def test_softmax_and_related_functions_are_within_4_units_in_every_component(
+    dtype: str, backend: str
+) -> None:
     for row in rows_of(dtype):
         x = tk.tensor(row, backend=BACKENDS[backend])
         weights, logarithms, total = tk.softmax(x), tk.log_softmax(x), tk.logsumexp(x)

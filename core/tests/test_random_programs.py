@@ -1,4 +1,4 @@
-"""Random programs: drawn from seeds, the same each time, of many kinds of steps; and each way to run them is alike."""
+"""Random programs: reproducible from a seed, of many kinds of steps; all ways to run them have equal results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import core.tests.random_programs.program as program_module
 from core.tests.random_programs.draft import is_whole
 from core.tests.random_programs.drawing import drawn
-from core.tests.random_programs.judging import WAYS, examined, judged
+from core.tests.random_programs.judging import WAYS, check_draft, disagreements
 from core.tests.random_programs.program import Leaf, Program, Step
 from core.tests.random_programs.steps import ROWS
 
@@ -20,8 +20,8 @@ SOME, MANY, TOGETHER = 30, 3000, 30
 
 
 def of_seeds(first: int, last: int) -> str:
-    """What is wrong with the programs of some seeds: of each a small program that shows it."""
-    found = [(seed, examined(drawn(seed), seed)) for seed in range(first, last)]
+    """For each seed whose program has a disagreement a small program that shows it."""
+    found = [(seed, check_draft(drawn(seed), seed)) for seed in range(first, last)]
     return "\n\n".join(f"seed {seed}: {says}" for seed, says in found if says is not None)
 
 
@@ -44,7 +44,7 @@ def test_a_seed_always_gives_the_same_program() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
-def test_each_kind_of_steps_is_drawn_and_runs(whole: bool) -> None:
+def test_each_kind_of_step_is_drawn_and_runs(whole: bool) -> None:
     assert len({row.name for row in ROWS}) == len(ROWS) >= 300
     for row in ROWS:
         if row.fits(False, whole):
@@ -57,7 +57,7 @@ def test_each_kind_of_steps_is_drawn_and_runs(whole: bool) -> None:
             assert not whole or all(is_whole(x) for x in draft.found.values())
 
 
-def test_programs_have_what_is_hard() -> None:
+def test_programs_contain_difficult_values() -> None:
     """Six dtypes, sizes of 0, special values."""
     leaves = [leaf.values for seed in range(200) for leaf in drawn(seed).program.leaves]
     assert {str(x.dtype) for x in leaves} == {"bool", "int32", "int64", "float16", "float32", "float64"}
@@ -80,20 +80,20 @@ def test_programs_have_what_is_hard() -> None:
         ("xp.max(x0)", "xp.min(x0)", "vmap"),
     ],
 )
-def test_what_differs_is_found(
+def test_a_difference_is_found(
     text: str, wrong: str, way: str, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that means one thing to eager evaluation, and another where it is run in some way."""
     leaf, step = Leaf("x0", np.array([1.0, -2.0, 3.0])), Step("?", ("x1",), text, False)
     program = Program((leaf,), (step,), whole=whole)
-    assert not list(judged(program, 2, {way: WAYS[way]}))
+    assert not list(disagreements(program, 2, {way: WAYS[way]}))
     right = program_module.expression
     calls = Counter[str]()
 
     def other(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
         calls["all"] += 1
-        late = calls["all"] > {"vmap": 4, "jit": 1}.get(way, 1)  # what comes first is what is compared with
+        late = calls["all"] > {"vmap": 4, "jit": 1}.get(way, 1)  # the first call computes the reference
         return lambda xp, *xs: right(wrong if late else text, names)(xp, *xs)
 
     monkeypatch.setattr(program_module, "expression", other)
-    assert list(judged(program, 2, {way: WAYS[way]}))
+    assert list(disagreements(program, 2, {way: WAYS[way]}))

@@ -1,4 +1,4 @@
-"""The plugin host: discovery by metadata alone, loading of exactly one plugin, and which backend is meant.
+"""The plugin host: discovery by metadata, loading of exactly one plugin, and the choice of the backend.
 
 The plugins are modules and `*.dist-info` folders in a temporary folder, which is what an installation leaves
 behind; tests/test_host_wheels.py goes the whole way, with wheels and pip.
@@ -58,7 +58,7 @@ class Toy(RawTensor):
 
 
 class Toy(RawTensor[Any]):
-    """An interpreter that is nobody's plugin."""
+    """An interpreter that is not a plugin."""
 
 
 class Site:
@@ -79,7 +79,7 @@ class Site:
         requires: tuple[str, ...] = (),
         **modules: str,
     ) -> Path:
-        """Write what an installed distribution consists of; returns its metadata's folder."""
+        """Write the files of an installed distribution; returns the folder of its metadata."""
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         lines = ["Metadata-Version: 2.1", f"Name: {distribution}", f"Version: {version}"]
@@ -150,7 +150,7 @@ def test_fifty_plugins_are_listed_and_none_is_imported(site: Site) -> None:
     assert site.imported == set()
 
 
-def test_a_record_tells_what_the_metadata_say(site: Site) -> None:
+def test_a_record_has_the_contents_of_the_metadata(site: Site) -> None:
     site.backend(" My_GPU", "Acme-GPU", version="2.1", requires=("numpy", "tensorken-core <9, >=0.1"))
     (record,) = site.selection.backends()
     assert (record.name, record.distribution, record.version) == ("my-gpu", "Acme-GPU", "2.1")
@@ -162,7 +162,7 @@ def test_a_record_tells_what_the_metadata_say(site: Site) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["my-gpu", "MY_GPU", " my gpu ", "My--Gpu"])
-def test_case_spaces_and_dashes_do_not_matter(site: Site, spelling: str) -> None:
+def test_names_ignore_case_spaces_and_dashes(site: Site, spelling: str) -> None:
     site.backend("My_GPU")
     assert site.registry.name_of(site.selection.resolve(spelling)) == ("my-gpu", "cpu")
 
@@ -173,7 +173,7 @@ def test_records_are_sorted(site: Site) -> None:
     assert [record.name for record in site.selection.backends()] == ["alpha", "mid", "zeta"]
 
 
-def test_two_distributions_with_one_name_clash_and_nobody_wins(site: Site) -> None:
+def test_two_distributions_with_one_name_clash(site: Site) -> None:
     site.backend("toy", "acme")
     site.backend("toy", "bolt")
     assert site.status() == {"toy@acme": "clash", "toy@bolt": "clash"}
@@ -265,7 +265,7 @@ def test_a_plugin_for_another_core_is_refused_before_its_import(
     assert site.imported == set()
 
 
-def test_a_requirement_that_cannot_be_read_breaks_its_plugin_alone(
+def test_an_unreadable_requirement_breaks_only_its_plugin(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discovery, "core_version", lambda: "1.0")
@@ -284,7 +284,7 @@ def test_a_backend_of_another_language_is_refused_before_it_loads(site: Site) ->
     assert site.imported == {"fake_dist_old", "fake_dist_new"}
 
 
-def test_a_range_that_is_none_is_an_error_where_it_is_written() -> None:
+def test_an_invalid_range_is_an_error_in_the_entry() -> None:
     with pytest.raises(ValueError, match=r"'1\.0' is not a range of versions"):
         BackendEntry("toy", Toy, spec="1.0")
 
@@ -327,14 +327,14 @@ CLAUSES = st.one_of(
 @example("0.9.post1.dev3", ["<0.9.post1"])
 @example("0.9a1", ["<0.9.post1"])
 @given(VERSIONS, st.lists(CLAUSES, max_size=3))
-def test_ranges_of_versions_mean_what_they_mean_to_pip(version: str, clauses: list[str]) -> None:
+def test_version_ranges_agree_with_pip(version: str, clauses: list[str]) -> None:
     text = ",".join(clauses)
     expected = SpecifierSet(text).contains(version, prereleases=True)
     assert (place_in_range(version, text) == "inside") == expected
 
 
 @pytest.mark.parametrize("text", ["1.0", ">=", ">=x", "~> 1", ">=1;<2"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_invalid_ranges_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a range|not a version"):
         place_in_range("1.0", text)
 
@@ -351,7 +351,7 @@ def test_exactly_the_named_backend_is_loaded_and_once(site: Site) -> None:
     assert site.imported == {"fake_dist_toy", "fake_dist_toy_heavy"}
 
 
-def test_what_a_backend_says_of_itself_needs_no_heavy_import(site: Site) -> None:
+def test_describing_a_backend_imports_nothing_heavy(site: Site) -> None:
     site.backend("toy", facts="summary='a toy', devices=('left', 'right')")
     assert site.registry.entry(one(site, "toy")).summary == "a toy"
     assert site.selection.devices("toy") == ["left", "right"]
@@ -437,7 +437,7 @@ BROKEN = {
 
 @pytest.mark.feature(201)
 @pytest.mark.parametrize("source", BROKEN)
-def test_a_broken_backend_matters_to_whoever_selects_it_alone(site: Site, source: str) -> None:
+def test_a_broken_backend_fails_only_when_selected(site: Site, source: str) -> None:
     code, expected = BROKEN[source]
     site.backend("toy")
     site.install("bad-dist", {"backends": {"bad": "fake_bad"}}, version="0.3", fake_bad=code)
@@ -479,7 +479,7 @@ def test_a_backend_that_is_refused_leaves_no_ops(site: Site, op_table: dict[str,
     assert site.registry.hook.tensorken_ops() == []
 
 
-def test_a_module_whose_files_are_gone_is_to_be_installed_again(site: Site) -> None:
+def test_a_module_with_missing_files_must_be_installed_again(site: Site) -> None:
     site.install("bad", {"backends": {"bad": "no_such_module.plugin"}})
     with pytest.raises(BackendError, match="pip install --force-reinstall bad"):
         site.selection.resolve("bad")
@@ -509,7 +509,7 @@ def test_a_backend_that_exits_is_an_error_that_names_it(site: Site, choice: str,
     assert os._exit is load_monitor._EXIT
 
 
-def test_an_error_whose_message_cannot_be_read_breaks_its_plugin_alone(site: Site) -> None:
+def test_an_error_without_a_readable_message_breaks_only_its_plugin(site: Site) -> None:
     source = "class Bad(Exception):\n    def __str__(self): 1 / 0\nraise Bad"
     site.install("bad", {"backends": {"bad": "fake_bad"}}, fake_bad=source)
     with pytest.raises(BackendError, match="Bad: its message cannot be read"):
@@ -582,7 +582,7 @@ def test_our_own_backends_are_loaded_without_a_monitor(site: Site, monkeypatch: 
     assert chosen_name(site) == "numpy"
 
 
-def test_a_plugin_that_exits_does_not_end_who_merely_looks(site: Site) -> None:
+def test_listing_survives_a_plugin_that_exits(site: Site) -> None:
     site.install("bad", {"backends": {"bad": "fake_bad"}, "plugins": {"bad": "fake_bad"}}, fake_bad="exit(3)")
     assert site.registry.probe(one(site, "bad")).status == "broken"
     (record,) = site.registry.load_plugins()
@@ -590,7 +590,7 @@ def test_a_plugin_that_exits_does_not_end_who_merely_looks(site: Site) -> None:
     assert "sys.exit(3)" in record.reason
 
 
-def test_a_backend_that_was_mended_loads(site: Site) -> None:
+def test_a_repaired_backend_loads(site: Site) -> None:
     site.backend("toy")
     heavy = site.folder / "fake_dist_toy_heavy.py"
     heavy.rename(site.folder / "away")
@@ -602,7 +602,7 @@ def test_a_backend_that_was_mended_loads(site: Site) -> None:
     assert site.status() == {"toy": "available"}
 
 
-def test_one_module_may_serve_several_groups(site: Site) -> None:
+def test_one_module_may_have_entry_points_in_several_groups(site: Site) -> None:
     source = PLUGIN.format(module="fake_both", name="both", facts="") + textwrap.dedent(
         """
         @hookimpl
@@ -634,7 +634,7 @@ def test_a_device_is_named_by_name_or_number(site: Site) -> None:
         assert site.selection.devices() == ["Left", "cuda:1"]
 
 
-def test_a_backend_may_say_what_is_known_of_a_device(site: Site) -> None:
+def test_a_backend_may_report_facts_of_a_device(site: Site) -> None:
     site.backend("gpu", facts="devices=('left', 'right'), facts=lambda device: {'driver': 3, 'of': device}")
     site.backend("toy")
     site.backend("bad", facts="facts=lambda device: 1 / 0")
@@ -662,7 +662,7 @@ def test_a_device_that_is_not_there_is_an_error(site: Site) -> None:
     assert site.registry.probe(one(site, "none")).status == "broken"
 
 
-def test_a_device_alone_means_the_backend_in_use(site: Site) -> None:
+def test_a_device_without_a_backend_selects_the_backend_in_use(site: Site) -> None:
     site.backend("numpy", facts="devices=('a', 'b')")
     assert site.selection.name_of(site.selection.resolve(device="b")) == ("numpy", "b")
     with (
@@ -718,7 +718,7 @@ def test_the_order_of_precedence(site: Site, monkeypatch: pytest.MonkeyPatch) ->
         ("my-gpu:1,,numpy,", "my-gpu", "right"),
     ],
 )
-def test_what_the_variable_may_say(
+def test_values_of_the_environment_variable(
     site: Site, monkeypatch: pytest.MonkeyPatch, value: str | None, expected: str, device: str
 ) -> None:
     site.backend("numpy")
@@ -770,9 +770,7 @@ def test_without_a_choice_the_variable_counts_again(site: Site, monkeypatch: pyt
         assert chosen_name(site) == "numpy"
 
 
-def test_a_changed_variable_does_not_matter_to_who_has_chosen(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_variable_is_ignored_after_use_backend(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.backend("toy")
     monkeypatch.setenv("TENSORKEN_BACKEND", "toy")
     site.selection.resolve()
@@ -798,7 +796,7 @@ def test_the_default_follows_a_fixed_order_and_no_installation_changes_it(site: 
     assert chosen_name(site) == DEFAULT_ORDER[0] == "numpy"
 
 
-def test_without_any_backend_the_error_says_what_to_install(site: Site) -> None:
+def test_without_any_backend_the_error_suggests_an_installation(site: Site) -> None:
     with pytest.raises(UnknownBackendError, match="pip install tensorken-numpy"):
         site.selection.resolve()
     with pytest.raises(UnknownBackendError, match="pip install tensorken-numpy"):
@@ -824,7 +822,7 @@ def test_a_list_falls_back_in_order_and_says_why(site: Site, monkeypatch: pytest
     site.install("bad", {"backends": {"bad": "fake_bad"}}, fake_bad="raise RuntimeError('no luck')")
     monkeypatch.setenv("TENSORKEN_BACKEND", "wgpu, bad, numpy, reference")
     expected = r"^TENSORKEN_BACKEND='wgpu, bad.*': using numpy, since unknown backend 'wgpu'; .*no luck"
-    assert site.selection.default_backend().name == "bad"  # what metadata foretell
+    assert site.selection.default_backend().name == "bad"  # the prediction from metadata
     with pytest.warns(RuntimeWarning, match=expected) as caught:
         assert chosen_name(site) == "numpy"
     assert caught[0].filename == __file__
@@ -834,7 +832,7 @@ def test_a_list_falls_back_in_order_and_says_why(site: Site, monkeypatch: pytest
         site.selection.use_backend("numpy:7,numpy")
 
 
-def test_a_list_of_which_nothing_can_be_used_is_an_error(site: Site) -> None:
+def test_a_list_of_unusable_backends_is_an_error(site: Site) -> None:
     site.backend("numpy")
     names = ",".join(f"x{i}" for i in range(20))
     with pytest.raises(BackendError, match=r"none of the backends x0, x1, .* can be used") as caught:
@@ -879,7 +877,7 @@ def fails(): raise RuntimeError("no luck")
         ("describe", "left"),
     ],
 )
-def test_module_and_attribute_select_what_is_not_installed(
+def test_module_and_attribute_select_a_backend_that_is_not_installed(
     site: Site, attribute: str, on: str | None
 ) -> None:
     site.install("other", {}, fake_module=MODULE)
@@ -928,7 +926,7 @@ def test_an_entry_of_a_module_is_treated_as_if_it_were_installed(site: Site) -> 
         ("nunpy:cpu", None, UnknownBackendError, "did you mean: numpy"),
     ],
 )
-def test_what_is_wrong_with_module_and_attribute(
+def test_errors_of_module_and_attribute(
     site: Site, text: str, device: str | None, error: type[Exception], message: str
 ) -> None:
     site.install("other", {}, fake_module=MODULE, fake_broken="import not_there")
@@ -972,7 +970,7 @@ def test_interpreters_are_used_as_they_are(site: Site) -> None:
         (object(), "not a object"),
     ],
 )
-def test_what_is_no_choice_is_refused_at_the_call(site: Site, choice: Any, message: str) -> None:
+def test_an_invalid_choice_is_refused_at_the_call(site: Site, choice: Any, message: str) -> None:
     site.backend("numpy")
     with pytest.raises(ArgumentError, match=message):
         site.selection.use_backend(choice)
@@ -983,7 +981,7 @@ def test_what_is_no_choice_is_refused_at_the_call(site: Site, choice: Any, messa
     assert chosen_name(site) == "numpy"
 
 
-def test_records_and_choices_choose_what_they_describe(site: Site) -> None:
+def test_records_and_choices_select_their_backend(site: Site) -> None:
     site.backend("toy", "acme")
     site.backend("toy", "bolt", facts="devices=('a', 'b')")
     last = site.selection.backends()[-1]
@@ -1033,7 +1031,7 @@ def test_a_plain_call_inside_a_block_takes_effect_after_it(abc: Site) -> None:
     assert chosen_name(abc) == "b"
 
 
-def test_what_a_plain_call_gives_can_be_entered_later_and_again(abc: Site) -> None:
+def test_the_result_of_use_backend_can_be_entered_later_and_again(abc: Site) -> None:
     use = abc.selection.use_backend("a")
     assert repr(use) == "<using a (use_backend('a'))>"
     assert chosen_name(abc) == "a"
@@ -1042,7 +1040,7 @@ def test_what_a_plain_call_gives_can_be_entered_later_and_again(abc: Site) -> No
     assert chosen_name(abc) == "numpy"
 
 
-def test_entering_later_does_not_undo_what_was_chosen_since(abc: Site) -> None:
+def test_entering_later_keeps_later_choices(abc: Site) -> None:
     early = abc.selection.use_backend("a")
     abc.selection.use_backend("b")
     with early:
@@ -1058,7 +1056,7 @@ def in_thread(function: Callable[[], Any]) -> Any:
     return results[0]
 
 
-def test_a_block_holds_in_its_thread_alone_and_a_plain_call_in_all(abc: Site) -> None:
+def test_a_block_affects_its_thread_and_a_plain_call_all_threads(abc: Site) -> None:
     abc.selection.use_backend("a")
     with abc.selection.use_backend("b"):
         assert chosen_name(abc) == "b"
@@ -1104,7 +1102,7 @@ def test_generators_that_end_in_any_order_leave_the_choice_right(abc: Site) -> N
 
 
 def test_a_backend_may_create_tensors_while_it_loads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In two threads at once, each of which holds what the other asks for."""
+    """In two threads, each of which holds a lock that the other needs."""
     site.backend("numpy", fake_tensorken_numpy_heavy="import time\ntime.sleep(0.05)\n" + HEAVY)
     eager = "import host_under_test\nhost_under_test.selection.resolve()\n" + HEAVY
     site.backend("eager", fake_dist_eager_heavy="import time\ntime.sleep(0.02)\n" + eager)
@@ -1122,7 +1120,7 @@ def test_a_backend_may_create_tensors_while_it_loads(site: Site, monkeypatch: py
     assert site.status() == {"eager": "available", "numpy": "available"}
 
 
-def test_threads_that_ask_at_once_get_one_interpreter(site: Site) -> None:
+def test_threads_that_load_concurrently_get_one_interpreter(site: Site) -> None:
     slow = "import time\n" + HEAVY + "        time.sleep(0.05)\n"
     site.backend("numpy", fake_tensorken_numpy_heavy=slow)
     found: list[Any] = []
@@ -1145,7 +1143,7 @@ def test_threads_that_ask_at_once_get_one_interpreter(site: Site) -> None:
 
 
 @pytest.mark.feature(204)
-def test_an_unknown_name_is_told_in_eight_lines(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_is_an_error_of_eight_lines(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.backend("numpy")
     site.install(
         "bad", {"backends": {"bad": "fake_bad"}}, version="0.3", fake_bad="raise RuntimeError('no luck')"
@@ -1197,7 +1195,7 @@ def test_every_small_mistake_in_a_name_is_recognised(site: Site, name: str) -> N
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_a_known_name_that_is_not_installed_says_how_to_install_it(site: Site, name: str) -> None:
+def test_a_known_name_that_is_not_installed_suggests_its_installation(site: Site, name: str) -> None:
     with pytest.raises(UnknownBackendError, match=f"to install: pip install tensorken-{name}") as caught:
         site.selection.use_backend(name)
     assert isinstance(caught.value, LookupError)
@@ -1221,7 +1219,7 @@ def test_unknown_variables_are_warned_of_once(site: Site, monkeypatch: pytest.Mo
     site.selection.resolve()
 
 
-def test_a_warning_made_an_error_does_not_come_twice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_raised_as_an_error_is_raised_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.backend("numpy")
     monkeypatch.setenv("TENSORKEN_NONSENSE", "1")
     with warnings.catch_warnings():
@@ -1234,7 +1232,7 @@ def test_a_warning_made_an_error_does_not_come_twice(site: Site, monkeypatch: py
 # ---- while the program runs --------------------------------------------------------------------------------
 
 
-def test_what_is_installed_while_the_program_runs_is_found(site: Site) -> None:
+def test_a_backend_installed_at_run_time_is_found(site: Site) -> None:
     site.backend("numpy")
     assert [record.name for record in site.selection.backends()] == ["numpy"]
     site.backend("late")
@@ -1248,7 +1246,7 @@ def test_a_backend_uninstalled_while_selected_is_an_error_at_the_next_use_by_nam
     interpreter = site.selection.resolve("toy")
     site.selection.use_backend("toy")
     site.uninstall(info)
-    assert site.selection.resolve() is interpreter  # it is loaded, and what holds it works on
+    assert site.selection.resolve() is interpreter  # it is loaded, and code that holds it keeps working
     assert site.selection.name_of(interpreter) == ("toy", "cpu")
     expected = r"(?s)backend 'toy' is no longer installed; .*installed: numpy .*chosen by backend='toy'"
     for _ in range(2):
@@ -1365,7 +1363,7 @@ def test_a_broken_plugin_harms_no_other(site: Site) -> None:
     ]
 
 
-def test_plugins_of_one_name_do_not_clash_as_nobody_selects_them(site: Site) -> None:
+def test_plugins_of_one_name_do_not_clash(site: Site) -> None:
     for i in (1, 2):
         source = "from tensorken_core.host.plugin import hookimpl\n"
         source += f"@hookimpl\ndef tensorken_report_header(): return '{i}'"
@@ -1443,14 +1441,14 @@ def test_a_plugin_adds_a_name_which_is_imported_when_it_is_used(
     assert {"ones", "sin", "linalg"} <= set(dir(tk))
     assert not site.imported
     assert tk.my_tool is tk.my_tool is sys.modules["fake_tool"].Tool  # type: ignore[attr-defined]
-    assert tk.ones(2, backend=Reference()).shape == (2,)  # what tensorken has goes before
+    assert tk.ones(2, backend=Reference()).shape == (2,)  # names of tensorken have precedence
     assert site.imported == {"fake_tool"}
     scope: dict[str, Any] = {}
     exec("from tensorken import my_tool", scope)
     assert scope["my_tool"] is tk.my_tool  # type: ignore[attr-defined]
 
 
-def test_a_name_that_nobody_has_is_pythons_own_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_attribute_is_an_attribute_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)
     site.install("tool", {"namespace": {"my_tool": "fake_tool:Tool"}}, fake_tool="class Tool: pass")
     for name in ("my-tool", "my_tol", "cosinus", "_my_tool"):
@@ -1488,7 +1486,7 @@ def test_a_broken_name_harms_no_other(
     assert [name for name, _ in inspect.getmembers(tk) if name in ("good", "tool")] == ["good"]
 
 
-def test_tracing_tells_what_the_host_does(
+def test_the_trace_variable_logs_the_steps_of_the_host(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site.backend("toy")
@@ -1505,7 +1503,7 @@ def test_tracing_tells_what_the_host_does(
 # ---- names that belong to our own distributions --------------------------------------------------------------
 
 
-def test_a_name_of_ours_means_our_distribution_and_no_other(site: Site) -> None:
+def test_our_backend_names_select_our_distributions(site: Site) -> None:
     site.backend("numpy")
     site.backend("numpy", "acme")
     site.backend("reference", "acme-2")
@@ -1524,7 +1522,7 @@ def test_a_name_of_ours_means_our_distribution_and_no_other(site: Site) -> None:
     assert chosen_name(site, "reference@acme-2") == "reference@acme-2"
 
 
-def test_the_default_passes_over_strangers_with_names_of_ours(site: Site) -> None:
+def test_the_default_ignores_other_distributions_with_our_names(site: Site) -> None:
     site.backend("numpy", "acme")
     with pytest.raises(
         UnknownBackendError, match=r"choose by .* from numpy@acme \(acme 1\.0\), or pip install"
@@ -1534,7 +1532,7 @@ def test_the_default_passes_over_strangers_with_names_of_ours(site: Site) -> Non
     assert site.selection.default_backend().name == chosen_name(site) == "reference"
 
 
-def test_a_name_for_users_of_ours_is_not_taken_by_a_stranger(
+def test_other_distributions_cannot_take_our_public_names(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)

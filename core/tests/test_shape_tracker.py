@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 
 @pytest.mark.feature(61, 115)
 @over(SAMPLES)
-def test_the_shape_of_every_op_is_known_without_a_backend_that_knows(op, sample):
+def test_the_tracker_knows_the_shape_of_every_op(op, sample):
     dtypes = [tk.float64, tk.int32]
     for dtype in dtypes:
         try:
@@ -36,7 +36,7 @@ def test_the_shape_of_every_op_is_known_without_a_backend_that_knows(op, sample)
 
 
 @pytest.mark.feature(115)
-def test_whole_programs_and_their_derivatives_have_shapes_alone():
+def test_programs_and_their_derivatives_run_on_shapes():
     tracker = ShapeTracker(Nothing())
     x = tk.zeros((4, 3), backend=tracker)
     w = tk.zeros((3, 2), backend=tracker)
@@ -78,7 +78,7 @@ def test_a_tracker_anywhere_in_the_stack_changes_nothing(stack, op, sample):
         assert stack.dtype(got.representation) is wanted.dtype
 
 
-def test_its_representation_says_what_it_stands_on():
+def test_the_repr_names_the_backend_below():
     assert repr(ShapeTracker(Fuse(Numpy()))) == "ShapeTracker(Fuse(Numpy()))"
     assert repr(Fuse(ShapeTracker(Numpy()))) == "Fuse(ShapeTracker(Numpy()))"
 

@@ -1,4 +1,4 @@
-"""The backends that tests are made with keep what they promise."""
+"""The backends and functions of the tests' support module work as documented."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def f(w: tk.Tensor, x: tk.Tensor) -> tk.Tensor:
 
 
 @pytest.mark.parametrize("wrapper", [lambda backend: backend, tk.Fuse], ids=["alone", "fused"])
-def test_what_a_jitted_call_runs_is_counted(wrapper: Callable[[Counting], Any]) -> None:
+def test_ops_of_a_jitted_call_are_counted(wrapper: Callable[[Counting], Any]) -> None:
     counting = Counting()
     w = tk.eye(3, backend=wrapper(counting))
     fast = tk.jit(f)
@@ -45,7 +45,7 @@ def test_what_a_jitted_call_runs_is_counted(wrapper: Callable[[Counting], Any]) 
 
 
 @pytest.mark.parametrize("wrapper", [lambda backend: backend, tk.Fuse], ids=["alone", "fused"])
-def test_what_a_jitted_call_runs_is_checked(wrapper: Callable[[Strict], Any]) -> None:
+def test_ops_of_a_jitted_call_are_checked(wrapper: Callable[[Strict], Any]) -> None:
     class Careless(Strict):
         def tanh(self, x: Any) -> Any:
             return super().tanh(super().sum(x, [0]))
@@ -55,7 +55,7 @@ def test_what_a_jitted_call_runs_is_checked(wrapper: Callable[[Strict], Any]) ->
         tk.jit(f)(w, w)
 
 
-def test_all_rows_of_a_test_are_tried_and_those_that_fail_are_told() -> None:
+def test_all_rows_of_a_test_run_and_failures_are_reported() -> None:
     tried: list[tuple[int, str]] = []
 
     @each_of("number", [1, 2, 3])
@@ -77,7 +77,7 @@ def test_all_rows_of_a_test_are_tried_and_those_that_fail_are_told() -> None:
     ]
 
 
-def test_an_op_is_held_to_a_law_with_each_of_its_samples() -> None:
+def test_a_law_runs_for_each_sample_of_an_op() -> None:
     seen = []
 
     @over([(OPS["exp"], ((3,), ())), (OPS["exp"], ((), ())), (OPS["log"], ((2,), ()))])

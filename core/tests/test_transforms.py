@@ -79,7 +79,7 @@ def test_keywords_and_other_arguments_pass_through():
     assert tk.jacfwd(f)(2.0, 3.0, scale=0.5).item() == 6.0
 
 
-def test_only_what_is_differentiated_need_be_floats():
+def test_only_differentiated_arguments_must_be_floats():
     def f(x, indices, mode, nothing):
         assert mode == "sum"
         assert nothing is None
@@ -353,7 +353,7 @@ def test_an_unused_argument_has_zeros_or_is_refused():
     assert tk.grad(f, 0, allow_unused=False)({"x": f64([2.0])}, 1.0)["x"].tolist() == [12.0]
 
 
-def test_an_argument_that_is_used_by_a_constant_function_alone_is_unused():
+def test_an_argument_used_only_by_a_constant_function_is_unused():
     with pytest.raises(GradientError, match="does not depend on argument"):
         tk.grad(lambda x: tk.stop_gradient(x).sum(), allow_unused=False)(f64([1.0]))
 
@@ -370,7 +370,7 @@ class Layer:
 
 
 @pytest.mark.feature(195, 198)
-def test_trees_go_in_and_come_out():
+def test_arguments_and_results_may_be_trees():
     at = {"layers": [Layer(f64([[1.0, 2.0]]), f64([3.0])), None], "pair": Pair(f64(4.0), (f64(5.0),))}
 
     def f(p):
@@ -600,7 +600,7 @@ def test_hvp_of_several_arguments():
 
 @pytest.mark.feature(196)
 def test_exact_zeros_keep_nan_out():
-    """What is not active is not evaluated: no log of a negative base, no infinite derivative times zero."""
+    """Inactive derivatives are not evaluated: no log of a negative base, no infinite derivative times zero."""
     assert tk.grad(lambda x: x**3.0)(f64(-2.0)).item() == 12.0
     assert tk.derivative(lambda x: x**3.0)(f64(-2.0)).item() == 12.0
     assert tk.jvp(lambda x, y: x * tk.log(y), (f64(2.0), f64(1.0)), (f64(1.0), f64(0.0)))[1].item() == 0.0
@@ -647,7 +647,7 @@ def test_a_dual_number_by_hand():
 
 
 @pytest.mark.feature(129)
-def test_nothing_is_computed_for_what_is_not_asked():
+def test_unrequested_derivatives_are_not_computed():
     backend = Counting()
     stack = Fuse(backend)
     a, b = (tk.tensor(np.full((3, 3), v), backend=stack) for v in (2.0, 3.0))
@@ -665,7 +665,7 @@ def test_nothing_is_computed_for_what_is_not_asked():
 
 
 @pytest.mark.feature(79, 199)
-def test_the_checker_passes_right_derivatives():
+def test_check_grads_accepts_correct_derivatives():
     tk.testing.check_grads(
         lambda x, p: tk.tanh(x @ p["w"]) * p["b"],
         (f64([[0.1, 0.5]]), {"w": f64([[1.0], [2.0]]), "b": f64(0.5)}),
@@ -695,7 +695,7 @@ RIGHT = lambda t, y, x: t * x.cos()  # noqa: E731
         (wrong(RIGHT, lambda t, y, x: t * tk.stop_gradient(x.cos())), "rev of "),
     ],
 )
-def test_the_checker_finds_wrong_rules(op, found):
+def test_check_grads_finds_wrong_rules(op, found):
     x = f64([0.3, -1.2, 2.0])
     with pytest.raises(AssertionError, match=rf"^check_grads: .*{found}.* finite differences give"):
         tk.testing.check_grads(lambda x: apply(op, (x,)), (x,))
@@ -703,7 +703,7 @@ def test_the_checker_finds_wrong_rules(op, found):
 
 
 @pytest.mark.feature(106, 136)
-def test_an_op_of_ones_own_is_differentiated_like_the_rest():
+def test_a_user_op_is_differentiated_like_other_ops():
     """Rules may read size, ndim, shape and dtype of values that the tape did not keep."""
     reads = Op(
         "reads", 1, lambda x: x, lambda d: d,
@@ -766,7 +766,7 @@ def test_an_op_with_several_results():
     assert [g.tolist() for g in got] == [[3.0, 4.0], [-9.0, 8.0]]
 
 
-def test_the_rules_an_operand_of_an_op_with_several_results_are_of_the_first():
+def test_rules_of_an_op_with_several_results_apply_to_the_first_result():
     def body(a):
         whole = a.floor()
         return a - whole, whole

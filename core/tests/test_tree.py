@@ -1,4 +1,4 @@
-"""Pytrees: what is a leaf, what is a structure, and the one line that tells two structures apart."""
+"""Pytrees: leaves, structures, and the message about two different structures."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_unflatten_inverts_flatten(value):
 
 @pytest.mark.feature(198)
 @given(trees)
-def test_structures_read_as_the_tree_with_stars(value):
+def test_the_repr_of_a_structure_is_the_tree_with_stars(value):
     stars = tree.map(lambda leaf: Star(), value)
     shown = str(tree.structure(value))
     assert repr(tree.structure(value)) == f"Structure({shown})"
@@ -139,7 +139,7 @@ def test_check_same_agrees_with_equality(a, b):
 
 @pytest.mark.feature(198)
 @given(trees, trees)
-def test_flatten_up_to_refuses_what_differs_above_the_leaves(a, b):
+def test_flatten_up_to_refuses_differences_above_the_leaves(a, b):
     structure = tree.structure(a)
     try:
         found = tree.flatten_up_to(structure, b)
@@ -178,7 +178,7 @@ def test_flatten_up_to_refuses_what_differs_above_the_leaves(a, b):
         (range(3), [range(3)], "*"),
     ],
 )
-def test_what_is_a_leaf_and_what_a_container(value, leaves, shown):
+def test_leaves_and_containers(value, leaves, shown):
     found, structure = tree.flatten(value)
     assert found == leaves
     assert str(structure) == shown
@@ -204,7 +204,7 @@ def test_dict_structure_does_not_depend_on_the_order_of_insertion():
 
 
 @pytest.mark.feature(198)
-def test_dataclasses_come_back_without_their_init():
+def test_dataclasses_are_rebuilt_without_their_init():
     again = tree.map(lambda leaf: "traced", Scale(1, 3))  # __post_init__ would make "tracedtraced"
     assert (again.axis, again.factor, again.doubled) == (1, "traced", "traced")
     with pytest.raises(AttributeError):

@@ -102,7 +102,7 @@ TRANSFORMS = {
 @pytest.mark.feature(81, 108, 185)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("rule", RULES)
-def test_a_right_rule_gives_what_the_function_itself_gives(rule, transform):
+def test_a_correct_rule_equals_the_derivative_of_the_function(rule, transform):
     f, w, x = RULES[rule](), f64(W), f64(X)
     transformed = TRANSFORMS[transform]
     expected = transformed(functools.partial(total, plain))(w, x)
@@ -153,7 +153,7 @@ def test_the_rule_is_used_and_not_the_derivative():
     assert stepped.__name__ == "stepped"
 
 
-def test_each_half_of_a_vjp_runs_once_and_the_function_only_without_derivatives():
+def test_forward_and_backward_run_once_and_the_function_only_without_derivatives():
     calls = []
     f = tk.custom_vjp(lambda x: calls.append("f") or tk.sin(x))
     f.defvjp(
@@ -170,7 +170,7 @@ def test_each_half_of_a_vjp_runs_once_and_the_function_only_without_derivatives(
         "backward",
         "forward",
         "backward",
-    ]  # traced, for what they close over, and run
+    ]  # traced to find captured tensors, and run
     calls.clear()
     assert tk.grad(f)(f64(0.5)).item() == np.cos(0.5)
     assert calls == ["forward", "backward"]
@@ -204,11 +204,11 @@ def test_arguments_are_pytrees_with_statics_defaults_and_integers():
     assert gradient["b"][0].item() == 0.0
 
 
-def test_no_cotangent_stands_for_all_of_an_argument_and_one_of_an_integer_is_ignored():
+def test_a_cotangent_of_none_is_zero_and_one_of_an_integer_is_ignored():
     f = tk.custom_vjp(lambda pair, k, x: pair["a"] * pair["b"] * x * k)
     f.defvjp(
         lambda pair, k, x: (pair["a"] * pair["b"] * x * k, k),
-        lambda k, t: (None, tk.zeros((2,)), t * k),  # a float for what is an integer
+        lambda k, t: (None, tk.zeros((2,)), t * k),  # a float in place of an integer
     )
     pair, k, x = {"a": f64([1.0, 2.0]), "b": f64([3.0, 4.0])}, tk.tensor([5, 6]), f64([7.0, 8.0])
     pulled = tk.grad(lambda pair, x: f(pair, k, x).sum(), (0, 1))(pair, x)
@@ -217,8 +217,8 @@ def test_no_cotangent_stands_for_all_of_an_argument_and_one_of_an_integer_is_ign
     assert tk.jvp(lambda pair, x: f(pair, k, x), (pair, x), (pair, x))[1].tolist() == [35.0, 48.0]
 
 
-def test_what_a_rule_calls_zero_is_an_exact_zero():
-    """... so that an infinity beside it makes no NaN, and what does not pass through the rule is kept."""
+def test_none_from_a_rule_is_an_exact_zero():
+    """So an infinite factor makes no NaN, and derivatives around the rule are kept."""
     f = tk.custom_vjp(lambda x: x * 2.0)
     f.defvjp(lambda x: (x * 2.0, None), lambda kept, t: (None,))
     infinite = f64(np.inf)
@@ -229,12 +229,12 @@ def test_what_a_rule_calls_zero_is_an_exact_zero():
 
     rootless = tk.custom_vjp(lambda x: x * x)
     rootless.defvjp(lambda x: (x * x, (x, tk.sqrt(x))), lambda kept, t: (t * 2.0 * kept[0],))
-    # the derivative of a residual that no cotangent reaches is not asked for, be it infinite
+    # the infinite derivative of a residual without a cotangent is not computed
     assert tk.grad(lambda x: tk.jvp(rootless, (x,), (f64(1.0),))[1])(f64(0.0)).item() == 2.0
 
 
 def test_a_checkpoint_adds_no_nan():
-    """What a result does not depend on gets an exact zero, which 1/0 further back does not touch."""
+    """Operands that a result does not depend on get an exact zero, so an earlier 1/0 makes no NaN."""
     zero, one = f64(0.0), f64(1.0)
     first = tk.checkpoint(lambda a, b: a * 2.0)
     assert tk.grad(lambda x: first(x, tk.sqrt(x)))(zero).item() == 2.0
@@ -252,7 +252,7 @@ def test_after_a_rule_the_levels_are_as_before(rule):
 
     def g(x):
         y = f(c, x)
-        return tk.grad(lambda c: (y @ c).sum())(c).sum()  # stands on the level of y
+        return tk.grad(lambda c: (y @ c).sum())(c).sum()  # runs at the level of y
 
     expected = lambda x: 3.0 * plain(c, x).sum()  # noqa: E731
     same(tk.grad(g)(f64(X)), tk.grad(expected)(f64(X)))
@@ -266,7 +266,7 @@ def test_no_rules_give_zeros():
     x = f64([1.0, 2.0])
     assert tk.tree.map(lambda t: t.tolist(), tk.jvp(f, (x, x), (x, x))[1]) == {"a": [0.0] * 2, "b": [0.0] * 2}
     assert tk.grad(lambda x: f(x, x)["a"].sum())(x).tolist() == [0.0, 0.0]
-    # zeros are constants, and rise to the level of what they are added to
+    # zeros are constants, lifted to the level of the other operand
     twice = tk.jacfwd(tk.jacfwd(lambda x: f(x, x)["a"] + x**3))(x)
     assert twice[0, 0].tolist() == [6.0, 0.0]
     step = tk.custom_jvp(lambda x: x * 1.0)
@@ -297,7 +297,7 @@ def test_integers_that_a_function_returns_have_no_derivatives(stack):
     assert tk.grad(pushed)(x).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_a_rule_for_integers_is_not_asked_and_what_it_says_of_them_is_dropped():
+def test_rules_of_integer_arguments_are_not_called_and_their_cotangents_are_ignored():
     f = tk.custom_jvp(lambda x: x.astype("int32"))
     f.defjvp(lambda primals, tangents: 1 / 0)
     x = f64([1.0, 2.0])
@@ -309,7 +309,7 @@ def test_a_rule_for_integers_is_not_asked_and_what_it_says_of_them_is_dropped():
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 @pytest.mark.parametrize("stack", [FUSED, Reference()], ids=str)
-def test_numbers_and_arrays_take_the_backend_and_the_dtype_of_the_tensors_beside_them(dtype, stack):
+def test_numbers_and_arrays_take_the_backend_and_dtype_of_the_tensor_arguments(dtype, stack):
     """A float32 of 0.1 would be another number, and would widen a float16."""
     x, factors = tk.tensor([0.5, 1.0], dtype, backend=stack), np.array([2.0, 3.0], dtype)
     plain = lambda x, a, s: x * a * s  # noqa: E731
@@ -324,7 +324,7 @@ def test_numbers_and_arrays_take_the_backend_and_the_dtype_of_the_tensors_beside
         same(derivative(f), derivative(plain), 1e-3 if dtype == "float16" else 1e-15)
 
 
-def test_a_number_takes_the_widest_floating_dtype_beside_it():
+def test_a_number_takes_the_widest_floating_dtype_of_the_arguments():
     half, double, long = tk.tensor([1.0], "float16"), f64([3.0]), tk.tensor([2], "int64")
     product = tk.checkpoint(lambda x, y, s: y * s)
     assert product(half, double, 0.1).tolist() == [3.0 * 0.1]
@@ -372,7 +372,7 @@ def test_nondiff_argnums_are_passed_first():
     assert between("first", f64(5.0), f64(3.0), "last").item() == 2.0
 
 
-def test_rules_an_argument_beside_arguments_that_have_none():
+def test_defjvps_with_none_for_some_arguments():
     @functools.partial(tk.custom_jvp, nondiff_argnums=1)
     def scaled(x, label, y):
         return {"z": x * y, "label": label}
@@ -383,7 +383,7 @@ def test_rules_an_argument_beside_arguments_that_have_none():
     assert tk.grad(lambda x: scaled(x, "a", x)["z"])(f64(2.0)).item() == 0.0
 
 
-def test_a_rule_around_a_function_with_a_rule_is_the_one_that_counts():
+def test_the_outer_of_two_nested_rules_is_used():
     inner = tk.custom_jvp(tk.sin)
     inner.defjvps(lambda t, y, x: t * 3.0)
     outer = tk.custom_jvp(inner)
@@ -394,13 +394,13 @@ def test_a_rule_around_a_function_with_a_rule_is_the_one_that_counts():
     assert tk.grad(inner)(f64(1.0)).item() == 3.0
 
 
-def test_a_function_of_no_tensor_is_just_called():
+def test_a_function_without_tensor_arguments_is_called_directly():
     assert tk.custom_vjp(lambda n: n + 1)(2) == 3
     assert tk.custom_jvp(lambda n: n + 1)(2) == 3
     assert tk.checkpoint(lambda n: n + 1)(2) == 3
 
 
-def test_the_string_backend_shows_what_a_rule_computes():
+def test_the_string_backend_shows_the_expression_of_a_rule():
     from tensorken_string.backend import String
 
     with tk.use_backend(String()):
@@ -424,7 +424,7 @@ def another_result_by_vjp():
     return f
 
 
-# What JAX gives for the square of f at 0.5: f itself is x squared, the rule says sine, and three times its derivative.
+# JAX's results for the square of f at 0.5: f is x squared, its rule returns sine and three times its derivative.
 OF_ANOTHER_RESULT = {
     "value": (lambda f: f(f64(0.5)), 0.0625),
     "value beside the gradient": (lambda f: tk.value_and_grad(f)(f64(0.5))[0], 0.22984884706593015),
@@ -487,7 +487,7 @@ def test_a_straight_through_estimator_in_the_idiom_of_jax():
 
 
 def unlike(of):
-    """Rules whose result is not as that of the function, which is 2 x."""
+    """Rules whose result differs in structure, shape or dtype from that of the function, which is 2 x."""
     by_jvp, by_vjp = tk.custom_jvp(lambda x: x * 2.0), tk.custom_vjp(lambda x: x * 2.0)
     by_jvp.defjvp(lambda p, t: (of(p[0]), tk.tree.map(lambda y: y, of(t[0]))))
     by_vjp.defvjp(lambda x: (of(x), None), lambda _, t: (t,))
@@ -559,7 +559,7 @@ def through(apply):
     return make
 
 
-# What JAX gives at 0.5; None where JAX's scan disagrees with its own loop, with which we agree.
+# JAX's results at 0.5; None where JAX's scan disagrees with its own unrolled loop, with which we agree.
 OF_ITS_TANGENT = {
     "grad": (lambda f: tk.grad(f), (-1.0, 0.75, 18.0, 3.0, 6.0)),
     "jvp": (lambda f: lambda x: tk.jvp(f, (x,), (f64(1.0),))[1], (-1.0, 0.75, 18.0, 3.0, 6.0)),
@@ -624,7 +624,7 @@ def test_symbolic_zeros_are_none_in_each_mode():
     patterns = set(seen)
     assert {(True, False, False), (False, False, True), (True, False, True)} <= patterns
     assert (False, False, False) not in patterns
-    f.defjvp(rule)  # without the option it would meet tensors of zeros
+    f.defjvp(rule)  # without the option the rule would get tensors of zeros
     with pytest.raises(AssertionError):
         tk.grad(run)(a, n)
 
@@ -706,7 +706,7 @@ def test_linearize_runs_the_function_once_for_many_tangents():
 
 
 @pytest.mark.feature(185)
-def test_what_linearize_gives_is_a_function_like_any_other():
+def test_the_result_of_linearize_is_an_ordinary_function():
     x = f64(X[0])
     f = lambda x: tk.tanh(x * x.sum()) * x.max()  # noqa: E731
     push_forward = tk.linearize(f, x)[1]
@@ -735,7 +735,7 @@ def test_a_tensor_that_escapes_a_function_of_one_example_is_refused():
         kept[0] * kept[0]
 
 
-def test_linearize_keeps_only_what_a_tangent_passes():
+def test_linearize_keeps_only_values_on_the_path_of_tangents():
     level = Linearize(FUSED)
     x = Tensor(level, level.variable(f64(X[0]).representation))
     y = tk.round(x) * 2.0 + tk.sin(f64(X[1]))
@@ -744,7 +744,7 @@ def test_linearize_keeps_only_what_a_tangent_passes():
     assert [step.op.name for step in level.steps] == ["sin"]
 
 
-def test_threads_that_are_linearized_at_the_same_moment_keep_their_places():
+def test_concurrent_threads_linearize_independently():
     class Slow(itertools.count):
         def __next__(self):
             place = super().__next__()
@@ -942,7 +942,7 @@ def test_bad_rules_get_one_line_and_the_next_call_works(case):
 
 @pytest.mark.parametrize("transform", ["vjp", "jvp", "linearize", "grad", "fwd-over-rev"])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_level_with_rules_on_its_tape_goes_without_the_garbage_collector(rule, transform):
+def test_a_level_with_rules_on_its_tape_is_freed_without_the_garbage_collector(rule, transform):
     f, kept = RULES[rule](), []
 
     def noted(w, x):

@@ -32,7 +32,9 @@ def assert_same(view, array, buffer):
         s if known is not None else None for s, known in zip(view.strides, strides, strict=True)
     ] == strides
     assert offset is None or view.offset == offset
-    assert list(view.indices()) == array.ravel().tolist()  # the buffer is arange: an element is its own place
+    assert (
+        list(view.indices()) == array.ravel().tolist()
+    )  # the buffer is arange, so each element is its own index
     assert view.is_contiguous == array.flags.c_contiguous
     for index in np.ndindex(array.shape):
         assert view.buffer_index(index) == array[index]
@@ -216,9 +218,9 @@ def test_crop_after_flip():
         (View.contiguous((4, 3)).flip((1,)), False),
         (View.contiguous((4, 1)).flip((1,)), True),
         (View.contiguous((4, 3)).flip((0, 1)).flip((1, 0)), True),
-        (View.contiguous((4, 3)).crop(((1, 3), (0, 3))), True),  # whole rows: one run, from the offset 3
+        (View.contiguous((4, 3)).crop(((1, 3), (0, 3))), True),  # full rows: contiguous, from offset 3
         (View.contiguous((4, 3)).crop(((0, 4), (0, 2))), False),
-        (View.contiguous((4, 3)).crop(((2, 2), (0, 2))), True),  # nothing is always in order
+        (View.contiguous((4, 3)).crop(((2, 2), (0, 2))), True),  # an empty view is always contiguous
         (View.contiguous((6,)).slice_axes([slice(None, None, 2)]), False),
         (View.as_strided((3, 3), (1, 1), 0, 5), False),
     ],
@@ -242,7 +244,7 @@ def test_contiguity_of_each_movement(view, flag):
             View.contiguous((1, 2, 3)).permute((1, 0, 2)),
             (6,),
             (1,),
-        ),  # the stride of a size of 1 is no obstacle
+        ),  # the stride of an axis of size 1 is irrelevant
         (View.contiguous((1,)), (), ()),
         (View.contiguous(()), (1, 1), (1, 1)),
     ],
@@ -260,7 +262,7 @@ def test_reshape_that_must_copy(shape):
 
 
 @pytest.mark.feature(44)
-def test_reshape_of_nothing_never_copies():
+def test_reshape_of_an_empty_view_never_copies():
     nothing = View.contiguous((3, 4)).permute((1, 0)).crop(((0, 4), (1, 1)))
     assert nothing.reshape((0, 7)).shape == (0, 7)
     assert list(nothing.reshape((5, 0, 2)).indices()) == []

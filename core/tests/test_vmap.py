@@ -1,4 +1,4 @@
-"""vmap: axes in and out, pytrees, sharing, nesting with derivatives, what it refuses."""
+"""vmap: in_axes and out_axes, pytrees, unbatched arguments, nesting with derivatives, errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def same(result, expected, rtol=1e-12):
 
 @pytest.mark.parametrize("in_axis", range(-3, 3))
 @pytest.mark.parametrize("out_axis", range(-3, 3))
-def test_the_axis_of_the_examples_is_taken_and_put_where_asked(in_axis, out_axis):
+def test_in_axes_and_out_axes_place_the_axis_of_examples(in_axis, out_axis):
     x = RNG.normal(size=(2, 3, 4))
     result = tk.vmap(lambda a: tk.sin(a), in_axis, out_axis)(f64(x))
     same(result, np.moveaxis(np.sin(x), in_axis, out_axis))
@@ -92,7 +92,7 @@ def test_numbers_and_arrays_are_taken():
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_no_example_and_one(size):
+def test_batches_of_zero_and_one_example(size):
     x = f64(RNG.normal(size=(size, 3)))
     f = tk.vmap(tk.grad(lambda a: (tk.tanh(a) * a.max()).sum()))
     assert f(x).shape == (size, 3)
@@ -119,7 +119,7 @@ def test_the_function_is_called_once_and_shared_work_is_done_once():
     same(result, array(x) @ np.exp(array(w)))
     assert len(calls) == 1
     assert backend.calls["exp"] == 1
-    assert backend.sizes["exp", (4,)] == 1  # once for all examples, on the shared value alone
+    assert backend.sizes["exp", (4,)] == 1  # once for all examples, on the unbatched value
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_shared_matrix_is_multiplied_with_and_never_repeated(f):
     array(own(x))
     assert (
         peak_of(lambda: array(own(x))) < 20 * rows * 100 * 4
-    )  # the products alone would be 100 times as much
+    )  # the full products would need 100 times as much
 
 
 # ---- nesting -----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_values_of_enclosing_transforms_are_used_inside():
 @given(programs(whole=True), st.sampled_from(sorted(STACKS)), st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(60))
 def test_vmap_of_a_random_program_is_the_loop(draft: Draft, stack: str, seed: int):
-    """... on every stack of interpreters in turn; whole numbers, so results are equal."""
+    """On every stack of interpreters; with integers, so results are equal."""
     with tk.use_backend(STACKS[stack]):
         assert not list(under_vmap(draft.program, {}, random.Random(seed)))
 
@@ -210,7 +210,7 @@ def test_vmap_of_a_random_program_is_the_loop(draft: Draft, stack: str, seed: in
 # ---- indices -----------------------------------------------------------------------------------------------
 
 
-def test_indices_out_of_range_never_reach_the_rows_of_another_example():
+def test_indices_out_of_range_never_read_another_example():
     x = f64([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
     wild = tk.tensor([[-7, 5], [2, -1], [1, 0]])
     taken = array(tk.vmap(lambda a, k: a.gather(k, 0))(x, wild))
@@ -254,7 +254,7 @@ def test_gather_and_scatter_with_examples_of_either_operand(batched, axis):
         (lambda x: np.asarray(x), ConcretizationError),
     ],
 )
-def test_what_differs_between_the_examples_has_no_single_value(read, error):
+def test_a_batched_value_has_no_single_value(read, error):
     with pytest.raises(error, match="vmap"):
         tk.vmap(read)(f64(X))
     with pytest.raises(error, match="vmap"):  # nor when there is but one
@@ -262,13 +262,13 @@ def test_what_differs_between_the_examples_has_no_single_value(read, error):
     same(tk.vmap(lambda x: x * 2.0)(f64(X)), 2 * X)
 
 
-def test_what_the_examples_share_may_be_read():
+def test_an_unbatched_value_may_be_read():
     seen = []
     tk.vmap(lambda x, w: seen.append((float(w.sum()), w.tolist())) or x, (0, None))(f64(X), f64([1.0, 2.0]))
     assert seen == [(3.0, [1.0, 2.0])]
 
 
-def test_values_inside_show_what_they_are():
+def test_batched_values_have_a_repr():
     seen = []
     tk.vmap(lambda x: seen.extend([str(x), repr(x)]) or x)(tk.ones((5, 3)))
     assert seen == ["<<tensor of each example, shape=(3,), dtype=float32> inside vmap>"] * 2

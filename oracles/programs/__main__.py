@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from core.tests.random_programs.drawing import drawn
-from core.tests.random_programs.judging import examined
+from core.tests.random_programs.judging import check_draft
 from oracles.programs.judging import EVERY_WAY
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number, seed in enumerate(range(chosen.first, chosen.last, chosen.step), 1):
         draft = drawn(seed, whole=chosen.whole)
         kinds.update(step.row for step in draft.steps)
-        found = examined(draft, seed, ways)
+        found = check_draft(draft, seed, ways)
         if found is not None:
             wrong += 1
             print(f"---- seed {seed}: {found}", flush=True)

@@ -11,14 +11,14 @@ import numpy as np
 import tensorken as tk
 from core.tests.random_programs.comparing import (
     Disagreement,
-    apart,
-    beyond,
-    described,
-    moved,
+    describe,
+    differs,
+    exceeds,
     numpy_of,
-    of_kind,
-    room,
-    room_of_step,
+    perturbed,
+    step_tolerance,
+    tolerance,
+    type_mismatch,
 )
 from core.tests.random_programs.design import by_design
 from core.tests.random_programs.judging import WAYS, Way, leaves_of, raised
@@ -41,18 +41,18 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
             w = values[name]
             if f.dtype != w.dtype and f.dtype.kind == w.dtype.kind and f.shape == w.shape:
                 f = f.astype(w.dtype)
-            if wrong := of_kind(f, w):
+            if wrong := type_mismatch(f, w):
                 yield Disagreement("JAX", step, wrong)
                 break
-            off = apart(f, w, step.exact)
+            off = differs(f, w, step.exact)
             if off.any() and not step.exact:
-                off &= beyond(f, w, room_of_step(step, operands, place))
+                off &= exceeds(f, w, step_tolerance(step, operands, place))
             if off.any() and not step.exact and w.dtype in ("float16", "float32"):
                 off &= far_from_float64(step, operands, place, w)
             if off.any():
                 off &= ~by_design(step, operands, f, w, RULES_OF_JAX)
             if off.any():
-                yield Disagreement("JAX", step, described(f, w, off))
+                yield Disagreement("JAX", step, describe(f, w, off))
                 break
 
 
@@ -66,8 +66,8 @@ def far_from_float64(step: Step, operands: Mapping[str, Array], place: int, ours
             right = results_of_jax(Program((), (other,)), wide)(other)[place].astype(ours.dtype)
     except Exception:  # noqa: BLE001 -- then float64 is no reference
         return np.ones(ours.shape, bool)
-    off = apart(right, ours, False)
-    return off & beyond(right, ours, room_of_step(step, operands, place)) if off.any() else off
+    off = differs(right, ours, False)
+    return off & exceeds(right, ours, step_tolerance(step, operands, place)) if off.any() else off
 
 
 def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[Step], tuple[Array, ...]]:
@@ -138,19 +138,19 @@ def derivatives(program: Program, values: Mapping[str, Array], rng: random.Rando
     for order, (values, wanted) in enumerate(zip(found, theirs, strict=True)):
         scale = max([1.0, *(float(np.nanmax(np.abs(w))) for w in wanted if w.size and np.isfinite(w).any())])
         for k, (f, w) in enumerate(zip(values, wanted, strict=True)):
-            if wrong := of_kind(f, w):
+            if wrong := type_mismatch(f, w):
                 yield Disagreement(way, None, f"order {order + 1}: {wrong}")
                 return
             with np.errstate(all="ignore"):
                 off = ~(np.abs(f - w) <= 1e-11 * np.abs(w) + 1e-12 * scale) & ~np.isnan(w) & (f != w)
             if off.any():
-                others = others or [ours([moved(x, rng) for x in xs]) for _ in range(3)]
-                off &= beyond(f, w, 40 * room(f, [other[order][k] for other in others]) + 1e-10 * scale)
+                others = others or [ours([perturbed(x, rng) for x in xs]) for _ in range(3)]
+                off &= exceeds(f, w, 40 * tolerance(f, [other[order][k] for other in others]) + 1e-10 * scale)
             if off.any() and LOSES_RULES in program.script():
                 forward = forward or orders_of_jax(program, leaves, modes, forward=True)(xs, ts)
                 off &= ~(np.abs(f - forward[order][k]) <= 1e-10 * scale)
             if off.any():
-                yield Disagreement(way, None, f"order {order + 1}: {described(f, w, off)}, by leaf {k}")
+                yield Disagreement(way, None, f"order {order + 1}: {describe(f, w, off)}, by leaf {k}")
                 return
 
 

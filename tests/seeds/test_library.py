@@ -112,7 +112,7 @@ def test_creation(backend: str) -> None:
 
 
 @pytest.mark.feature(175)
-def test_random_numbers_depend_on_the_seed_alone() -> None:
+def test_random_numbers_depend_only_on_the_seed() -> None:
     found = [
         tk.randn((2, 3), random.Random(0), backend=name).tolist() for name in ("numpy", "reference", "numpy")
     ]

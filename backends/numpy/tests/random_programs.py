@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.tests.plain import Plain
-from core.tests.random_programs.comparing import MOVED, apart, beyond, moved, room
+from core.tests.random_programs.comparing import MOVED, differs, exceeds, perturbed, tolerance
 from core.tests.random_programs.design import none_finite
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.strategies import traced
@@ -74,12 +74,12 @@ def check_near(program: Program, arrays: list[Any], found: Any, expected: Any) -
     for y, (f, w) in enumerate(zip(found, expected, strict=True)):
         f, w = np.asarray(f), np.asarray(w)
         assert (f.shape, f.dtype) == (w.shape, w.dtype)
-        off = apart(f, w, False)
+        off = differs(f, w, False)
         if off.any() and not runs:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                noisy = Plain(RAW, lambda op, y: y if op.name in EXACT else moved(np.asarray(y), rng))
+                noisy = Plain(RAW, lambda op, y: y if op.name in EXACT else perturbed(np.asarray(y), rng))
                 runs += [noisy.run(program, arrays) for _ in range(MOVED)]
         if off.any():
-            off &= beyond(f, w, room(w, [np.asarray(run[y]) for run in runs])) & ~none_finite(f, w)
+            off &= exceeds(f, w, tolerance(w, [np.asarray(run[y]) for run in runs])) & ~none_finite(f, w)
         assert not off.any(), f"expected {w}, got {f}, differently at {np.argwhere(off).tolist()}"

@@ -21,7 +21,7 @@ DIFFERENTIABLE = [(op, sample) for op, sample in SAMPLES if op.differentiable]
 
 
 def over(cases: list[tuple[Op, Sample]]) -> Any:
-    """One test for each op, which takes the op's samples in turn."""
+    """One test for each op, which runs all samples of the op."""
     samples: dict[Op, list[dict[str, Sample]]] = {}
     for op, sample in cases:
         samples.setdefault(op, []).append({"sample": sample})
@@ -38,7 +38,7 @@ def role_of(op: Op, place: int) -> str:
 
 
 def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend: Any = FUSED) -> list[Tensor]:
-    """Operands of an op: data from its domain, no two alike; conditions; indices, some of them twice."""
+    """Operands of an op: distinct data from its domain, conditions, and indices with repetitions."""
     rng = random.Random(f"{op.name} {seed}")
     shapes, params = sample
     operands = []
@@ -72,12 +72,12 @@ def random_like(x: Tensor, seed: object) -> Tensor:
 
 
 def smooth(op: Op) -> tuple[int, ...]:
-    """The places of the operands that can be differentiated."""
+    """The indices of the operands that have a derivative."""
     return tuple(i for i in range(99 if op.arity is None else op.arity) if role_of(op, i) == "data")
 
 
 def as_function(op: Op, sample: Sample, operands: list[Tensor], places: tuple[int, ...]) -> Any:
-    """The op as a function of the operands at these places; several results are laid end to end."""
+    """The op as a function of the operands at these indices; several results are concatenated."""
 
     def f(*chosen: Tensor) -> Tensor:
         full = list(operands)

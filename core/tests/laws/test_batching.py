@@ -35,7 +35,7 @@ def flags_of(count):
 
 
 def examples(op, sample, flags, dtype=None, backend=FUSED):
-    """Operands, those with a flag drawn anew for each example and stacked, and the in_axes that say so."""
+    """Operands and their in_axes; operands with a flag are drawn for each example and stacked."""
     dtype = dtype or [*dtypes_of(op)][-1]  # the widest
     drawn = [draw(op, sample, seed, dtype, backend) for seed in range(SIZE)]
     operands = [

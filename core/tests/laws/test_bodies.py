@@ -1,4 +1,4 @@
-"""The body of a derived op and a backend's override of it are one op: alike to the last places, exact at the edges."""
+"""The body of a derived op and a backend's override agree within rounding, and exactly at special values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FLOATS = ("float32", "float64")
 # Of two zeros with different signs either may be called the larger.
 EITHER_ZERO = [OPS[name] for name in ("maximum", "minimum", "relu", "max", "min")]
 
-# How many units in the last place the two may be apart: four for each of them.
+# The largest difference of the two in units in the last place: four for each of them.
 APART = 8
 
 
 def edges(dtype):
-    """Zeros, infinities, NaN, subnormal and largest numbers, whole and half numbers, and others in between."""
+    """Zeros, infinities, NaN, subnormal and largest numbers, integers, half-integers, and numbers between them."""
     info = np.finfo(dtype)
     rng = random.Random(0)
     values = [
@@ -80,7 +80,7 @@ def computed(op, columns, backend):
 
 
 def ordered(x):
-    """Floats as integers, neighbours being one apart, and both zeros 0."""
+    """Floats mapped to integers, so that neighbours differ by 1; both zeros are 0."""
     bits = x.view({4: np.int32, 8: np.int64}[x.itemsize]).astype(object)
     lowest = -(2 ** (8 * x.itemsize - 1))
     return np.where(bits >= 0, bits, lowest - bits)
@@ -101,7 +101,9 @@ def assert_alike(op, got, expected, columns):
     finite = np.isfinite(expected)
     distance = np.abs(np.where(finite, ordered(got) - ordered(expected), 0))
     near = distance <= APART
-    if op.name == "logaddexp":  # where it crosses zero, its operands' last places are larger than its own
+    if (
+        op.name == "logaddexp"
+    ):  # near its zero, units in the last place of the operands are larger than its own
         with np.errstate(invalid="ignore"):
             near |= np.abs(got - expected) <= 4 * np.finfo(got.dtype).eps
     assert_places(near, got, expected, columns, f"{max(distance.tolist())} units in the last place")
@@ -117,7 +119,7 @@ def assert_places(right, got, expected, columns, what):
 @pytest.mark.feature(2, 4, 178)
 @each_of("dtype", FLOATS)
 @pytest.mark.parametrize("op", [op for op in OF_FLOATS if op in OVERRIDDEN], ids=lambda op: op.name)
-def test_the_body_computes_what_the_override_computes(op, dtype):
+def test_the_body_and_the_override_agree(op, dtype):
     columns = grids(op, dtype)
     assert_alike(op, computed(op, columns, REQUIRED), computed(op, columns, NUMPY), columns)
 
@@ -128,7 +130,7 @@ MEANT = [op for op in OPS.values() if op.elementwise and not op.operand_kinds]
 @pytest.mark.feature(178)
 @each_of("backend", [NUMPY, REQUIRED])
 @pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.float64)], ids=lambda op: op.name)
-def test_both_compute_what_the_op_means_on_floats(op, backend):
+def test_body_and_override_equal_the_reference_on_floats(op, backend):
     """Against the meaning of the op on Python numbers."""
     columns = grids(op, "float64")
     got = computed(op, columns, backend)
@@ -139,7 +141,7 @@ def test_both_compute_what_the_op_means_on_floats(op, backend):
 @pytest.mark.feature(165, 178)
 @each_of("backend", [NUMPY, REQUIRED])
 @pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.int32)], ids=lambda op: op.name)
-def test_both_compute_what_the_op_means_on_integers(op, backend):
+def test_body_and_override_equal_the_reference_on_integers(op, backend):
     """Wrapped to 32 bits; shifts are logical, dividing by zero gives zero, and bits are those of a float32."""
     ends = [-(2**31), -(2**31) + 1, -7, -1, 0, 1, 2, 5, 31, 32, 2**31 - 1]
     rows = list(itertools.product(ends, repeat=op.arity))
@@ -173,10 +175,10 @@ def test_on_integers_and_booleans_they_are_equal(op):
 
 
 ROUNDED = ("softmax", "log_softmax", "logsumexp")
-"""Those whose results the two may round differently."""
+"""Ops whose results the two may round differently."""
 
 SUMS_OF_LOGARITHMS = ("log_softmax", "logsumexp")
-"""Those whose results are an operand plus a logarithm: where they cancel, the error is that of the larger."""
+"""Ops that add a logarithm to an operand: under cancellation the error is relative to the larger of the two."""
 
 STRUCTURAL = [
     (op, sample)

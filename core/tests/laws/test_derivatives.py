@@ -38,7 +38,7 @@ def inner(a, b):
 
 @pytest.mark.feature(107)
 @over(DIFFERENTIABLE)
-def test_the_pullback_is_the_transpose_of_the_pushforward(op, sample):
+def test_the_vjp_is_the_transpose_of_the_jvp(op, sample):
     """<u, J v> = <Jᵀ u, v>, for every choice of active operands."""
     operands = draw(op, sample)
     for active in subsets(op, sample):
@@ -54,7 +54,7 @@ def test_the_pullback_is_the_transpose_of_the_pushforward(op, sample):
 
 @pytest.mark.feature(79, 107)
 @over(DIFFERENTIABLE)
-def test_the_pushforward_is_what_finite_differences_give(op, sample):
+def test_the_jvp_agrees_with_finite_differences(op, sample):
     operands = draw(op, sample)
     for active in subsets(op, sample):
         f, at = as_function(op, sample, operands, active), [operands[i] for i in active]
@@ -68,7 +68,7 @@ def test_the_pushforward_is_what_finite_differences_give(op, sample):
 
 @pytest.mark.feature(79, 107, 108)
 @over(DIFFERENTIABLE)
-def test_the_second_derivative_is_what_finite_differences_of_the_first_give(op, sample):
+def test_the_second_derivative_agrees_with_finite_differences_of_the_first(op, sample):
     operands = draw(op, sample)
     active = subsets(op, sample)[-1]
     f, at = as_function(op, sample, operands, active), [operands[i] for i in active]
@@ -137,7 +137,7 @@ def test_the_rules_are_linear_in_the_tangent(op, sample):
     assert not push([tk.zeros_like(x) for x in at]).any()
 
 
-# What has floating-point operands; the fused multiply and add is no part of the language that is differentiated.
+# The ops with floating-point operands; fused_multiply_add is not part of the differentiable language.
 FLOATING = [
     (op, sample) for op, sample in SAMPLES if takes(op, tk.float64) and op is not OPS["fused_multiply_add"]
 ]
@@ -162,7 +162,7 @@ def test_differentiation_changes_no_bit_of_the_value(op, sample):
 
 @pytest.mark.feature(93, 135)
 @over(DIFFERENTIABLE)
-def test_what_the_tape_keeps_is_enough(op, sample, monkeypatch):
+def test_the_tape_keeps_enough_for_the_rules(op, sample, monkeypatch):
     """The VJP with the inferred savings has the very bits of the VJP with everything kept."""
     operands = draw(op, sample)
     for active in subsets(op, sample):
@@ -182,8 +182,8 @@ def needs_of(op, active):
 
 
 @pytest.mark.feature(93, 135)
-def test_what_the_tape_keeps_is_little():
-    """What each kind of rule keeps: (of the result, of each operand)."""
+def test_the_tape_keeps_few_values():
+    """The values that the tape keeps for each kind of rule: (of the result, of each operand)."""
     nothing, shape, value = reverse.NOTHING, reverse.SHAPE, reverse.VALUE
     expected = {
         ("add", (True, True)): (nothing, nothing, nothing),
@@ -226,7 +226,7 @@ KEEPING = [op for op in OPS.values() if op.differentiable and op.vjp_all is None
 @pytest.mark.feature(93)
 @pytest.mark.parametrize("op", KEEPING, ids=lambda op: op.name)
 def test_every_value_that_the_tape_keeps_matters(op):
-    """With one of the kept values spoilt, some cotangent changes: nothing is kept in vain."""
+    """If a kept value is changed, some cotangent changes: no value is kept needlessly."""
     for active in subsets(op, op.samples[0]):
         flags = tuple(i in active for i in range(op.arity))
         for place, need in enumerate(needs_of(op, flags)):
@@ -239,7 +239,7 @@ def test_every_value_that_the_tape_keeps_matters(op):
 
 
 def with_a_tie(operands):
-    """The last two operands alike, as values that decide between them matter only then."""
+    """The last two operands made equal, since values that choose between them matter only then."""
     return [*operands[:-2], operands[-1], operands[-1]] if len(operands) > 1 else operands
 
 
@@ -248,7 +248,7 @@ def with_a_zero(operands):
 
 
 def changes(op, sample, operands, active, place):
-    """Whether the cotangents differ when the value that the tape keeps at this place is another."""
+    """Whether the cotangents change with the value that the tape keeps at this position."""
     tapes = []
     f = as_function(op, sample, operands, active)
 
@@ -266,7 +266,7 @@ def changes(op, sample, operands, active, place):
 
 
 def spoilt(held):
-    """Other values in the place of these: NaN, the opposite condition, the next index."""
+    """Different values of the same kind: NaN, the opposite condition, the next index."""
     values = FUSED.ravel(held)
     other = (
         ~values

@@ -72,8 +72,8 @@ def test_each_op_takes_the_kinds_that_the_specification_says(op):
 
 @pytest.mark.feature(61, 131)
 @over(SAMPLES)
-def test_the_rules_foretell_shape_and_dtype(op, sample):
-    """On a backend that itself checks shapes, dtypes and params at every call."""
+def test_the_rules_predict_shape_and_dtype(op, sample):
+    """On a backend that checks shapes, dtypes and params at every call."""
     for dtype in dtypes_of(op):
         for name in ("Fuse(Strict())", "Strict()", "Fuse(Required())"):
             result = apply(op, draw(op, sample, dtype=dtype, backend=STACKS[name]), sample[1])
@@ -108,7 +108,7 @@ def test_a_wrong_dtype_is_refused_before_the_backend_is_called(op, sample):
 @pytest.mark.feature(35, 55)
 @over([(op, sample) for op, sample in SAMPLES if len(sample[0]) > 1])
 def test_operands_of_two_dtypes_are_refused(op, sample):
-    """Promotion happens above the ops: an op itself takes one dtype, but for conditions and indices."""
+    """Promotion happens above the ops: all operands of an op but conditions and indices have one dtype."""
     shapes, params = sample
     data = [i for i in range(len(shapes)) if role_of(op, i) == "data"]
     if len(data) > 1:
@@ -220,7 +220,7 @@ def test_a_backend_that_lacks_a_required_op_says_so():
 
 
 def _changed(sample, rng):
-    """A sample whose shapes or params may no longer fit one another."""
+    """A sample changed so that its shapes and params may be inconsistent."""
     shapes, params = [list(shape) for shape in sample[0]], list(sample[1])
     for _ in range(rng.choice((1, 1, 2))):
         shape = rng.choice(shapes) if shapes else []
@@ -246,7 +246,7 @@ def _other(param, rng):
     return rng.randrange(4) if type(param) is int else param
 
 
-def test_what_the_rules_accept_an_op_computes():
+def test_an_op_computes_all_operands_that_its_rules_accept():
     """A rule that takes operands that the op cannot compute with brings a program in a file to an error of numpy's."""
     rng = random.Random(0)
     accepted: Counter[str] = Counter()
@@ -262,7 +262,7 @@ def test_what_the_rules_accept_an_op_computes():
         except (ShapeError, DTypeError):
             continue
         if any([i == "indices" for i in op.operand_kinds]) and 0 in (shapes[0][params[0]], params[-1]):
-            continue  # there is no place that an index could name
+            continue  # no index is valid for an axis of size 0
         accepted[op.name] += 1
         operands = [tk.zeros(shape, d, backend=FUSED) for shape, d in zip(shapes, dtypes, strict=True)]
         results = run(FUSED, op, [x.representation for x in operands], params)

@@ -1,7 +1,7 @@
-"""Comparing: how far apart two results of one program may be.
+"""Comparison of two results of a program, with a tolerance.
 
-What rounds nothing is equal.  What rounds is within a few units in the last place; where it is not, the steps run
-again with their results (or operands) moved by such units, which tells how far apart two right results may be.
+Exact results must be equal.  Rounded results must be within a few units in the last place.  If not, the steps run
+again with results (or operands) moved by such units; the differences that this makes give the tolerance.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from core.tests.random_programs.design import by_design
 from core.tests.random_programs.program import Array, Program, Step
 
 UNITS = 8
-"""How many units in the last place a step may be off, without any further question."""
+"""The error of a step, in units in the last place, that is always tolerated."""
 
 MOVED = 6
-"""How often steps run again with operands that are moved."""
+"""How often steps run again with moved operands."""
 
 SPREAD = 24.0
-"""How many times farther apart results may be than those with operands that are moved by two units."""
+"""The tolerance, as a multiple of the difference between results for operands that are moved by two units."""
 
 COMPOSED = ("linalg", "lambda")
-"""What stands in steps of many ops, whose errors are relative to their largest intermediate results, 1 or more."""
+"""Texts in steps of many ops, whose errors are relative to their largest intermediate result, which is 1 or more."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two ways to run a program that do not give the same.
+    """Different results of two ways to run a program.
 
     Attributes:
-        way: which gave what is not as expected.
-        step: where.
-        says: what was expected, and what came.
+        way: the way with the unexpected result.
+        step: the step with the difference; None for a derivative.
+        says: the expected and the actual result.
     """
 
     way: str
@@ -51,8 +51,8 @@ class Disagreement:
 # ---- comparing -------------------------------------------------------------------------------------------------
 
 
-def apart(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Array:
-    """Where two arrays of one shape and dtype differ by more than a few units; or in the signs of zeros, if asked."""
+def differs(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Array:
+    """Where two arrays differ by more than a few units, or, if exact, at all, also in the signs of zeros."""
     if wanted.dtype.kind != "f":
         return np.asarray(found != wanted)
     info = np.finfo(wanted.dtype)
@@ -62,8 +62,8 @@ def apart(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Arra
             same &= (found != 0) | (np.signbit(found) == np.signbit(wanted))
         if not exact:
             a, b = found.astype("float64"), wanted.astype("float64")
-            room = UNITS * (float(info.eps) * np.abs(b) + float(info.smallest_subnormal))
-            same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= room)
+            tolerance = UNITS * (float(info.eps) * np.abs(b) + float(info.smallest_subnormal))
+            same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= tolerance)
             if info.dtype.name != "float64":  # the largest number and infinity are neighbours
                 same |= (
                     (np.sign(a) == np.sign(b))
@@ -73,8 +73,8 @@ def apart(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Arra
     return np.asarray(~same)
 
 
-def room(wanted: Array, others: list[Array]) -> Array:
-    """How far apart right results may be, from the results of operands that are moved; inf where anything may be."""
+def tolerance(wanted: Array, others: list[Array]) -> Array:
+    """The tolerance of a result, from the results for moved operands; inf where any result is possible."""
     if wanted.dtype.kind != "f":
         return np.asarray(np.any([other != wanted for other in others], axis=0) * np.inf)
     with np.errstate(all="ignore"):
@@ -88,8 +88,8 @@ def room(wanted: Array, others: list[Array]) -> Array:
         return np.asarray(SPREAD * spread)
 
 
-def moved(x: Array, rng: random.Random, by: float = 2.0) -> Array:
-    """Numbers moved by up to that many units in their last places."""
+def perturbed(x: Array, rng: random.Random, by: float = 2.0) -> Array:
+    """Numbers moved by up to `by` units in the last place."""
     if x.dtype.kind != "f":
         return x
     eps = float(np.finfo(x.dtype).eps)
@@ -99,22 +99,22 @@ def moved(x: Array, rng: random.Random, by: float = 2.0) -> Array:
         return np.where(np.isfinite(y) | ~np.isfinite(x), y, x)
 
 
-def described(found: Array, wanted: Array, wrong: Array) -> str:
+def describe(found: Array, wanted: Array, wrong: Array) -> str:
     """Where two results differ, in one line."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = f" at {list(place)}" if place else ""
     return f"expected {wanted[place]}, got {found[place]}{at}, {wanted.dtype}{list(wanted.shape)}"
 
 
-def of_kind(found: Any, wanted: Array) -> str | None:
-    """What is wrong with a shape or a dtype."""
+def type_mismatch(found: Any, wanted: Array) -> str | None:
+    """The error in the shape or dtype of a result; None if there is none."""
     if tuple(found.shape) != wanted.shape or str(found.dtype) != str(wanted.dtype):
         return f"expected {wanted.dtype}{list(wanted.shape)}, got {found.dtype}{list(found.shape)}"
     return None
 
 
-def beyond(found: Array, wanted: Array, allowed: Array) -> Array:
-    """Where results are farther apart than allowed."""
+def exceeds(found: Array, wanted: Array, allowed: Array) -> Array:
+    """Where results differ by more than the tolerance."""
     with np.errstate(all="ignore"):
         if wanted.dtype.kind != "f":
             return np.asarray(allowed == 0)
@@ -122,19 +122,19 @@ def beyond(found: Array, wanted: Array, allowed: Array) -> Array:
     return np.asarray(far & (allowed != np.inf))
 
 
-def room_of_step(step: Step, operands: Mapping[str, Array], place: int) -> Array:
-    """How far apart results of one step may be."""
+def step_tolerance(step: Step, operands: Mapping[str, Array], place: int) -> Array:
+    """The tolerance of a result of one step."""
     rng = random.Random(step.text)
     wanted = numpy_of(step(tk, tensors(operands))[place])
     others = [
-        numpy_of(step(tk, tensors({k: moved(x, rng) for k, x in operands.items()}))[place])
+        numpy_of(step(tk, tensors({k: perturbed(x, rng) for k, x in operands.items()}))[place])
         for _ in range(MOVED)
     ]
-    return room(wanted, others) + composed(step, wanted)
+    return tolerance(wanted, others) + composition_tolerance(step, wanted)
 
 
-def composed(step: Step, wanted: Array) -> float:
-    """How far results of a step of many ops may be off, since its intermediate results are rounded."""
+def composition_tolerance(step: Step, wanted: Array) -> float:
+    """The additional tolerance of a step of many ops, whose intermediate results are rounded."""
     if wanted.dtype.kind != "f" or not wanted.size or not any(mark in step.text for mark in COMPOSED):
         return 0.0
     with np.errstate(all="ignore"):
@@ -160,8 +160,10 @@ def evaluated(program: Program, leaves: Mapping[str, Array]) -> dict[str, Any]:
     return program.run(tk, tensors(leaves))
 
 
-def room_of_program(program: Program, leaves: Mapping[str, Array], ends: tuple[str, ...]) -> dict[str, Array]:
-    """How far apart right results of a program may be: operands and results of each step that rounds are moved."""
+def program_tolerances(
+    program: Program, leaves: Mapping[str, Array], ends: tuple[str, ...]
+) -> dict[str, Array]:
+    """The tolerances of the results of a program, from runs in which operands and rounded results are moved."""
     rng = random.Random(len(program.steps))
     runs: list[dict[str, Array]] = []
     base = {name: numpy_of(x) for name, x in evaluated(program, leaves).items()}
@@ -171,13 +173,14 @@ def room_of_program(program: Program, leaves: Mapping[str, Array], ends: tuple[s
             if step.exact:
                 found.update(zip(step.names, step(tk, found), strict=True))
                 continue
-            operands = {name: tk.tensor(moved(numpy_of(found[name]), rng)) for name in step.operands}
+            operands = {name: tk.tensor(perturbed(numpy_of(found[name]), rng)) for name in step.operands}
             for name, x in zip(step.names, step(tk, operands), strict=True):
-                found[name] = tk.tensor(moved(numpy_of(x), rng))
+                found[name] = tk.tensor(perturbed(numpy_of(x), rng))
         runs.append({name: numpy_of(found[name]) for name in ends})
     makers = {name: step for step in program.steps for name in step.names}
     return {
-        name: room(base[name], [run[name] for run in runs]) + composed(makers[name], base[name])
+        name: tolerance(base[name], [run[name] for run in runs])
+        + composition_tolerance(makers[name], base[name])
         for name in ends
     }
 
@@ -191,17 +194,17 @@ def compared(
     allowed: Callable[[], dict[str, Array]],
     examples: list[Mapping[str, Array]],
 ) -> Iterator[Disagreement]:
-    """Ends of a whole program against what eager evaluation gave."""
+    """Compare the final results of a program with those of eager evaluation."""
     makers = {name: step for step in program.steps for name in step.names}
     for name, f, w in zip(ends, found, wanted, strict=True):
-        if wrong := of_kind(f, w):
+        if wrong := type_mismatch(f, w):
             yield Disagreement(way, makers[name], wrong)
             continue
         f = numpy_of(f)
         exact = all(step.exact for step in program.needed([makers[name]]).steps)
-        off = apart(f, w, exact or program.whole, signs=exact and not program.whole)
+        off = differs(f, w, exact or program.whole, signs=exact and not program.whole)
         if off.any() and not (exact or program.whole):
-            off &= beyond(f, w, allowed()[name])
+            off &= exceeds(f, w, allowed()[name])
         if off.any():
             for leaves in examples:
                 values = {key: numpy_of(x) for key, x in evaluated(program, leaves).items()}
@@ -209,4 +212,4 @@ def compared(
                     operands = {key: values[key] for key in step.operands}
                     off &= ~by_design(step, operands, f, w)
         if off.any():
-            yield Disagreement(way, makers[name], described(f, w, off))
+            yield Disagreement(way, makers[name], describe(f, w, off))

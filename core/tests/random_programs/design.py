@@ -1,4 +1,4 @@
-"""By design: where ways to run a program differ on purpose; `docs/numerics.md` says so to users."""
+"""The intended differences between ways to run a program, which `docs/numerics.md` documents."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Operands = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Rule:
-    """A difference that is meant.
+    """An intended difference.
 
     Attributes:
-        reason: why.
-        applies: whether results of a step may differ, from its operands and what eager evaluation gave.
-        where: which elements may, from what was found and what eager evaluation gave.
+        reason: the reason for it.
+        applies: whether results of a step may differ, from its operands and eager results.
+        where: which elements may differ, from the actual and the eager result.
     """
 
     reason: str
@@ -33,22 +33,22 @@ class Rule:
 
 
 def one_not_finite(found: Array, wanted: Array) -> Array:
-    """Elements of which one is not finite."""
+    """Elements that are not finite in one of the two results."""
     return np.asarray(~np.isfinite(found) | ~np.isfinite(wanted))
 
 
 def none_finite(found: Array, wanted: Array) -> Array:
-    """Elements that are infinities or NaN both times."""
+    """Elements that are infinite or NaN in both results."""
     return np.asarray(~np.isfinite(found) & ~np.isfinite(wanted))
 
 
 def zeros(found: Array, wanted: Array) -> Array:
-    """Elements that are zeros both times."""
+    """Elements that are zeros in both results."""
     return np.asarray((found == 0) & (wanted == 0))
 
 
 def chooses_zeros(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
-    """Whether one of several zeros is the result."""
+    """Whether the step selects among operands, which may be zeros of both signs."""
     return any(name in step.text for name in ("max", "min", "clip", "relu", "ptp"))
 
 
@@ -68,7 +68,7 @@ def other_sign(found: Array, wanted: Array) -> Array:
 
 
 def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Array]) -> bool:
-    """Whether a product or sum of finite operands may be beyond the range, in a step that adds up more than two."""
+    """Whether a product or sum of finite operands may overflow, in a step that adds more than two terms."""
     if step.row in ELEMENTWISE:
         return False
     for x in operands.values():
@@ -81,7 +81,7 @@ def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Ar
 
 
 def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
-    """Whether products with infinities are added up, or quotients by zeros."""
+    """Whether the step sums products with infinities, or quotients by zeros."""
     added = step.row in CONTRACTIONS or any(mark in step.text for mark in ("einsum", "@", "xp.sum("))
     divided = "xp.sum(" in step.text and " / " in step.text
     return added and any(
@@ -90,15 +90,15 @@ def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) ->
 
 
 RULES = (
-    Rule("the maximum and the minimum of 0.0 and -0.0 are either", chooses_zeros, zeros),
-    Rule("a sum of zeros has either sign where a factor is taken out of it", sees_signs, other_sign),
+    Rule("the maximum and the minimum of 0.0 and -0.0 may be either", chooses_zeros, zeros),
+    Rule("a sum of zeros may have either sign where a factor is moved out of it", sees_signs, other_sign),
     Rule(
-        "where a sum or a product overflows on the way, infinities and NaN depend on the order of the terms",
+        "where an intermediate result overflows, infinities and NaN depend on the order of the terms",
         may_overflow,
         one_not_finite,
     ),
     Rule(
-        "a factor that does not vary along the axes of a sum is taken out of it, an infinite one too",
+        "a factor that is constant along the axes of a sum is moved out of it, also an infinite one",
         sums_infinities,
         none_finite,
     ),

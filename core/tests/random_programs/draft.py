@@ -23,10 +23,10 @@ SHAPES: tuple[Shape, ...] = (
     *((1,), (3, 1), (1, 3), (2, 1, 3), (0,), (2, 0), (0, 3), (1, 2, 1, 2), (7,), (4, 4)),
 )
 LARGEST = 96
-"""How many elements a value has at most."""
+"""The largest number of elements of a value."""
 
 LARGEST_WHOLE = 1024
-"""How large the elements are where all are whole numbers."""
+"""The largest size of elements in programs of integers."""
 
 SPECIAL = {
     "float16": (0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, -3e-6, 65504.0, -65504.0, 1.0, 2048.0, 6.1e-5),
@@ -65,7 +65,7 @@ SPECIAL = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value that steps can use: its name and what it is.
+    """A value that steps can use: its name, shape and dtype.
 
     Attributes:
         name: in the program.
@@ -81,12 +81,12 @@ class Value:
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=int))
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Value:
 
 
 def is_whole(x: Any) -> bool:
-    """Whether all elements are small whole numbers, of a dtype in which sums of their products are exact."""
+    """Whether all elements are small integers, of a dtype in which sums of their products are exact."""
     array = np.asarray(x)
     if array.dtype.kind != "f":
         return bool((np.abs(array.astype("float64")) <= LARGEST_WHOLE).all())
@@ -104,7 +104,7 @@ def is_whole(x: Any) -> bool:
 
 
 class Refused(Exception):
-    """Tensorken raised an error for a step; it is the last of the program."""
+    """Tensorken raised an error for a step, which is the last of the program."""
 
 
 class Draft:
@@ -112,8 +112,8 @@ class Draft:
 
     Args:
         seed: of all that is drawn.
-        smooth: draw float64 and steps with derivatives alone, with operands from their domains.
-        whole: draw small whole numbers, in float64 and other dtypes that hold them, and steps that keep them whole.
+        smooth: draw only float64 and steps with derivatives, with operands from their domains.
+        whole: draw small integers, in float64 and other dtypes, and steps whose results are integers.
     """
 
     def __init__(self, seed: int, smooth: bool, whole: bool = False) -> None:
@@ -129,7 +129,7 @@ class Draft:
 
     @property
     def program(self) -> Program:
-        """What has been drawn."""
+        """The program drawn so far."""
         return Program(tuple(self.leaves), tuple(self.steps), self.smooth, self.whole)
 
     @property
@@ -190,7 +190,7 @@ class Draft:
             return np.array(small, dtype).reshape(shape)
         if self.smooth:
             found = [round(rng.uniform(-2.0, 2.0), 3) for _ in range(count)]
-            if style < 0.15:  # whole numbers, zeros and ties among them
+            if style < 0.15:  # integers, with zeros and ties
                 found = [float(rng.randint(-2, 2)) for _ in range(count)]
             return np.array(found, dtype).reshape(shape)
         if style < 0.35:
@@ -235,14 +235,14 @@ class Draft:
         shapes: Sequence[Shape] = SHAPES,
         fine: bool = False,
     ) -> Value:
-        """An earlier value that fits, or a new leaf; it lies in any way.
+        """An earlier value that fits, or a new leaf, sometimes rearranged by movement ops.
 
         Args:
-            dtypes: which it may have.
-            fits: what else is asked of it.
-            shape: the shape that it must have.
-            shapes: of new leaves, if no shape is asked for.
-            fine: take only what is finite and moderate.
+            dtypes: the allowed dtypes.
+            fits: a further condition on the value.
+            shape: the required shape; None for any.
+            shapes: the shapes of new leaves, if no shape is given.
+            fine: take only values that are finite and of moderate size.
         """
         if self.smooth:
             dtypes = [name for name in dtypes if name == "float64"] or dtypes
@@ -265,10 +265,10 @@ class Draft:
             if fine and not new.fine:
                 continue
             if fits is None or fits(new):
-                return self.lying(new) if self.chance(0.5) else new
+                return self.rearranged(new) if self.chance(0.5) else new
 
-    def lying(self, x: Value) -> Value:
-        """The same number of axes and elements, seen otherwise: flipped, transposed, cropped or expanded and back."""
+    def rearranged(self, x: Value) -> Value:
+        """The value, or one of equal shape computed from it by movement ops: flips, transposes, crops, expands."""
         if not x.ndim:
             return x
         n = x.shape[-1]
@@ -291,10 +291,10 @@ class Draft:
     # ---- steps ---------------------------------------------------------------------------------------------
 
     def add(self, row: str, text: str, exact: bool) -> bool:
-        """Run a step and write it down, unless its result is too large; whether it was written.
+        """Run a step and append it to the program, unless its result is too large; returns whether it was appended.
 
         Raises:
-            Refused: if Tensorken does.
+            Refused: if Tensorken raises an error.
         """
         step = Step(row, ("?",), text, exact)
         with warnings.catch_warnings():
@@ -302,7 +302,7 @@ class Draft:
             try:
                 (result,) = step(tk, self.found)
                 results = tuple(result) if isinstance(result, tuple | list) else (result,)
-            except Exception as error:  # what it raises is judged
+            except Exception as error:  # any exception is compared
                 self.steps.append(Step(row, (self._name(),), text, exact))
                 self.error = error
                 raise Refused from error

@@ -25,9 +25,9 @@ def drawn(
 
     Args:
         seed: of all that is drawn.
-        smooth: whether derivatives can be compared; of every third seed if not given.
-        whole: whether all numbers are small and whole, so that nothing is rounded.
-        weight: how often steps of a kind are drawn, beside others.
+        smooth: whether derivatives can be compared; by default for every third seed.
+        whole: whether all numbers are small integers, so that nothing is rounded.
+        weight: the relative frequency of each kind of step.
     """
     smooth = seed % 3 == 2 if smooth is None else smooth
     d = Draft(seed, smooth, whole)

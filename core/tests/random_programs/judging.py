@@ -1,9 +1,9 @@
-"""Judging: a program runs in every way that there is; what they give must be equal, or as near as rounding allows.
+"""Comparison of all ways to run a program: their results must be equal, or equal up to rounding.
 
-Eager evaluation on numpy is what all others are compared with.  Each step runs once more, from the values that its
-operands had, on the reference backend, so no errors come in with them.  The whole program runs on every stack of
-interpreters, under `jit` (from some step on, so that arguments lie in every way) and under `vmap` (of three sets of
-leaves, against a loop).
+All ways are compared with eager evaluation on numpy.  Each step also runs on the reference backend, from the eager
+values of its operands, so that errors do not accumulate.  The program also runs on every stack of
+interpreters, under `jit` (from some step on, so that arguments have all memory layouts) and under `vmap` (over three
+sets of leaves, compared with a loop).
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import numpy as np
 import tensorken as tk
 from core.tests.random_programs.comparing import (
     Disagreement,
-    apart,
-    beyond,
     compared,
-    described,
+    describe,
+    differs,
     evaluated,
+    exceeds,
     numpy_of,
-    of_kind,
-    room_of_program,
-    room_of_step,
+    program_tolerances,
+    step_tolerance,
     tensors,
+    type_mismatch,
 )
 from core.tests.random_programs.design import by_design
 from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.program import Array, Program
-from core.tests.random_programs.shrinking import shrunk
+from core.tests.random_programs.shrinking import shrink
 from core.tests.support import LAZIES, STACKS
 
 MOST_EXAMPLES = 3
 
 Way = Callable[[Program, Mapping[str, Array], random.Random], Iterator[Disagreement]]
-"""A way to run a program: from it, the values that eager evaluation gave all its names, and choices."""
+"""A way to run a program, from the program, the eager values of all names, and a generator of choices."""
 
 
 def leaves_of(program: Program) -> dict[str, Array]:
-    """The numbers of the leaves."""
+    """The values of the leaves."""
     return {leaf.name: leaf.values for leaf in program.leaves}
 
 
@@ -52,7 +52,7 @@ def raised(way: str, error: Exception, step: Any = None) -> Disagreement:
 
 
 def on_reference(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """Each step once more on the reference backend, from the values of its operands."""
+    """Run each step on the reference backend, from the eager values of its operands."""
     for step in program.steps:
         operands = {name: values[name] for name in step.operands}
         try:
@@ -63,22 +63,22 @@ def on_reference(program: Program, values: Mapping[str, Array], rng: random.Rand
             continue
         for place, (name, f) in enumerate(zip(step.names, found, strict=True)):
             w = values[name]
-            if wrong := of_kind(f, w):
+            if wrong := type_mismatch(f, w):
                 yield Disagreement("reference", step, wrong)
                 break
             exact = step.exact or program.whole
-            off = apart(f, w, exact, signs=step.exact and not program.whole)
+            off = differs(f, w, exact, signs=step.exact and not program.whole)
             if off.any() and not exact:
-                off &= beyond(f, w, room_of_step(step, operands, place))
+                off &= exceeds(f, w, step_tolerance(step, operands, place))
             if off.any():
                 off &= ~by_design(step, operands, f, w)
             if off.any():
-                yield Disagreement("reference", step, described(f, w, off))
+                yield Disagreement("reference", step, describe(f, w, off))
                 break
 
 
 def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """The program under `jit` from some step on; it has been called with other numbers before."""
+    """Run the program under `jit` from some step on, after a call with other numbers."""
     leaves = leaves_of(program)
     cut = rng.choice((0, 0, len(program.steps) // 2, len(program.steps) - 1))
     head, tail = Program(program.leaves, program.steps[:cut]), program.steps[cut:]
@@ -109,13 +109,13 @@ def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random)
         ends,
         found,
         wanted,
-        lambda: room_of_program(program, leaves, ends),
+        lambda: program_tolerances(program, leaves, ends),
         [leaves],
     )
 
 
 def variant(x: Array, number: int) -> Array:
-    """Other numbers of the same kind, for another example."""
+    """Different numbers of the same dtype, for another example."""
     if not number:
         return x
     y = np.roll(x.reshape(-1), number).reshape(x.shape)
@@ -130,12 +130,12 @@ def variant(x: Array, number: int) -> Array:
 
 
 def exact(x: Any) -> bool:
-    """Whether sums of products of such whole numbers are exact."""
+    """Whether sums of products of such integers are exact."""
     return bool((np.abs(numpy_of(x).astype("float64")) < 2.0**20).all())
 
 
 def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """The program under `vmap`, in one of three nestings with `jit`, against a loop over the examples."""
+    """Run the program under `vmap`, in one of three nestings with `jit`, and compare with a loop over the examples."""
     leaves = leaves_of(program)
     names = list(leaves)
     axes: list[int | None] = [
@@ -153,9 +153,7 @@ def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random
     ends = program.ends
     try:
         each = [evaluated(program, example) for example in examples]
-    except (
-        tk.errors.TensorkenError
-    ):  # some numbers are refused where they are seen, such as those of singular matrices
+    except tk.errors.TensorkenError:  # some values are refused if they are known, such as singular matrices
         return
 
     if program.whole and not all(exact(x) for one in each for x in one.values()):
@@ -184,14 +182,14 @@ def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random
     wanted = [np.stack([numpy_of(one[name]) for one in each]) for name in ends]
 
     def allowed() -> dict[str, Array]:
-        rooms = [room_of_program(program, example, ends) for example in examples]
+        rooms = [program_tolerances(program, example, ends) for example in examples]
         return {name: np.stack([r[name] for r in rooms]) for name in ends}
 
     yield from compared(way, program, ends, found, wanted, allowed, examples)
 
 
 def on_stack(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """The whole program on some stack of interpreters, lazy ones too."""
+    """Run the program on a random stack of interpreters, which may be lazy."""
     name = rng.choice(sorted(STACKS | LAZIES))
     leaves, ends = leaves_of(program), program.ends
     with tk.use_backend((STACKS | LAZIES)[name]):
@@ -208,7 +206,7 @@ def on_stack(program: Program, values: Mapping[str, Array], rng: random.Random) 
         ends,
         arrays,
         [values[end] for end in ends],
-        lambda: room_of_program(program, leaves, ends),
+        lambda: program_tolerances(program, leaves, ends),
         [leaves],
     )
 
@@ -221,8 +219,8 @@ WAYS: dict[str, Way] = {
 }
 
 
-def judged(program: Program, seed: int, ways: Mapping[str, Way]) -> Iterator[Disagreement]:
-    """All disagreements of a program."""
+def disagreements(program: Program, seed: int, ways: Mapping[str, Way]) -> Iterator[Disagreement]:
+    """The disagreements of all ways about a program."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = {name: numpy_of(x) for name, x in evaluated(program, leaves_of(program)).items()}
@@ -230,8 +228,8 @@ def judged(program: Program, seed: int, ways: Mapping[str, Way]) -> Iterator[Dis
             yield from way(program, values, random.Random(f"{name} {seed}"))
 
 
-def examined(draft: Draft, seed: int, ways: Mapping[str, Way] = WAYS) -> str | None:
-    """The first disagreement about a program that was drawn: what differs, and a small program that shows it."""
+def check_draft(draft: Draft, seed: int, ways: Mapping[str, Way] = WAYS) -> str | None:
+    """The first disagreement about a drawn program, with a small program that shows it; None if there is none."""
     program = draft.program
     values = {name: numpy_of(x) for name, x in draft.found.items()}
     if draft.error is not None:
@@ -239,17 +237,19 @@ def examined(draft: Draft, seed: int, ways: Mapping[str, Way] = WAYS) -> str | N
         says = f"{type(draft.error).__name__}: {draft.error}"
         return f"refused: {step.row}: {says}\n{program.only([step], values).script()}"
     for name, way in ways.items():
-        if found := first(program, seed, {name: way}):
-            small = shrunk(
-                program, values, lambda other, one={name: way}: first(other, seed, one) is not None
+        if found := first_disagreement(program, seed, {name: way}):
+            small = shrink(
+                program,
+                values,
+                lambda other, one={name: way}: first_disagreement(other, seed, one) is not None,
             )  # type: ignore[misc]
-            return f"{first(small, seed, {name: way}) or found}\n{small.script()}"
+            return f"{first_disagreement(small, seed, {name: way}) or found}\n{small.script()}"
     return None
 
 
-def first(program: Program, seed: int, ways: Mapping[str, Way]) -> Disagreement | None:
-    """The first disagreement about a program, if there is any."""
+def first_disagreement(program: Program, seed: int, ways: Mapping[str, Way]) -> Disagreement | None:
+    """The first disagreement about a program; None if there is none."""
     try:
-        return next(judged(program, seed, ways), None)
-    except tk.errors.TensorkenError:  # a smaller program that is no program
+        return next(disagreements(program, seed, ways), None)
+    except tk.errors.TensorkenError:  # the smaller program is invalid
         return None

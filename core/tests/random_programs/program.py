@@ -20,14 +20,14 @@ _NAME = re.compile(r"\bx\d+\b")
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An input: a name and the numbers that it has."""
+    """An input: its name and values."""
 
     name: str
     values: Array
 
     @property
     def text(self) -> str:
-        """The Python that makes it as a numpy array."""
+        """The Python expression of the numpy array."""
         return f'np.array({listed(self.values)}, "{self.values.dtype}").reshape({self.values.shape})'
 
 
@@ -36,10 +36,10 @@ class Step:
     """An assignment: the names of the results, and an expression over `xp` and earlier names.
 
     Attributes:
-        row: the row of the table that it was drawn from.
-        names: of the results; more than one if the expression is a tuple.
+        row: the name of the kind of step.
+        names: the names of the results; more than one if the expression is a tuple.
         text: the expression.
-        exact: whether it rounds nothing, so that all results are equal and not only near.
+        exact: whether it rounds nothing, so that all results must be equal, not only close.
     """
 
     row: str
@@ -71,7 +71,7 @@ class Program:
         leaves: the inputs.
         steps: the assignments.
         smooth: whether its derivatives can be compared.
-        whole: whether all values are small whole numbers, so that sums and products in any order are equal.
+        whole: whether all values are small integers, so that sums and products in any order are equal.
     """
 
     leaves: tuple[Leaf, ...]
@@ -86,7 +86,7 @@ class Program:
         return tuple(name for step in self.steps for name in step.names if name not in used)
 
     def run(self, xp: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        """All values, from those of the leaves (and of steps that are not run again)."""
+        """All values, computed from the leaves (and from given results of steps)."""
         found = dict(values)
         for step in self.steps:
             if step.names[0] not in found:
@@ -94,7 +94,7 @@ class Program:
         return found
 
     def only(self, steps: Sequence[Step], values: Mapping[str, Array] | None = None) -> Program:
-        """These steps, and the leaves that they use; what other steps gave them becomes leaves with these values."""
+        """A program of only these steps; results of other steps that they use become leaves with the given values."""
         used = {name for step in steps for name in step.operands}
         made = {name for step in steps for name in step.names}
         leaves = [leaf for leaf in self.leaves if leaf.name in used]
@@ -103,7 +103,7 @@ class Program:
         return replace(self, leaves=tuple(leaves), steps=tuple(steps))
 
     def needed(self, steps: Sequence[Step]) -> Program:
-        """Those steps and all that they are computed from."""
+        """These steps and all steps that they depend on."""
         wanted = {name for step in steps for name in step.operands}
         kept = list(steps)
         for step in reversed(self.steps):
@@ -113,7 +113,7 @@ class Program:
         return self.only([step for step in self.steps if step in kept])
 
     def script(self) -> str:
-        """The program as Python that runs."""
+        """The program as a Python script."""
         body = [step.line for step in self.steps]
         text = "\n".join(body)
         lines = ["import numpy as np", "import tensorken as tk"]
@@ -132,7 +132,7 @@ class Program:
 
 @functools.lru_cache(maxsize=4096)
 def expression(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
-    """An expression as a function of `xp` and values; it is run as it is printed."""
+    """A printed expression, compiled to a function of `xp` and values."""
     scope = {name: getattr(rules, name) for name in rules.NAMES}
     return eval(
         f"lambda {', '.join(('xp', *names))}: {text}", {**scope, "np": np, "inf": math.inf, "nan": math.nan}
@@ -140,7 +140,7 @@ def expression(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def listed(values: Array) -> str:
-    """The values as nested lists, with the fewest digits that tell each from its neighbours."""
+    """The values as nested lists, with the fewest digits that identify each number."""
     if values.dtype.kind != "f":
         return str(values.tolist())
     if values.ndim == 0:

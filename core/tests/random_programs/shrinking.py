@@ -1,4 +1,4 @@
-"""Shrinking: a program that fails as a smaller one that fails as well."""
+"""Shrinking: the search for a smaller program that still fails."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from core.tests.random_programs.program import Array, Program
 
 TRIES = 120
-"""How many programs are tried at most."""
+"""The largest number of programs that are tried."""
 
 
-def shrunk(program: Program, values: Mapping[str, Array], fails: Callable[[Program], bool]) -> Program:
+def shrink(program: Program, values: Mapping[str, Array], fails: Callable[[Program], bool]) -> Program:
     """A small program that fails.
 
     Args:
-        program: one that does.
-        values: of all its names.
-        fails: whether another one does.
+        program: a program that fails.
+        values: the values of all its names.
+        fails: whether a program fails.
     """
     tries, progress = 0, True
     while progress and tries < TRIES:
@@ -35,7 +35,7 @@ def shrunk(program: Program, values: Mapping[str, Array], fails: Callable[[Progr
 
 
 def smaller(program: Program, values: Mapping[str, Array]) -> Iterator[Program]:
-    """Programs that do less, those that do much less first."""
+    """Smaller programs, the smallest first."""
     for step in program.steps:
         if len(program.steps) > 1:
             yield program.only([step], values)
@@ -67,5 +67,5 @@ def simpler(values: Array) -> Iterator[Array]:
 
 
 def length(values: Array) -> int:
-    """How long it takes to read them."""
+    """The length of the values as text."""
     return len(str(np.unique(values).tolist()))

@@ -23,7 +23,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def for_passes(row: Row) -> float:
-    """How often steps are drawn for programs in which passes find something: mostly those that they are for."""
+    """The frequencies of steps in programs for tests of passes: mostly steps that passes simplify."""
     return row.weight * (10.0 if row in idioms.ROWS else 1.0)
 
 
@@ -34,8 +34,8 @@ def programs(
 
     Args:
         smooth: whether derivatives can be compared.
-        whole: whether all numbers are small and whole, so that nothing is rounded.
-        weight: how often steps of a kind are drawn, beside others.
+        whole: whether all numbers are small integers, so that nothing is rounded.
+        weight: the relative frequency of each kind of step.
     """
 
     def draw(seed: int) -> Draft:
@@ -53,7 +53,7 @@ def on(backend: RawTensor[Any], draft: Draft) -> list[Tensor]:
 
 
 def differentiable(draft: Draft, backend: RawTensor[Any]) -> tuple[Any, list[Tensor]]:
-    """A function from the leaves that are floats to the last value, and those leaves."""
+    """A function from the floating-point leaves to the last value, and those leaves."""
     leaves, run = on(backend, draft), function_of(draft, backend)
     floats = [i for i, leaf in enumerate(draft.leaves) if leaf.values.dtype.kind == "f"]
 
@@ -87,7 +87,7 @@ def of_the_table(program: Program, loops: bool = True) -> bool:
 def traced(draft: Draft, backend: RawTensor[Any]) -> tuple[Program, list[Tensor]]:
     """The program of the language, and tensors for its inputs; a quarter of the leaves are constants of it.
 
-    On a backend alone, numbers would be constants of the program; on `Fuse` of it they are literals.
+    On a bare backend, numbers are constants of the program; with `Fuse` they are literals.
     """
     rng = random.Random(len(draft.steps))
     leaves = on(backend, draft)

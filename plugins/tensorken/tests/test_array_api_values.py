@@ -180,7 +180,7 @@ def test_elementwise_functions_at_special_values(name):
 
 
 @pytest.mark.parametrize("name", [name for name, arity in ELEMENTWISE.items() if arity == 2])
-def test_numbers_beside_arrays(name):
+def test_numbers_combined_with_arrays(name):
     for dtype, number in product(DTYPES, (True, 2, 1.5)):
         x = sample((2, 3), dtype)
         x = np.abs(x) if name.endswith("_shift") or name == "pow" else x
@@ -195,7 +195,7 @@ def test_numbers_beside_arrays(name):
                 agree(*found, [x], f"{name} of {dtype} and {number}", exact=name in EXACT)
 
 
-def test_two_dtypes_meet_as_the_standard_says():
+def test_promotion_follows_the_standard():
     for one, other in product(DTYPES, DTYPES):
         a, b = sample((2, 3), one), sample((3,), other)
         for function in (operator.add, operator.mul, operator.lt, operator.eq, operator.and_):

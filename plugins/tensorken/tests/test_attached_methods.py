@@ -48,16 +48,16 @@ def declared() -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in attached.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_what_is_declared_is_attached_and_nothing_else() -> None:
+def test_exactly_the_declared_methods_are_attached() -> None:
     assert set(declared()) == set(ATTACHED) - REPLACED
 
 
-def test_what_is_attached_is_found_on_tensors() -> None:
+def test_attached_methods_are_found_on_tensors() -> None:
     for name, member in ATTACHED.items():
         assert inspect.getattr_static(tk.Tensor, name) is member
 
 
-def test_parameters_are_those_that_are_declared() -> None:
+def test_parameters_equal_the_declared_ones() -> None:
     """The signatures for type checkers have the names, the order and the defaults of the methods themselves."""
     for name, node in declared().items():
         member = ATTACHED[name]

@@ -133,7 +133,7 @@ LIKE: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", LIKE)
-def test_what_is_made_inside_a_transform_meets_its_tensors(name):
+def test_tensors_created_inside_a_transform_combine_with_its_tensors(name):
     """As a constant: at every level the derivative of x * c is c."""
     make, x = LIKE[name], f64([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     c = array(make(x) + x * 0.0)
@@ -423,7 +423,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), MISTAKES, ids=lambda value: "")
-def test_mistakes_say_what_was_wrong(call, error, message):
+def test_mistakes_are_one_clear_line(call, error, message):
     with pytest.raises(error, match=f"^{message}") as caught:
         call()
     assert isinstance(caught.value, TensorkenError)

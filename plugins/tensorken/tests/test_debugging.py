@@ -210,7 +210,7 @@ def test_derivatives_are_the_same_with_and_without_the_check() -> None:
 
 
 @pytest.mark.parametrize("name", ["mul", "div", "sqrt", "relu", "softmax"])
-def test_the_check_does_not_change_what_the_tape_keeps(name: str) -> None:
+def test_the_check_does_not_change_the_tape(name: str) -> None:
     """The first use of an op under a tape probes its rules."""
     op = OPS[name]
     active = (True,) * (op.arity or 1)
@@ -230,7 +230,7 @@ def test_the_check_does_not_change_what_the_tape_keeps(name: str) -> None:
 # ---- cost, and where it holds ------------------------------------------------------------------------------
 
 
-def test_it_costs_nothing_while_off() -> None:
+def test_the_disabled_check_costs_nothing() -> None:
     """Nothing observes the ops afterwards, whichever way the block ends."""
     with tk.debug_nans(), tk.debug_nans(False):
         assert len(observe.OBSERVERS) == 1
@@ -320,7 +320,7 @@ def test_it_can_be_off_within_and_decorate_a_function() -> None:
     assert math.isnan(root(-1.0).item())
 
 
-def test_it_holds_in_this_context_alone() -> None:
+def test_the_check_is_limited_to_its_context() -> None:
     seen: list[float] = []
     with tk.debug_nans():
         thread = threading.Thread(target=lambda: seen.append(root(tk.tensor(-1.0)).item()))

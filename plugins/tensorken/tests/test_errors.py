@@ -469,7 +469,7 @@ def test_every_error_is_also_the_built_in_that_people_expect():
 @pytest.mark.parametrize(
     "choose", [lambda: tk.tensor(1.0, backend="nump"), lambda: tk.use_backend("no such thing")]
 )
-def test_an_unknown_backend_is_answered_with_what_there_is(choose):
+def test_an_unknown_backend_is_answered_with_the_known_ones(choose):
     """The one message that may take several lines: at most eight."""
     with pytest.raises(UnknownBackendError, match=r"^unknown backend '.*'\n") as caught:
         choose()
@@ -516,12 +516,12 @@ def test_an_error_in_the_middle_leaves_everything_usable():
         (lambda: V._no_such_name, "^a tensor has no attribute '_no_such_name'$"),
     ],
 )
-def test_an_unknown_name_says_what_is_used_here(call, message):
+def test_an_unknown_name_is_answered_with_its_name_here(call, message):
     with pytest.raises(AttributeError, match=message):
         call()
 
 
-def test_the_names_of_other_libraries_are_not_here_and_what_is_used_is():
+def test_names_of_other_libraries_are_absent_and_their_replacements_exist():
     known = {"tk": tk, "x": V, "f": lambda x: x, "v": V, "seed": 0, "numpy": np}
     for where, table in ((tk, MODULE), (tk.Tensor, METHODS), (tk.random, RANDOM)):
         for name, here in table.items():

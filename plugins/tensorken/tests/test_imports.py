@@ -97,7 +97,7 @@ def test_the_plugin_interface_loads_few_modules() -> None:
     assert not {name for name in loaded if name.partition(".")[0] != "tensorken_core"}
 
 
-def test_import_tensorken_loads_what_it_needs() -> None:
+def test_import_tensorken_loads_only_the_modules_it_needs() -> None:
     loaded = loaded_by("import tensorken")
     assert "tensorken.arrays.functions.arithmetic" in loaded
     unwanted = {f"tensorken.{part}" for part in LOADED_ON_USE}
@@ -109,7 +109,7 @@ def test_the_parts_that_load_on_use_exist(part: str) -> None:
     assert importlib.util.find_spec(f"tensorken.{part}") is not None
 
 
-def test_dir_has_public_names_alone() -> None:
+def test_dir_has_only_public_names() -> None:
     script = """
 import json, types
 import tensorken as tk
@@ -126,7 +126,7 @@ print(json.dumps([before, modules, dir(tk)]))
     assert {name for names in tk._LATER.values() for name in names} <= set(before)
 
 
-def test_dir_of_core_has_public_names_alone() -> None:
+def test_dir_of_core_has_only_public_names() -> None:
     assert set(dir(core)) == {
         "as_tensor",
         "errors",

@@ -147,7 +147,7 @@ def test_a_large_mask_is_searched_by_the_backend():
 
 
 @pytest.mark.feature(170)
-def test_one_gather_an_index_and_nothing_for_the_rest():
+def test_indexing_runs_one_gather_for_each_index_array():
     """Indices of one key are one gather; what is between them is read before, or not at all."""
     backend = Counting()
     x = tk.tensor(np.zeros((50, 40, 30)), backend=Fuse(backend))
@@ -301,7 +301,7 @@ def test_an_example_that_has_no_part_in_a_choice_or_a_loop_may_have_any_index():
 
 
 @pytest.mark.feature(168)
-def test_take_takes_what_an_index_may_be():
+def test_take_accepts_every_kind_of_index():
     x = f64([10.0, 20.0, 30.0])
     assert tk.take(x, 1).item() == 20.0
     assert tk.take(x, np.int64(-1)).item() == 30.0

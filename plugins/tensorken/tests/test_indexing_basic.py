@@ -107,7 +107,7 @@ def test_a_key_that_does_not_fit_is_refused(drawn, beyond):
 
 
 @pytest.mark.feature(26, 40)
-def test_reading_copies_nothing_that_is_not_asked_for():
+def test_reading_copies_only_the_requested_elements():
     """A step reads its part first: no op on the whole array, and none on elements outside the range."""
     backend = Counting()
     x = tk.tensor(np.zeros((1000, 1000)), backend=Fuse(backend))
@@ -145,7 +145,7 @@ def test_writing_is_numpys(change, drawn, scalar):
 
 
 @pytest.mark.feature(13)
-def test_what_is_written_broadcasts_and_takes_the_dtype():
+def test_written_values_broadcast_and_take_the_dtype():
     x = tk.zeros((2, 3), "int32")
     assert x.at[:, 1:].set([5, 6]).tolist() == [[0, 5, 6], [0, 5, 6]]
     assert x.at[0].set(tk.tensor(4)).tolist() == [[4, 4, 4], [0, 0, 0]]

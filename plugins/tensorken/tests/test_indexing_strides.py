@@ -72,6 +72,6 @@ def test_cotangents_of_repeated_elements_add_up():
         (((), (), 4), IndexingError, r"spans elements 4 to 4"),
     ],
 )
-def test_what_reaches_outside_is_refused(arguments, error, words):
+def test_strides_out_of_bounds_are_refused(arguments, error, words):
     with pytest.raises(error, match=rf"^as_strided: .*{words}"):
         tk.as_strided(tk.zeros((2, 2)), *arguments)

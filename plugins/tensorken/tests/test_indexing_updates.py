@@ -161,7 +161,7 @@ def test_a_value_for_all_places_needs_no_order():
 
 
 @pytest.mark.feature(13, 170)
-def test_what_is_written_takes_the_dtype():
+def test_written_values_take_the_dtype():
     x = tk.tensor([5, 6, 7])
     assert x.at[[0, 0]].set([1.9, 2.9]).tolist() == [2, 6, 7]
     assert x.at[[0, 2]].add(0.6).tolist() == [5, 6, 7]
@@ -255,7 +255,7 @@ def test_a_copy_that_can_be_changed(backend, dtype):
 
 
 @pytest.mark.feature(173)
-def test_what_cannot_be_changed_in_place():
+def test_in_place_changes_are_refused():
     with pytest.raises(ShapeError, match=r"^to_mutable: shape \(0, 3\) has no elements"):
         tk.zeros((0, 3)).to_mutable()
     with pytest.raises(DTypeError, match=r"^to_mutable: float16.*cast"):
@@ -270,7 +270,7 @@ def test_what_cannot_be_changed_in_place():
 @pytest.mark.feature(171)
 @pytest.mark.parametrize("way", PLACES)
 @given(data=st.data())
-def test_the_derivative_of_setting_goes_to_the_value_that_stays(way, data):
+def test_the_derivative_of_set_goes_to_the_written_value(way, data):
     values, key, places, value = data.draw(cases(way))
     x, v = values + 0.5, value + 0.25
     weights = np.cos(np.arange(1.0, 1.0 + x.size)).reshape(x.shape)

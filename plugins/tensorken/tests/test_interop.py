@@ -92,7 +92,7 @@ def test_numpy_gets_the_values_by_both_protocols(shape, dtype, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_numpy_got_is_its_own(backend):
+def test_numpy_gets_its_own_copy(backend):
     x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend=backend)
     for view in (x, x.T, x[0], x[:, ::-1], x.broadcast_to((3, 2, 2))):
         before = view.tolist()
@@ -187,7 +187,7 @@ def test_after_the_transform_the_value_may_be_read():
     equal(np.from_dlpack(kept[0]), np.array([2.0, 4.0], "float32"))
 
 
-def test_what_has_no_values_says_so():
+def test_a_tensor_without_values_raises_an_error():
     for way in (np.asarray, lambda x: x.__dlpack__()):
         with pytest.raises(ConcretizationError, match="string backend has no values"):
             way(tk.symbol("A", (2,)))
@@ -309,7 +309,7 @@ def test_slices_of_arrays_are_read(data):
     equal(tk.from_dlpack(part), part)
 
 
-def test_what_is_read_is_copied():
+def test_imported_values_are_copied():
     a = np.arange(4.0)
     b = array.array("d", [0.0, 1.0, 2.0, 3.0])
     made = [read(a) for read in READERS.values()] + [tk.tensor(b), tk.tensor(memoryview(b))]
@@ -337,7 +337,7 @@ def test_buffers_of_the_standard_library(backend):
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f2", "f4", "f8"])
-def test_the_order_of_bytes_does_not_matter(dtype, order):
+def test_both_byte_orders_are_read(dtype, order):
     a = np.array([[1, -2, 3], [250, 5, 6]], order + dtype)
     for x in (a, a.T, a[:, ::-2]):
         equal(tk.tensor(x), x)
@@ -404,7 +404,7 @@ LIKE = tk.tensor([1.0, 2.0, 3.0], dtype="float64")
         lambda a: tk.scan(lambda carry, x: (carry + x, x), 0.0, a),
     ],
 )
-def test_a_masked_array_is_refused_and_the_error_says_what_to_do(use):
+def test_a_masked_array_is_refused_with_a_way_out(use):
     """Also one that masks nothing: whether it does may change with the data."""
     for masked in (MASKED, np.ma.masked_array([0.0, 1.0, 2.0])):
         with pytest.raises(
@@ -435,7 +435,7 @@ def test_a_masked_element_is_refused():
         (np.array([b"text"]), "encode the text as numbers"),
     ],
 )
-def test_arrays_that_hold_no_numbers_say_what_to_do(odd, way_out):
+def test_arrays_without_numbers_are_refused_with_a_way_out(odd, way_out):
     for use in (
         lambda: tk.tensor(odd),
         lambda: tk.tensor(odd, dtype="int32"),
@@ -476,7 +476,7 @@ def test_bfloat16_is_widened():
     equal(tk.tensor(Producer(bfloat16), dtype="float64"), wide.astype("float64"))
 
 
-def test_values_may_begin_after_the_address_and_belong_to_the_capsule_alone():
+def test_values_may_start_at_an_offset_and_are_owned_by_the_capsule():
     def offset(**_: Any) -> Any:
         capsule = tk.tensor([1.0, 2.0, 3.0]).__dlpack__()
         tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
@@ -491,7 +491,7 @@ def test_values_may_begin_after_the_address_and_belong_to_the_capsule_alone():
         equal(tk.tensor(owned), values((1000,), "int64"))
 
 
-def test_what_dlpack_cannot_bring_is_answered():
+def test_unsupported_dlpack_imports_are_errors():
     a = np.arange(3.0)
     with pytest.raises(ArgumentError, match=r"^from_dlpack: need an array with __dlpack__ .*got 3"):
         tk.from_dlpack(3)

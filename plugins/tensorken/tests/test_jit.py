@@ -380,7 +380,7 @@ def test_the_fast_path_takes_only_calls_like_the_last_one():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_fast_path_donates_what_it_should(backend):
+def test_the_fast_path_donates_its_arguments(backend):
     with tk.use_backend(backend):
         step = tk.jit(lambda state, x: ({"w": state["w"] + x}, state["w"] * x), donate_argnums=0)
         state, x = {"w": tk.zeros(2)}, tk.ones(2)

@@ -38,7 +38,7 @@ def raw() -> Counting:
 
 @pytest.mark.feature(59, 63)
 @pytest.mark.parametrize("name", LAZIES)
-def test_programs_mean_what_they_do_at_once(name):
+def test_programs_equal_eager_results(name):
     @settings(max_examples=examples(25), deadline=None)
     @given(programs(whole=True))
     def agrees(draft: Draft) -> None:

@@ -208,7 +208,7 @@ def test_lstsq_of_a_rank_deficient_matrix_is_the_shortest_solution(backend):
     assert (many.x.shape, many.residuals.shape, many.rank.shape) == ((5, 2), (5, 1), (5,))
 
 
-def test_small_singular_values_are_cut_where_asked():
+def test_singular_values_below_rtol_count_as_zero():
     x = np.diag([1.0, 1e-3, 1e-12])
     for rtol, rank in ((None, 3), (1e-8, 2), (0.1, 1)):
         assert linalg.matrix_rank(tk.tensor(x), rtol=rtol).item() == rank
@@ -295,7 +295,7 @@ def test_norms_at_the_edges(backend, ord, x):
     np.testing.assert_allclose(mine, expected, rtol=1e-14)
 
 
-def test_the_norm_of_nothing_is_zero_where_it_has_a_meaning():
+def test_the_norm_of_no_elements_is_zero():
     for ord in (2, 1, 0, 3, INF):
         assert linalg.vector_norm(tk.zeros((0,)), ord=ord).item() == 0.0
     assert linalg.vector_norm(tk.zeros((2, 0)), axis=1).tolist() == [0.0, 0.0]
@@ -321,7 +321,7 @@ def test_diagonals_and_traces_are_of_the_last_two_axes():
     assert linalg.trace(tk.tensor([[True, False], [False, True]])).item() == 2
 
 
-def test_powers_of_whole_matrices_stay_whole():
+def test_powers_of_integer_matrices_are_integers():
     x = tk.tensor([[1, 1], [1, 0]])
     assert linalg.matrix_power(x, 10).tolist() == [[89, 55], [55, 34]]
     assert linalg.matrix_power(x, 0).tolist() == [[1, 0], [0, 1]]
@@ -384,14 +384,14 @@ def test_nan_passes_through_without_an_error(backend):
 SQUARE = ["inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh"]
 
 
-def test_numbers_beside_a_tensor_go_to_its_backend():
+def test_numbers_combined_with_a_tensor_go_to_its_backend():
     x = linalg.solve([[2, 0], [0, 4]], tk.tensor([2.0, 8.0], "float64", backend="reference"))
     assert (x.tolist(), x.backend, x.dtype) == ([1.0, 2.0], "reference", tk.float64)
     x = linalg.solve(tk.tensor([[2.0, 0.0], [0.0, 4.0]], backend="reference"), [2, 8])
     assert (x.tolist(), x.backend, x.dtype) == ([1.0, 2.0], "reference", tk.float32)
 
 
-def test_where_only_shapes_are_known_nothing_is_checked():
+def test_values_are_not_checked_if_only_shapes_are_known():
     x = tk.zeros((2, 3, 3), backend=tk.ShapeTracker(Nothing()))
     assert linalg.inv(x).shape == linalg.cholesky(x).shape == linalg.matrix_power(x, -1).shape == (2, 3, 3)
     assert linalg.solve(x, tk.zeros((3,), backend=x.interpreter)).shape == (2, 3)
@@ -410,7 +410,7 @@ def test_matrices_that_are_not_square_are_refused(name):
 @pytest.mark.parametrize(
     "name", [*SQUARE, "qr", "svd", "svdvals", "pinv", "matrix_norm", "diagonal", "trace"]
 )
-def test_vectors_are_no_matrices(name):
+def test_vectors_are_refused_as_matrices(name):
     with pytest.raises(ShapeError, match=rf"^{name}: need matrices, at least 2 axes, got shape \(3,\)"):
         getattr(linalg, name)(tk.ones((3,)))
 
@@ -458,7 +458,7 @@ def test_wrong_arguments_are_named(call, error, message):
 
 
 @pytest.mark.feature(55)
-def test_what_has_no_derivative_says_so():
+def test_factors_without_a_derivative_raise_an_error():
     x = tk.tensor(normal(3, 2))
     with pytest.raises(
         GradientError, match=r"^qr: cannot differentiate mode='complete' .*; use mode='reduced'"

@@ -102,7 +102,7 @@ def test_derivatives_are_right_to_second_order_in_every_mix_of_modes(name):
 
 @pytest.mark.feature(107)
 @EACH
-def test_the_derivatives_are_right_on_bodies_alone(name):
+def test_the_derivatives_are_correct_with_bodies(name):
     f, shapes = FUNCTIONS[name]
     operands = [drawn(*shape, seed=i, backend=BODIES) for i, shape in enumerate(shapes)]
     tk.testing.check_grads(lambda *xs: f(*[symmetric_if(name, x) for x in xs]), operands, order=1)
@@ -149,7 +149,7 @@ def of_rank(rank, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-def test_the_gradient_of_a_determinant_is_right_at_every_rank(n):
+def test_the_gradient_of_a_determinant_is_correct_at_every_rank(n):
     for rank in range(n + 1):
         x = of_rank(rank, n)
         expected = np.empty((n, n))
@@ -194,7 +194,7 @@ def test_eigenvalues_and_singular_values_that_coincide_have_gradients(backend):
     np.testing.assert_allclose(array(tk.grad(lambda x: linalg.norm(x, 2))(x)).trace(), 1.0, atol=1e-15)
 
 
-def test_eigenvectors_that_coincide_have_none_and_say_so_by_not_being_finite():
+def test_derivatives_of_eigenvectors_of_equal_eigenvalues_are_not_finite():
     x = tk.eye(2, dtype="float64")
     gradient = tk.grad(lambda x: linalg.eigh(x).eigenvectors[0, 0])(x)
     assert not np.isfinite(array(gradient)).all()

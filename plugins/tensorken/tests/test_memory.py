@@ -222,7 +222,7 @@ def test_the_backward_pass_frees_cotangents_and_what_it_has_used():
 
 @pytest.mark.feature(128)
 @pytest.mark.parametrize("stack", ["Fuse(Numpy())", "Numpy()"])
-def test_gradients_take_the_place_of_what_the_tape_kept(stack):
+def test_gradients_reuse_the_memory_of_the_tape(stack):
     """Twenty parameters: each gradient comes when the value saved for it goes; a reusable pullback keeps both."""
     layers = 20
     x = f64(np.full(125_000, 0.5), STACKS[stack])
@@ -239,7 +239,7 @@ def test_gradients_take_the_place_of_what_the_tape_kept(stack):
 
 
 @pytest.mark.feature(128)
-def test_a_gradient_leaves_nothing_behind():
+def test_a_gradient_frees_all_its_memory():
     x = f64(np.full(125_000, 0.5))
     gc.collect()
     gc.disable()

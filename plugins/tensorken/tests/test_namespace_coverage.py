@@ -76,7 +76,7 @@ def test_every_function_has_a_row() -> None:
     assert not set(NAMESPACE) & set(WITHOUT_VALUES)
 
 
-def test_every_function_elsewhere_is_no_function_of_arrays() -> None:
+def test_functions_elsewhere_are_not_functions_of_arrays() -> None:
     arrays = functions_of(tk)
     others = {n: value for n, value in public(tk).items() if inspect.isroutine(value) and n not in arrays}
     assert {"grad", "jit", "scan"} <= set(others)

@@ -225,7 +225,7 @@ def test_under_vmap_an_edge_does_not_reach_its_neighbours(row: Row) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_sums_of_exponentials_over_nothing(backend: str) -> None:
+def test_sums_of_exponentials_over_no_elements(backend: str) -> None:
     nothing = tk.zeros((2, 0), backend=BACKENDS[backend])
     assert tk.logsumexp(nothing, 1).tolist() == [-inf, -inf]
     assert tk.logsumexp(nothing, 0).shape == (0,)

@@ -95,7 +95,7 @@ def test_algebra_finds_identities(case: int) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(NO_IDENTITIES)))
-def test_algebra_leaves_what_is_not_an_identity_of_floats(case: int) -> None:
+def test_algebra_keeps_expressions_that_are_not_identities_of_floats(case: int) -> None:
     f, expected = NO_IDENTITIES[case]
     assert ops(simplified(traced(f), NUMPY)) == expected
 
@@ -197,7 +197,7 @@ def test_recomputed_values_are_not_merged_with_the_first_ones() -> None:
     assert (ops(program).count("sin"), ops(both).count("sin")) == (1, 2)
 
 
-def test_the_body_of_a_users_op_is_merged_with_what_is_around_it() -> None:
+def test_the_body_of_a_user_op_is_merged_with_the_equations_around_it() -> None:
     sine = tk.custom_jvp(lambda x: tk.sin(x))
     sine.defjvp(lambda primals, tangents: (tk.sin(primals[0]), tk.cos(primals[0]) * tangents[0]))
     program = optimised(traced(tk.value_and_grad(lambda x: (sine(x) + tk.sin(x)).sum()), tk.ones(3)), NUMPY)
@@ -248,7 +248,7 @@ def test_equations_that_are_not_part_of_a_contraction_stay_themselves() -> None:
     )  # equations that use its results have new operands
 
 
-def test_an_int_among_floats_becomes_a_float() -> None:
+def test_an_int_operand_of_floats_becomes_a_float() -> None:
     x = Variable((3,), float32)
     y = Variable((3,), float32)
     program = Program((x,), (y,), (Equation(OPS["add"], (x, Literal((3,), float32, 1)), (), (y,)),))
@@ -271,7 +271,7 @@ def test_a_matrix_product_is_one_contraction_of_operands_that_are_not_permuted()
 
 
 @pytest.mark.feature(111, 113)
-def test_the_gradient_of_the_sum_of_a_matrix_product_needs_sums_of_rows_and_columns_alone() -> None:
+def test_the_gradient_of_the_sum_of_a_matrix_product_needs_only_sums_of_rows_and_columns() -> None:
     f = tk.trace(tk.grad(lambda a, b: (a @ b).sum(), argnums=(0, 1)))
     program = optimised(f(product((4, 5)), product((5, 6))), NUMPY)
     assert sorted(ops(program)) == ["expand", "expand", "reshape", "reshape", "sum", "sum"]
@@ -447,7 +447,7 @@ def test_gradients_of_real_functions_keep_their_values_and_compute_nothing_twice
         np.testing.assert_allclose(array(y), array(z), rtol=1e-10, atol=1e-12)
 
 
-def test_explain_shows_what_each_pass_did() -> None:
+def test_explain_shows_the_changes_of_each_pass() -> None:
     text = tk.trace(tk.value_and_grad(lambda a, b: (a @ b).sum()))(product((4, 5)), product((5, 6))).explain()
     first, heads, *rows = text.splitlines()
     assert first.startswith("<lambda>: ")

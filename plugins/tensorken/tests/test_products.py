@@ -232,7 +232,7 @@ def test_einsum_is_numpys(problem, optimize):
 
 @MANY
 @given(sums())
-def test_lists_of_ints_say_what_letters_say(problem):
+def test_lists_of_ints_equal_letters(problem):
     subscripts, operands = problem
     before, arrow, after = subscripts.partition("->")
 
@@ -265,7 +265,7 @@ def test_einsum_reads_spaces_and_keeps_bools():
     same(tk.einsum("ij,jk", f64(a), f64(b), optimize=["einsum_path", (0, 1)]), a @ b)
 
 
-def test_a_diagonal_multiplies_nothing_beside_it():
+def test_a_diagonal_uses_no_product_with_a_mask():
     x = f64([[1.0, math.inf], [math.nan, 2.0]])
     assert tk.einsum("ii->i", x).tolist() == [1.0, 2.0]
     assert tk.grad(lambda x: tk.einsum("ii", x) ** 2)(x).tolist() == [[6.0, 0.0], [0.0, 6.0]]
@@ -428,7 +428,7 @@ def test_several_axes_are_one_contraction():
     assert counting.calls["mul"] == counting.calls["sum"] == 0
 
 
-def test_what_one_operand_has_alone_is_summed_first():
+def test_axes_of_only_one_operand_are_summed_first():
     counting = counted(lambda a, b: tk.einsum("ij,kl->ik", a, b), (N, N), (N, N))
     assert counting.calls["sum"] == 2
     assert ("mul", (N, N)) in counting.sizes or ("fused_multiply_add", (N, N)) in counting.sizes
@@ -546,7 +546,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), MISTAKES, ids=lambda value: "")
-def test_mistakes_say_what_was_wrong(call, error, message):
+def test_mistakes_are_one_clear_line(call, error, message):
     with pytest.raises(error, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)

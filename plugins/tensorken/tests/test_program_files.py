@@ -294,7 +294,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_contradictions_are_errors_even_with_a_right_checksum(name):
+def test_inconsistent_files_are_errors_even_with_a_valid_checksum(name):
     """Replaced or removed entries give a program that runs or an error of one line."""
     text = SAVED[name]
     chance = random.Random(1)
@@ -498,7 +498,7 @@ def test_an_op_of_a_plugin_is_saved_by_name(tmp_path):
         Program.load(tmp_path / "program.tk")
 
 
-def test_numbers_beside_bools_are_saved_as_bools():
+def test_numbers_combined_with_bools_are_saved_as_bools():
     x = tk.tensor([[True, True], [True, False]])
     program = tk.trace(tk.triu)(x)
     again = deserialize(serialize(program).encode(), "text", FUSED, _make)

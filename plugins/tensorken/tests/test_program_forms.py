@@ -90,7 +90,7 @@ def test_a_program_reads_as_its_function():
     assert repr(program) == "<Program <lambda>: 2 inputs, 1 constant, 5 equations, 1 output>"
 
 
-def test_the_line_of_the_user_stands_where_it_changes():
+def test_the_users_line_is_printed_where_it_changes():
     def f(x):
         y = tk.exp(x)
         return y * y + 1.0

@@ -329,7 +329,7 @@ def test_the_largest_normal_numbers_are_as_the_page_says() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["normal", "exponential", "gumbel", "uniform"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3, 1, 2)])
-def test_shapes_and_dtypes_are_those_asked_for(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+def test_shapes_and_dtypes_are_the_requested_ones(name: str, dtype: str, shape: tuple[int, ...]) -> None:
     x = getattr(tk.random, name)(KEY, shape, dtype)
     assert (x.shape, str(x.dtype)) == (shape, dtype) == (array(x).shape, str(array(x).dtype))
 
@@ -514,7 +514,7 @@ def test_without_integers_to_choose_it_is_the_first() -> None:
             assert set(tk.random.randint(KEY, (20,), first, last).tolist()) == {low}
 
 
-def test_bounds_that_are_none_are_refused() -> None:
+def test_invalid_bounds_are_refused() -> None:
     with pytest.raises(
         ScalarRangeError, match=r"^randint: maxval must be from -2147483648 to 2147483648, got 2147483649"
     ):
@@ -594,7 +594,7 @@ def test_a_permuted_tensor_is_differentiable() -> None:
         )
 
 
-def test_what_has_no_order_is_refused() -> None:
+def test_values_without_an_order_are_refused() -> None:
     for scalar in (tk.tensor(3, backend=FUSED), 2.5):
         with pytest.raises(
             ArgumentError, match=r"^permutation: need an int or a tensor with an axis, got shape \(\)"
@@ -642,7 +642,7 @@ def test_choices_by_chances_are_where_the_running_sum_passes() -> None:
         assert tk.random.choice(key, 4, p=[0.0, 1.0, 2.0, 0.0]).item() in (1, 2)
 
 
-def test_choices_are_differentiable_by_what_they_choose_from() -> None:
+def test_choices_are_differentiable_with_respect_to_the_elements() -> None:
     x = tk.tensor([1.0, 2.0, 3.0], "float64", backend=FUSED)
     tk.testing.check_grads(lambda x: tk.random.choice(KEY, x, (5,)).square(), (x,))
 
@@ -682,7 +682,7 @@ def test_a_category_is_where_logit_and_noise_are_largest() -> None:
     assert tk.random.categorical(KEY, logits.astype("float64"), shape=(0, 3, 4)).shape == (0, 3, 4)
 
 
-def test_what_has_no_probability_is_never_chosen() -> None:
+def test_elements_of_probability_zero_are_never_chosen() -> None:
     logits = tk.tensor([-inf, 0.0, -inf, -60.0], backend=FUSED)
     assert set(tk.random.categorical(KEY, logits, shape=(3000,)).tolist()) == {1}
     assert tk.random.categorical(KEY, tk.full((4,), -inf, backend=FUSED)).item() == 0
@@ -744,7 +744,7 @@ def test_arrays_of_keys_print_as_keys() -> None:
     assert repr(tk.random.split(tk.random.key(0), 0)) == "[]"
 
 
-def test_what_is_made_of_a_key_is_a_plain_tensor() -> None:
+def test_results_of_keys_are_plain_tensors() -> None:
     key = tk.random.key(3)
     made = [
         *[

@@ -78,7 +78,7 @@ def test_numpys_cipher_has_the_bits_of_the_body(shape: tuple[int, ...]) -> None:
         assert [list(threefry(tuple(k), tuple(c))) for k, c in zip(*rows[:2], strict=True)] == rows[2]
 
 
-def test_a_repeated_leading_axis_of_keys_is_worked_on_once_and_right() -> None:
+def test_a_repeated_leading_axis_of_keys_is_computed_once() -> None:
     """As vmap gives them: a key for each example, the same for all counters, and the other way round."""
     generator = np.random.default_rng(5)
     keys, counters = (generator.integers(-(2**31), 2**31, (4, 2), np.int32) for _ in range(2))
@@ -88,7 +88,7 @@ def test_a_repeated_leading_axis_of_keys_is_worked_on_once_and_right() -> None:
         assert np.array_equal(Numpy().threefry2x32(key, counter), expected)
 
 
-def test_the_cipher_refuses_what_is_no_pair_of_words() -> None:
+def test_the_cipher_refuses_operands_that_are_not_pairs_of_words() -> None:
     x = tk.zeros((3,), "int32", backend=FUSED)
     with pytest.raises(ShapeError, match=r"^threefry2x32: got shape \(3,\); the last axis must have size 2"):
         apply(CIPHER, [x, x])
@@ -146,7 +146,7 @@ def test_bits_are_the_words_of_blocks_in_order(backend: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (7,), (2, 3, 4)])
-def test_bits_have_the_shape_and_dtype_that_are_asked_for(shape: tuple[int, ...], dtype: str) -> None:
+def test_bits_have_the_requested_shape_and_dtype(shape: tuple[int, ...], dtype: str) -> None:
     x = tk.random.bits(tk.random.key(0, backend=FUSED), shape, dtype)
     assert (x.shape, str(x.dtype)) == (shape, dtype)
     assert (array(x).shape, str(array(x).dtype)) == (shape, dtype)
@@ -215,12 +215,12 @@ def test_a_seed_beyond_64_bits_is_refused(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1.0, "1", None, [1]])
-def test_a_seed_that_is_no_integer_is_refused(seed: Any) -> None:
+def test_a_seed_that_is_not_an_integer_is_refused(seed: Any) -> None:
     with pytest.raises(ArgumentError, match=r"^key: the seed must be an int, got "):
         tk.random.key(seed)
 
 
-def test_a_tensor_that_is_no_seed_is_refused() -> None:
+def test_a_tensor_that_is_not_a_seed_is_refused() -> None:
     with pytest.raises(DTypeError, match=r"^key: the seed must be int32 or int64, got float32"):
         tk.random.key(tk.tensor(1.0, backend=FUSED))
     with pytest.raises(ShapeError, match=r"^key: the seed must have shape \(\), got \(2,\); use tk.vmap"):
@@ -248,7 +248,7 @@ def test_a_key_unpacks() -> None:
     assert one.tolist() != other.tolist()
 
 
-def test_no_two_of_many_keys_are_alike() -> None:
+def test_many_keys_are_all_different() -> None:
     """Those of two generations, those that steps are folded into, and the blocks that bits are made of."""
     key = tk.random.key(0, backend=FUSED)
     children = tk.random.split(key, 3000)
@@ -292,7 +292,7 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_what_is_no_key_is_refused(name: str) -> None:
+def test_operands_that_are_not_keys_are_refused(name: str) -> None:
     for wrong in (0, None, [0, 1], random.Random(0)):
         with pytest.raises(
             ArgumentError, match=rf"^{name}: need a key, got .*; make one with tk.random.key\(seed\)"
@@ -310,7 +310,7 @@ def test_what_is_no_key_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bits", "uniform", "normal", "exponential", "gumbel", "split"])
-def test_shapes_that_are_none_are_refused(name: str) -> None:
+def test_invalid_shapes_are_refused(name: str) -> None:
     draw, key = getattr(tk.random, name), tk.random.key(0, backend=FUSED)
     with pytest.raises(ShapeError, match=rf"^{name}: sizes must not be negative, got \(2, -1\)"):
         draw(key, (2, -1))
@@ -332,7 +332,7 @@ def test_dtypes_of_another_kind_are_refused(name: str) -> None:
         draw(key, (2,), "float8")
 
 
-def test_data_to_fold_in_that_are_none_are_refused() -> None:
+def test_invalid_data_of_fold_in_are_refused() -> None:
     key = tk.random.key(0, backend=FUSED)
     with pytest.raises(ArgumentError, match=r"^fold_in: data must be an int, got 1\.0"):
         tk.random.fold_in(key, 1.0)

@@ -255,7 +255,7 @@ def check(nesting: Nesting) -> None:
 
 @each_of("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
-def test_each_transform_of_each_is_what_the_loop_gives(outer, inner):
+def test_each_transform_of_each_equals_the_loop(outer, inner):
     check(Nesting(("gather", "tanh of a product", "gradient at a constant"), (inner, outer)))
 
 
@@ -263,5 +263,5 @@ def test_each_transform_of_each_is_what_the_loop_gives(outer, inner):
 @example(Nesting(("sin",), ("custom_jvp", "linearize", "grad")))  # a tangent below the level of the operands
 @given(nestings)
 @settings(max_examples=examples(120))
-def test_a_random_nesting_is_what_the_loop_gives(nesting):
+def test_a_random_nesting_equals_the_loop(nesting):
     check(nesting)

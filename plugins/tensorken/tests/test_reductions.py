@@ -107,7 +107,7 @@ def test_extremes(name: str, backend: Any, x: Any, data: Any, keepdims: bool) ->
 
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_extremes_of_nothing_are_refused(name: str, dtype: str) -> None:
+def test_extremes_of_no_elements_are_refused(name: str, dtype: str) -> None:
     for shape, axis in (((0,), None), ((0,), 0), ((2, 0), 1), ((0, 2), 0)):
         with pytest.raises(ValueError, match=f"^{name}: no elements to reduce"):
             getattr(tk, name)(tensor(values(dtype, shape, 0)), axis)
@@ -189,7 +189,7 @@ def test_differences(backend: Any, x: Any, data: Any) -> None:
     same(found, by_numpy(np.diff, x, n, axis, prepend=before, append=one))
 
 
-def test_differences_refuse_what_they_cannot_do() -> None:
+def test_differences_refuse_invalid_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"^diff: n must not be negative, got -1"):
         tk.diff([1.0, 2.0], n=-1)
     with pytest.raises(ShapeError, match=r"^diff: prepend and append must have 0 or 2 axes"):
@@ -265,7 +265,7 @@ def test_quantiles_of_specials() -> None:
     assert tk.quantile(f64([1.0, 2.0]), []).shape == (0,)
 
 
-def test_quantiles_refuse_what_is_no_share() -> None:
+def test_quantiles_refuse_invalid_fractions() -> None:
     for q in (1.5, -0.1, "half", None, True, [0.5, 2.0]):
         with pytest.raises(ArgumentError, match=r"^quantile: q must be a number from 0 to 1"):
             tk.quantile([1.0], q)

@@ -27,7 +27,7 @@ ORDERED = arrays(least_rank=1, greatest_rank=1)
 @OVER_BACKENDS
 @FEW
 @given(x=arrays())
-def test_places_of_what_is_not_zero(backend: Any, x: Any) -> None:
+def test_indices_of_nonzero_elements(backend: Any, x: Any) -> None:
     t = tensor(x, backend)
     same(tk.flatnonzero(t), np.flatnonzero(x), "int32")
     same(tk.argwhere(t), np.argwhere(x), "int32")
@@ -80,7 +80,7 @@ def test_places_in_orders_of_every_length(n: int) -> None:
         same(found, np.searchsorted(x, np.concatenate([wanted, x]), side), "int32")
 
 
-def test_orders_refuse_what_they_cannot_do() -> None:
+def test_sorting_refuses_invalid_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"^searchsorted: side must be 'left' or 'right', got 'middle'"):
         tk.searchsorted([1.0], 1.0, "middle")
     with pytest.raises(ShapeError, match=r"^searchsorted: x must have one axis, got shape \(1, 1\)"):
@@ -176,7 +176,7 @@ def test_counts_of_integers(backend: Any, x: list[int], minlength: int) -> None:
     same(tk.bincount(t, length=5), np.bincount(np.array(x, int), minlength=5)[:5], "int32")
 
 
-def test_counts_refuse_what_they_cannot_do() -> None:
+def test_counting_refuses_invalid_arguments() -> None:
     with pytest.raises(IndexingError, match=r"^bincount: x must not have negative elements, got -2"):
         tk.bincount([1, -2])
     with pytest.raises(DTypeError, match=r"^bincount: x must be int32 or int64, got float32"):
@@ -211,7 +211,7 @@ def test_histograms(backend: Any, x: Any, bins: int, density: bool) -> None:
         near(counts.astype("float64"), expected, "float64", 1e-5)
 
 
-def test_histograms_refuse_what_they_cannot_do() -> None:
+def test_histograms_refuse_invalid_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"^histogram: need at least one bin, got 0"):
         tk.histogram([1.0], bins=0)
     with pytest.raises(

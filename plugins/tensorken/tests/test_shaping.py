@@ -562,7 +562,7 @@ def test_shapes_are_known_without_values(name):
     assert CALLS[name](tk.symbol("x", (3, 4))).shape == CALLS[name](f64(X)).shape
 
 
-def test_what_is_beside_a_diagonal_has_no_say():
+def test_elements_off_the_diagonal_have_no_effect():
     x = f64([[1.0, math.inf], [math.nan, 2.0]])
     assert tk.diagonal(x).tolist() == [1.0, 2.0]
     assert x.trace().item() == 3.0
@@ -634,7 +634,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), MISTAKES, ids=lambda value: "")
-def test_mistakes_say_what_was_wrong(call, error, message):
+def test_mistakes_are_one_clear_line(call, error, message):
     with pytest.raises(error, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)

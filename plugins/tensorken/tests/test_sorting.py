@@ -113,7 +113,7 @@ def test_methods_and_functions_agree() -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_stack_of_interpreters_sorts_alike(stack: str) -> None:
+def test_every_stack_of_interpreters_sorts_the_same(stack: str) -> None:
     x = drawn((5, 6), "float64", 9)
     assert_same(tk.sort(tensor(x, STACKS[stack]), 0), np.sort(x, 0, kind="stable"))
     assert_same(tk.argsort(tensor(x, STACKS[stack]), 1), np.argsort(x, 1, kind="stable").astype(np.int32))
@@ -247,7 +247,7 @@ def test_the_first_extreme_along_every_axis(name: str, dtype: str, backend: Any)
 
 @over_backends
 @pytest.mark.parametrize("name", ["argmin", "argmax"])
-def test_nothing_has_no_extreme(name: str, backend: Any) -> None:
+def test_extremes_of_no_elements_are_errors(name: str, backend: Any) -> None:
     x = tk.zeros((2, 0), backend=backend)
     with pytest.raises(ShapeError, match=f"^{name}: no elements to reduce"):
         getattr(tk, name)(x, 1)

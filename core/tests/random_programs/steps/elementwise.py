@@ -63,8 +63,8 @@ STEPPED_PAIRS = ("floor_divide", "remainder", "fmod", "heaviside", "nextafter")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def beside(d: Draft, x: Value, dtypes: tuple[str, ...] | None = None, fine: bool = False) -> Value:
-    """An operand that broadcasts with another, of the same dtype if none is given."""
+def second_operand(d: Draft, x: Value, dtypes: tuple[str, ...] | None = None, fine: bool = False) -> Value:
+    """An operand that broadcasts with x, of the same dtype by default."""
     shapes = {x.shape, x.shape[1:], (*x.shape[:-1], 1) if x.ndim else (), ()}
     shapes |= {tuple(3 if n == 1 else 1 for n in x.shape)} if 1 in x.shape else set()
     return d.pick(
@@ -97,7 +97,7 @@ def binary(name: str, domains: tuple[str, str] | None, dtypes: tuple[str, ...]) 
 
     def draw(d: Draft) -> str:
         a = d.pick(dtypes)
-        b = beside(d, a)
+        b = second_operand(d, a)
         if d.smooth and domains is not None:
             return f"xp.{name}({domains[0].format(a=a)}, {domains[1].format(b=b)})"
         if d.chance(0.3):
@@ -112,7 +112,7 @@ def whole(name: str) -> Callable[[Draft], str]:
 
     def draw(d: Draft) -> str:
         a = d.pick(INTS)
-        return f"xp.{name}({a}, xp.where({(b := beside(d, a))} == 0, 3, {b}))"
+        return f"xp.{name}({a}, xp.where({(b := second_operand(d, a))} == 0, 3, {b}))"
 
     return draw
 
@@ -122,15 +122,15 @@ def shift(name: str) -> Callable[[Draft], str]:
 
     def draw(d: Draft) -> str:
         a = d.pick(INTS)
-        return f"xp.{name}({a}, {beside(d, a)} & 7)"
+        return f"xp.{name}({a}, {second_operand(d, a)} & 7)"
 
     return draw
 
 
 def _where(d: Draft) -> str:
     a = d.pick(DTYPES)
-    b = beside(d, a)
-    c = beside(d, a, ("bool",)) if not d.smooth else f"({a} > 0.3)"
+    b = second_operand(d, a)
+    c = second_operand(d, a, ("bool",)) if not d.smooth else f"({a} > 0.3)"
     return f"xp.where({c}, {a}, {b})"
 
 
@@ -147,7 +147,7 @@ def _clip(d: Draft) -> str:
 
 def _clip_by(d: Draft) -> str:
     a = d.pick((*FLOATS, *INTS))
-    return f"xp.clip({a}, {(b := beside(d, a))}, {b} + 1)"
+    return f"xp.clip({a}, {(b := second_operand(d, a))}, {b} + 1)"
 
 
 def _with_number(d: Draft) -> str:
@@ -193,18 +193,18 @@ def _round_to(d: Draft) -> str:
 
 def _isclose(d: Draft) -> str:
     a = d.pick(FLOATS)
-    return f"xp.isclose({a}, {beside(d, a)}, equal_nan={d.chance(0.5)})"
+    return f"xp.isclose({a}, {second_operand(d, a)}, equal_nan={d.chance(0.5)})"
 
 
 def _divmod(d: Draft) -> str:
     a = d.pick((*FLOATS, "int32"), fine=True)
-    return f"xp.divmod({a}, xp.abs({beside(d, a, fine=True)}) + 1)"
+    return f"xp.divmod({a}, xp.abs({second_operand(d, a, fine=True)}) + 1)"
 
 
 def _mixed(d: Draft) -> str:
     """Operands of two dtypes."""
     a = d.pick(DTYPES)
-    b = beside(d, a, DTYPES)
+    b = second_operand(d, a, DTYPES)
     both = {a.dtype, b.dtype}
     return f"{a} {d.choice(('-', '*', '+'))} {b}" if "bool" not in both else f"xp.where({a} > {b}, 1, 2)"
 
@@ -216,7 +216,9 @@ def _compare_numbers(d: Draft) -> str:
 def _astype(dtype: str) -> Callable[[Draft], str]:
     def draw(d: Draft) -> str:
         x = d.pick(DTYPES)
-        if x.dtype in FLOATS and dtype in INTS:  # what is out of range has no meaning as an integer
+        if (
+            x.dtype in FLOATS and dtype in INTS
+        ):  # the cast of an out-of-range number to an integer is unspecified
             return f"xp.clip(xp.nan_to_num({x}), -1000.0, 1000.0).astype('{dtype}')"
         return f"{x}.astype('{dtype}')"
 
@@ -230,7 +232,7 @@ def _rows() -> Iterator[Row]:
         yield Row(name, unary(name, None), exact=True)
     for name in STEPPED:
         yield Row(name, unary(name, None), exact=True, smooth=False)
-    for name in TESTS:  # a whole number's zero may have either sign
+    for name in TESTS:  # a zero of a program of integers may have either sign
         yield Row(name, unary(name, None), exact=True, smooth=False, whole=name != "signbit")
     for name in ("abs", "negative", "sign", "square"):
         yield Row(f"{name} of ints", of_numbers(name, INTS), exact=True, smooth=False, weight=0.5)

@@ -1,4 +1,4 @@
-"""Steps that passes are for: sums of products, equal steps, pads beside one another, scattered rows, signs."""
+"""Steps that passes simplify: sums of products, equal steps, adjacent pads, scattered rows, signs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _contraction(d: Draft) -> str:
 
 
 def _quotients(d: Draft) -> str:
-    """A sum of negated numbers, or of products or quotients with what does not vary along the axis."""
+    """A sum of negated numbers, or of products or quotients with a factor that is constant along the axis."""
     x = d.pick(FLOATS, lambda x: x.ndim == 2 and x.shape[1] > 0, shapes=((2, 3), (3, 3), (3, 4)))
     column = f"{d.pick((x.dtype,), shape=x.shape)}[:, :1]"
     divisor = "2.0" if d.whole else f"(1.5 + xp.sin({column}))" if d.smooth else column
@@ -74,7 +74,7 @@ def _cut(d: Draft) -> str:
 
 
 def _side_by_side(d: Draft) -> str | None:
-    """A sum of padded values, which stand beside one another or nearly so."""
+    """A sum of padded values that are adjacent, or almost."""
     x = d.pick(NUMBERS, lambda x: x.ndim > 0 and x.shape[0] > 0)
     if x.size * 4 > LARGEST:
         return None
@@ -89,7 +89,7 @@ def _side_by_side(d: Draft) -> str | None:
 
 
 def _scattered(d: Draft) -> str:
-    """Few numbers in many places, and the sums of their rows."""
+    """Few numbers scattered to many positions, and the sums of the rows."""
     x = d.pick(FLOATS, lambda x: x.ndim == 1 and 0 < x.size < 5, shapes=((3,), (2,), (1,)))
     rows, columns = d.random.randint(1, 3), 4 * d.random.randint(1, 3)
     places = [d.below(rows * columns) for _ in range(x.size)]
@@ -146,7 +146,7 @@ SAME = (
         "{x} ** 2",
     ),
 )
-"""What is the same as something simpler, or would be but for the signs of zeros, infinities and NaN."""
+"""Expressions equal to a simpler one, or equal except for signs of zeros, infinities and NaN."""
 SAME_WHOLE = (
     "{x} * 4.0 / 2.0",
     "{x} / 2.0 * 4.0",

@@ -31,13 +31,13 @@ def basic(d: Draft, x: Value) -> str:
 
 
 def places(d: Draft, n: int, count: int | None = None) -> str:
-    """Places along an axis of this size, some of them twice, some from the end."""
+    """Indices along an axis of this size, with repetitions and negative ones."""
     found = [d.random.randint(-n, n - 1) for _ in range(count or d.choice((1, 2, 3, 3)))]
     return f"np.array({found})"
 
 
 def traced(d: Draft, n: int, shape: tuple[int, ...] | None = None) -> str:
-    """Places that depend on values."""
+    """Indices computed from values."""
     i = d.pick(INTS, lambda i: i.size < 9) if shape is None else d.pick(INTS, shape=shape)
     return f"({i} % {n})"
 
@@ -130,7 +130,7 @@ def _update(name: str) -> Callable[[Draft], str | None]:
         where = basic(d, x) if style == 0 else places(d, x.shape[0]) if style == 1 else key(d, x)
         if (
             name == "set" and style and "np" in where
-        ) or "%" in where:  # of two in one place, no one is the last
+        ) or "%" in where:  # which of two values at one index is written last is unspecified
             where = (
                 traced(d, x.shape[0], ())
                 if d.chance(0.5)
@@ -160,7 +160,7 @@ def _update(name: str) -> Callable[[Draft], str | None]:
 
 
 def _at_places(d: Draft) -> str:
-    """Sums of values in places that are named more than once."""
+    """Sums of values at repeated indices."""
     x = d.pick(NUMBERS, lambda x: x.ndim == 1 and x.size > 0)
     values = d.pick((x.dtype,), lambda v: v.ndim == 1 and v.size < 9)
     return f"{x}.at[{d.pick(INTS, shape=values.shape)} % {x.size}].add({values})"

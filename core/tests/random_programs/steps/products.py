@@ -66,7 +66,7 @@ def positive(d: Draft, x: Value) -> str:
 
 
 def of_regular(text: str) -> Callable[[Draft], str]:
-    """What is computed of a regular matrix."""
+    """Functions of a regular matrix."""
 
     def draw(d: Draft) -> str:
         return text.format(a=regular(d, _square(d)))
@@ -75,7 +75,7 @@ def of_regular(text: str) -> Callable[[Draft], str]:
 
 
 def of_positive(text: str) -> Callable[[Draft], str]:
-    """What is computed of a symmetric, positive matrix; vectors are taken without their signs."""
+    """Functions of a symmetric positive definite matrix; signs of vectors are removed."""
 
     def draw(d: Draft) -> str:
         return text.format(a=positive(d, _square(d)))

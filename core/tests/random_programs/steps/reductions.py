@@ -31,7 +31,7 @@ def reduced(
 
 
 def placed(name: str) -> Callable[[Draft], str]:
-    """The place of an extreme."""
+    """The index of a maximum or minimum."""
 
     def draw(d: Draft) -> str:
         x = d.pick((*FLOATS, *INTS), has_axes)
@@ -43,7 +43,7 @@ def placed(name: str) -> Callable[[Draft], str]:
 def along(
     name: str, dtypes: tuple[str, ...], rest: str = "", nonempty: bool = False
 ) -> Callable[[Draft], str]:
-    """What keeps the shape, along one axis."""
+    """A function along one axis that keeps the shape."""
 
     def draw(d: Draft) -> str:
         x = d.pick(dtypes, has_axes if nonempty else lambda x: x.ndim > 0)
@@ -65,7 +65,7 @@ def spread(name: str) -> Callable[[Draft], str]:
 
 
 def quantile(name: str, scale: float) -> Callable[[Draft], str]:
-    """A quantile at one place or several, fixed or given."""
+    """One quantile or several, at constant or computed fractions."""
 
     def draw(d: Draft) -> str:
         x = d.pick(("float32", "float64"), has_axes)
@@ -135,7 +135,7 @@ def _norm(order: str) -> Callable[[Draft], str]:
     def draw(d: Draft) -> str:
         x = d.pick(("float64", "float32"), has_axes, fine=True)
         keep = d.chance(0.3)
-        moved = 2.5 if d.smooth else d.choice((0.0, 2.5))  # at 0 there are no derivatives
+        moved = 2.5 if d.smooth else d.choice((0.0, 2.5))  # at 0 there is no derivative
         return f"xp.linalg.vector_norm({x} + {moved}, axis={d.axis(x)}, keepdims={keep}, ord={order})"
 
     return draw

@@ -14,11 +14,11 @@ class Row:
 
     Attributes:
         name: the kind.
-        draw: writes the expression of a step, with operands of a draft; None if nothing fits.
+        draw: returns the expression of a step with operands of a draft; None if no operand fits.
         exact: whether it rounds nothing.
         smooth: whether it has derivatives of all orders almost everywhere.
-        whole: whether it rounds nothing where all operands are small whole numbers; if not given, as `exact`.
-        weight: how often it is drawn, beside others.
+        whole: whether it rounds nothing for operands that are small integers; by default `exact`.
+        weight: its relative frequency.
     """
 
     name: str
