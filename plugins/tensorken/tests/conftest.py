@@ -1,4 +1,4 @@
-"""What the tests of tensorken share."""
+"""Fixtures of the tests of tensorken."""
 
 from __future__ import annotations
 

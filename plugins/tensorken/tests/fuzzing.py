@@ -1,4 +1,4 @@
-"""Files that are damaged at random: bytes that change, go and come, and JSON whose entries do."""
+"""Random damage to files: bytes or JSON entries are changed, removed and inserted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STRANGE: tuple[Any, ...] = (
         ["tuple", None, 10**9],
     ),
 )
-"""What takes the place of an entry."""
+"""The replacement of an entry."""
 
 
 def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
@@ -70,7 +70,7 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def damaged_json(text: str, rng: random.Random) -> Any:
-    """What JSON holds, with one to three entries that are changed, exchanged, repeated or gone."""
+    """A JSON value with one to three entries changed, exchanged, repeated or removed."""
     content = json.loads(text)
     for _ in range(rng.choice((1, 1, 1, 1, 2, 3))):
         holders = list(_holders(content))
@@ -122,7 +122,7 @@ def _values(holder: Any) -> Sequence[Any]:
 
 
 def _holders(content: Any) -> Iterator[Any]:
-    """The objects and arrays in what JSON holds that are not empty."""
+    """The non-empty objects and arrays in a JSON value."""
     pending = [content]
     while pending:
         one = pending.pop()
@@ -132,12 +132,12 @@ def _holders(content: Any) -> Iterator[Any]:
 
 
 class TooLongError(BaseException):
-    """A step took longer than it may; not an Exception, so that nothing takes it for damage to a file."""
+    """A step exceeded its time limit; not an Exception, so that no handler treats it as damage to a file."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise TooLongError after so many seconds of processor time, where the system can interrupt."""
+    """Raise TooLongError after `seconds` of processor time, if the system supports it."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What is written for the array API standard takes tensors: array-api-compat and array-api-extra."""
+"""Libraries for the array API standard accept tensors: array-api-compat and array-api-extra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Y = np.array([[1.0, 2.0, 0.25], [-2.0, 3.0, 4.0]], "float32")
 WITH_NAN = np.array([[3.0, np.nan, 0.5], [np.inf, 2.0, -np.inf]], "float32")
 I = np.array([[3, 1, 3], [0, 2, 1]], "int32")
 
-# Each is called with tensors, and with numpy's arrays for what it should give.
+# Each function is called with tensors, and with numpy arrays for the expected result.
 CALLS = {
     "angle": lambda xp, x, y, n, i: extra.angle(xp.asarray([1.0, -1.0])),
     "apply_where": lambda xp, x, y, n, i: extra.apply_where(
@@ -118,7 +118,7 @@ def test_functions_of_array_api_extra_take_tensors(name, backend):
     for mine, wanted in parts:
         mine, wanted = np.asarray(mine), np.asarray(wanted)
         assert mine.shape == wanted.shape
-        if name == "partition":  # only the place of one element is fixed
+        if name == "partition":  # only the index of one element is specified
             mine, wanted = np.sort(mine, axis=-1), np.sort(wanted, axis=-1)
         elif name == "argpartition":
             mine, wanted = (np.sort(np.take_along_axis(I, a.astype("int64"), -1), -1) for a in (mine, wanted))

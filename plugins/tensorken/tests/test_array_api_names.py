@@ -1,6 +1,6 @@
 """Every name of the array API standard is here, with a signature that takes every call that the standard's takes.
 
-The names and signatures are those of array-api-strict; what is absent or differs is listed in docs/array-api.md.
+The names and signatures are those of array-api-strict; docs/array-api.md lists absent and different ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BY_NAME = (P.KEYWORD_ONLY, P.POSITIONAL_OR_KEYWORD)
 
 
 def names() -> Iterator[tuple[str, Any]]:
-    """All public names, dotted where they are of an extension or of arrays, and what stands for them in strict."""
+    """All public names, with a prefix for extensions and array methods, and their objects in array-api-strict."""
     for prefix, module in (("", strict), ("linalg.", strict.linalg)):
         for name in sorted(set(module.__all__) - NOT_OF_THE_STANDARD - NEWER_THAN_2024_12 - {"linalg"}):
             yield prefix + name, getattr(module, name)
@@ -55,7 +55,7 @@ FUNCTIONS = [name for name, value in NAMES.items() if inspect.isfunction(value)]
 
 
 def found(name: str) -> Any:
-    """What bears a dotted name in tensorken; KeyError if nothing does."""
+    """The object with a dotted name in tensorken; KeyError if there is none."""
     place: Any = tk
     for part in name.split("."):
         if not hasattr(place, part):
@@ -65,7 +65,7 @@ def found(name: str) -> Any:
 
 
 def misfits(standard: Any, ours: Any) -> list[str]:
-    """The ways in which a call that the first signature takes could fail with the second, or mean something else."""
+    """The reasons why a call valid for the first signature may fail or mean something else with the second."""
     given = list(inspect.signature(standard).parameters.values())
     taken = list(inspect.signature(ours).parameters.values())
     in_place = [p for p in taken if p.kind in POSITIONAL]

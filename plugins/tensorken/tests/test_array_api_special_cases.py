@@ -32,7 +32,7 @@ Case = tuple[Callable[..., bool], Callable[..., list[float]], bool]
 
 
 def number(text: str) -> float:
-    """What `+0`, `-infinity` or `3π/4` means."""
+    """The number written as `+0`, `-infinity` or `3π/4`."""
     if "π" in text:
         sign, times, over = re.fullmatch(r"([+-]?)(\d?)π(?:/(\d))?", text).groups()
         return (-1 if sign == "-" else 1) * int(times or 1) * math.pi / int(over or 1)
@@ -60,7 +60,7 @@ KINDS: list[tuple[str, Callable[..., Callable[[float], bool]]]] = [
     (r"already integer-valued", lambda: lambda x: x.is_integer()),
     (NUMBER, lambda a: lambda x: same(x, number(a))),
 ]
-"""What may be said of an operand, and when it holds."""
+"""Phrases about an operand, and the tests that they mean."""
 
 
 def condition(text: str) -> Callable[..., bool] | None:
@@ -87,7 +87,7 @@ def condition(text: str) -> Callable[..., bool] | None:
 
 @cache
 def case(sentence: str) -> Case | None:
-    """A sentence as a test of operands, the results that are right for them, and whether those are approximate."""
+    """A sentence, parsed to a test of operands, the valid results for them, and whether these are approximate."""
     found = re.match(r"If (.*?), the result is (.*)", sentence)
     holds = condition(found[1]) if found else None
     if holds is None:
@@ -132,7 +132,7 @@ def test_nearly_all_sentences_are_understood():
 
 
 def wrong(sentence: str, function: Callable[..., Any], arrays: list[Any], operands: list[Any]) -> list[str]:
-    """The operands, among those that a sentence is about, at which a function gives something else."""
+    """The operands covered by a sentence for which a function returns another result."""
     _, right, approximate = case(sentence)
     told = []
     for xs, found in zip(operands, function(*arrays).tolist(), strict=True):

@@ -1,7 +1,7 @@
-"""The functions of the array API standard give what array-api-strict gives: dtypes, shapes and values.
+"""The functions of the array API standard agree with array-api-strict in dtypes, shapes and values.
 
 Each expression is evaluated in both namespaces, on arrays of all shapes and dtypes.  Where array-api-strict raises, the
-standard leaves the result open, and nothing is asked.  Where its default dtypes are wider than ours, ours are asked.
+standard leaves the result unspecified, and nothing is compared.  Wider default dtypes are replaced by ours.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ def plain(value: Any) -> Any:
 INDICES = re.compile(
     r"(xp\.)?(arg(max|min|sort)|count_nonzero|nonzero|searchsorted|unique_(all|counts|inverse)(?!.*[.]values)|linalg.matrix_rank)\b"
 )
-"""What gives indices or counts: ours are int32, whatever the operand's dtype."""
+"""Functions that return indices or counts: ours are int32 for every operand dtype."""
 
 
 def narrowed(name: str, operands: list[Any]) -> str:
-    """The dtype that is asked where array-api-strict gives one, whose defaults are float64 and int64."""
+    """The expected dtype for a dtype of array-api-strict, whose defaults are float64 and int64."""
     given = {a.dtype.name for a in operands}
     if name == "int64" and "int64" not in given:
         return "int32"
@@ -99,7 +99,7 @@ def narrowed(name: str, operands: list[Any]) -> str:
 def agree(
     ours: Any, theirs: Any, operands: list[Any], what: str, exact: bool = False, asked: bool = False
 ) -> None:
-    """Equal dtypes (or `asked` for in the expression), shapes and values, in all parts."""
+    """Assert equal dtypes (or the `asked` one), shapes and values, in all parts."""
     if isinstance(theirs, list):
         assert isinstance(ours, list) and len(ours) == len(theirs), f"{what}: {ours}, need {theirs}"
         for place, (mine, wanted) in enumerate(zip(ours, theirs, strict=True)):
@@ -137,7 +137,7 @@ ELEMENTWISE = {
     for name in strict.__all__
     if getattr(getattr(strict, name), "__module__", "").endswith("_elementwise_functions")
     and name not in array_api.absent()
-    and name not in ("clip", "imag")  # clip has defaults; imag is the standard's for complex numbers alone
+    and name not in ("clip", "imag")  # clip has defaults; the standard defines imag only for complex numbers
 }
 
 
@@ -152,7 +152,7 @@ def both(function: Any, arrays: list[Any]) -> tuple[Any, Any] | None:
     try:
         ours = function(tk, *[tk.asarray(a) for a in arrays])
     except AxisError:
-        if arrays[0].ndim == 0:  # an axis of what has none: numpy forgives it, the standard does not
+        if arrays[0].ndim == 0:  # an axis of a scalar: numpy accepts it, the standard does not
             return None
         raise
     return plain(ours), plain(theirs)
@@ -214,7 +214,7 @@ EXPRESSIONS = Path(__file__).with_name("array_api_expressions.txt").read_text(en
 
 
 def refused(expression: str, dtype: str) -> bool:
-    """Whether the standard leaves open what an expression means for a dtype that is put in."""
+    """Whether the standard leaves an expression unspecified for a dtype."""
     return (
         (dtype == "bool" and re.search("arange|sum|prod|trace", expression) is not None)
         or ("iinfo" in expression and not dtype.startswith("int"))
@@ -239,7 +239,7 @@ def test_the_same_expression_gives_the_same_in_both_namespaces(expression, asked
         a = sample(shape, dtype)
         to = re.search(r"can_cast\(.*xp\.(\w\w\w)", expression)
         if to and not dtype.startswith(to[1]):
-            continue  # between kinds the standard leaves it open; ours goes with promotion
+            continue  # the standard does not specify mixed kinds; ours follows promotion
         with tk.use_backend(backend):
             found = both(lambda xp, x: eval(code, {"xp": xp, "x": x}), [a])
         if found is not None:
@@ -254,7 +254,7 @@ def test_the_same_expression_gives_the_same_in_both_namespaces(expression, asked
 def test_reductions_and_orders_at_special_values(name):
     for dtype, values in product(("float32", "float64"), product((0.0, -0.0, 1.0, INF, -INF, NAN), repeat=3)):
         if name in ("sort", "argsort") and any(v != v for v in values):
-            continue  # the standard leaves the place of NaN open
+            continue  # the standard does not specify the position of NaN
         a = np.array(values, dtype)
         found = both(lambda xp, x: getattr(xp, name)(x), [a])
         if found is not None:

@@ -1,4 +1,4 @@
-"""The methods that functions add to Tensor: those that its class declares for type checkers, no more and no less."""
+"""The methods attached to Tensor are exactly those that its stub declares for type checkers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPLACED |= {
     "__ror__",
     "__rxor__",
 }
-"""Methods of which Tensor has plain ones itself."""
+"""Methods that core's Tensor has in a simpler form."""
 
 
 def declared() -> dict[str, ast.FunctionDef]:

@@ -1,4 +1,4 @@
-"""Creation: numpy's values from numbers alone, on every backend, and constants that meet tensors of every level."""
+"""Creation: numpy's values on every backend, and constants that combine with tensors of every level."""
 
 from __future__ import annotations
 

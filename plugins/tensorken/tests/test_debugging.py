@@ -231,7 +231,7 @@ def test_the_check_does_not_change_the_tape(name: str) -> None:
 
 
 def test_the_disabled_check_costs_nothing() -> None:
-    """Nothing observes the ops afterwards, whichever way the block ends."""
+    """No observer is left afterwards, however the block ends."""
     with tk.debug_nans(), tk.debug_nans(False):
         assert len(observe.OBSERVERS) == 1
     assert observe.OBSERVERS == []
@@ -276,7 +276,7 @@ def test_other_observers_keep_observing() -> None:
     ids=["plain", "vmap", "jvp", "grad"],
 )
 def test_a_program_that_was_made_before_is_checked(transform: Callable[[Any], Any]) -> None:
-    """Op by op if it runs op by op; as a whole if it is compiled."""
+    """Each op is checked if the backend runs op by op, only the results if it compiles."""
 
     def logs(x: Any) -> Any:
         return tk.log(x - 1.0) * 2.0

@@ -18,7 +18,7 @@ INF, NAN = math.inf, math.nan
 
 
 def normalised(picture):
-    """The lines of a picture, with one space for several, and none beside a row's brackets."""
+    """The lines of a picture, with runs of spaces collapsed, and no spaces inside a row's brackets."""
     lines = (re.sub(r"\s+", " ", line) for line in picture.splitlines())
     return [line.replace("[ ", "[").replace(" ]", "]") for line in lines]
 
@@ -229,14 +229,14 @@ CUT_BOX = """\
         ((100, 100), CUT, Limits()),
         ((5000,), "[0 1 2 ... 4997 4998 4999]", Limits()),
         ((10, 2, 2), CUT_BOX, Limits(elements=9, edge=1)),
-        ((4,), "[0 1 2 3]", Limits(elements=4, edge=1)),  # as many as allowed
+        ((4,), "[0 1 2 3]", Limits(elements=4, edge=1)),  # exactly at the limit
         ((1, 4), "[0 1 2 3]", Limits(width=9)),  # just as wide as allowed
         ((1, 4), "[0 1 2\n 3]", Limits(width=8)),
         ((2,), "[0\n 1]", Limits(width=0)),  # a number is never broken
         ((1, 1, 2), ONE_BOX, Limits(width=11)),
         ((1, 1, 2), NARROW_BOX, Limits(width=10)),
         ((2, 1, 6), WIDE_GUTTERS, Limits()),
-        # Dots in place of one row would save nothing.
+        # Dots instead of one row would not be shorter.
         ((3, 9), "[ 0 ...  8]\n[ 9 ... 17]\n[18 ... 26]", Limits(elements=9, edge=1)),
     ],
 )
@@ -304,7 +304,7 @@ def test_every_element_is_shown_once_and_rows_keep_their_order(shape):
         expected = np.arange(1000, 1000 + size).reshape(-1, shape[-1]).tolist()
         assert sorted(rows) == expected
     lines = shown.splitlines()
-    assert len(shape) < 2 or len({len(line) for line in lines}) == 1  # nothing is ragged
+    assert len(shape) < 2 or len({len(line) for line in lines}) == 1  # all lines are equally long
 
 
 @pytest.mark.feature(51)
@@ -359,7 +359,7 @@ def test_float64_reads_back(value):
         (1.0, float32, "1"),
         (-0.0, float32, "-0"),
         (1e10, float32, "10000000000"),
-        (123456792.0, float32, "123456792"),  # all digits of a whole number are true
+        (123456792.0, float32, "123456792"),  # all digits of an integer are exact
         (1.0000000200408773e20, float32, "1e+20"),
         (1e22, float64, "1e+22"),
         (9.999999747378752e-06, float32, "1e-05"),
@@ -478,7 +478,7 @@ class Formula(SimpleNamespace):
 
 
 def stand_in(flat, below=None, transform=None):
-    """What display needs of a Tensor of shape (2,)."""
+    """The attributes of a Tensor of shape (2,) that display uses."""
     interpreter = SimpleNamespace(below=below, transform=transform, lower=lambda x: x.value)
     return SimpleNamespace(
         shape=(2,), dtype=float32, flat=flat, interpreter=interpreter, representation=Formula(value=Formula())

@@ -1,4 +1,4 @@
-"""Public names are documented: a sentence, an example, which pytest itself runs, and the errors that are raised.
+"""Public names are documented: a sentence, an example, which pytest runs, and the errors that are raised.
 
 Public names are looked up (tools/public_modules.py), so new names are checked automatically. An error that all
 functions of a module raise may be documented in the module's docstring.
@@ -63,7 +63,7 @@ def test_every_method_is_documented_here_or_where_its_function_is(name: str) -> 
 
 
 def shortcomings(owner: PublicModule, name: str) -> list[str]:
-    """What the documentation of a public name lacks."""
+    """The parts that the documentation of a public name lacks."""
     thing = owner.object(name)
     text = inspect.getdoc(thing) or ""
     found = []
@@ -85,7 +85,7 @@ def is_sentence(line: str) -> bool:
 
 
 def has_example(docstring: str) -> bool:
-    """Whether a docstring has an example that stands by itself."""
+    """Whether a docstring has a self-contained example."""
     return "\n\n>>> " in docstring
 
 
@@ -97,14 +97,14 @@ def raises_of(docstring: str) -> set[str]:
 
 
 def lineage(error: type[BaseException]) -> set[str]:
-    """The names by which an error may be announced: its own, and those of its bases in Tensorken or Python."""
+    """The names by which an error may be documented: its own, and those of its bases in Tensorken or Python."""
     return {base.__name__ for base in error.__mro__ if issubclass(base, Exception) and base is not Exception}
 
 
 def errors_of(function: Any) -> set[type[Exception]]:
-    """The errors that a function raises by itself, or when it is tried on what it may not take.
+    """The errors in a function's own code, and those of calls with invalid arguments.
 
-    An argument of the wrong kind, where a tensor or a function is wanted, goes without saying.
+    Errors for an argument of the wrong type, where a tensor or a function is needed, are not counted.
     """
     found = stated(inspect.unwrap(function)) | tried(function)
     return {error for error in found if not issubclass(error, ArgumentError)}
@@ -127,7 +127,7 @@ def stated(function: Any) -> set[type[Exception]]:
                 error = getattr(module, name, None) or getattr(builtins, name)
                 found |= (
                     {error} if inspect.isclass(error) else set()
-                )  # a function that makes one says nothing here
+                )  # a function that only constructs an error does not raise it
             called = getattr(module, node.id, None) if isinstance(node, ast.Name) else None
             private = inspect.isfunction(called) and called.__name__.startswith("_")
             if private and called.__module__ == function.__module__ and called not in seen:
@@ -136,7 +136,7 @@ def stated(function: Any) -> set[type[Exception]]:
 
 
 def tried(function: Callable[..., Any]) -> set[type[Exception]]:
-    """The errors of dtypes, shapes and axes that calls on unfit tensors meet."""
+    """The errors of dtypes, shapes and axes that calls with unsuitable tensors raise."""
     parameters = inspect.signature(function).parameters.values()
     needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     found: set[type[Exception]] = set()
@@ -163,17 +163,17 @@ def tried(function: Callable[..., Any]) -> set[type[Exception]]:
 
 
 OPERANDS = {"x", "a", "b", "c", "x1", "x2", "y", "condition"}
-"""What parameters are called that take tensors."""
+"""The names of parameters that take tensors."""
 
 UNFIT: dict[str, Any] = {
     **dict.fromkeys(("axis", "axes", "axis1", "axis2", "source", "destination"), 7),
     **dict.fromkeys(("shape", "dimensions"), (-1,)),
     **dict.fromkeys(("num", "n", "m"), -1),
 }
-"""What parameters are called that take axes or sizes, and what those are that there are not."""
+"""The names of parameters that take axes or sizes, with invalid values."""
 
 FIT = {name: 0 if value == 7 else 2 for name, value in UNFIT.items()}
-"""What the same parameters take on tensors of two axes."""
+"""Valid values of the same parameters for tensors of two axes."""
 
 
 def test_the_errors_of_a_function_are_found() -> None:

@@ -367,7 +367,7 @@ ROWS = [*SHAPES, *AXES, *DTYPES, *NUMBERS, *CREATION, *INDICES, *USES, *GRADIENT
 
 
 def source_of(mistake: Row) -> str:
-    """The mistake itself, as the name of its test."""
+    """The text of the mistake, as the id of its test."""
     lines, _ = inspect.getsourcelines(mistake.call)
     text = "".join(lines).strip()
     found = re.search(r"lambda: (.*?), (?:\w+Error|\w+ror), ", text)

@@ -90,7 +90,7 @@ _CALLED = {"OPS", "base64", "struct", "functools", "elements_of", "ys", "both"}
 
 
 def check_source(source: str) -> None:
-    """Fail unless a module has our header, functions of tensors, and nothing else."""
+    """Fail unless a module has only our header and functions of tensors."""
     module = ast.parse(source)
     functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
     for node in module.body:
@@ -201,7 +201,7 @@ def altered(text: str, rng: random.Random) -> Any:
 
 
 def attempt(rng: random.Random) -> str:
-    """Damage a file, load it, and use the program in all ways."""
+    """Damage a file, load it, and use every method of the program."""
     name = rng.choice(list(SAVED))
     text = SAVED[name]
     if rng.random() < 0.1:

@@ -36,7 +36,7 @@ PUBLIC_MODULES = {"errors", "linalg", "programs", "random", "testing", "tree"}
 
 
 def type_checking_imports(package: ModuleType) -> dict[str, set[str]]:
-    """For each module that a package imports for type checkers alone, the names imported, `*` among them."""
+    """For each module that a package imports only for type checkers, the imported names, which may be `*`."""
     found: dict[str, set[str]] = {}
     for node in ast.parse(inspect.getsource(package)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):

@@ -55,7 +55,7 @@ WAYS = {
     "oindex": (keys.outer, lambda x: x.oindex, lambda x: x.at.oindex),
     "vindex": (keys.vectorized, lambda x: x.vindex, lambda x: x.at.vindex),
 }
-"""What is meant in numpy, what is indexed to read, and what to write."""
+"""For each kind of indexing numpy's key, the object to read from, and the object to write to."""
 
 
 @pytest.mark.feature(56, 168, 169, 170)
@@ -122,7 +122,7 @@ def test_the_forms_of_an_index():
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sizes", [(0,), (3, 0), (0, 2), (0, 0, 4), (3, 0, 0)])
 def test_a_mask_with_a_size_of_zero_holds_nowhere(sizes, backend):
-    """In place of an axis of any size, as the array API standard says, and for numpy."""
+    """Empty masks for axes of any size, which the array API standard allows, and numpy's equivalent."""
     values, mask = numbered((3, 2, 4)), np.zeros(sizes, bool)
     x = f64(values, BACKENDS[backend])
     tensor = tk.zeros(sizes, dtype=tk.bool, backend=x.interpreter)
@@ -148,7 +148,7 @@ def test_a_large_mask_is_searched_by_the_backend():
 
 @pytest.mark.feature(170)
 def test_indexing_runs_one_gather_for_each_index_array():
-    """Indices of one key are one gather; what is between them is read before, or not at all."""
+    """The indices of one key are one gather; slices between them are applied before it."""
     backend = Counting()
     x = tk.tensor(np.zeros((50, 40, 30)), backend=Fuse(backend))
     some = tk.tensor([3, 4, 5], backend=x.interpreter)
@@ -219,7 +219,7 @@ def test_a_key_that_does_not_fit_is_refused(mistake):
     assert "\n" not in str(caught.value)
     with pytest.raises(IndexError):
         f64(values).at[key].set(0.0)
-    if mistake != "complex":  # in numpy as well, but for those that it has no IndexError for
+    if mistake != "complex":  # also in numpy, except where numpy raises no IndexError
         with pytest.raises((IndexError, ValueError, OverflowError)):
             values[key]
 

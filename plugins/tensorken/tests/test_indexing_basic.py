@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 
 @st.composite
 def arrays_and_keys(draw):
-    """An array of whole numbers, and a key of numpy's basic indexing that fits it."""
+    """An array of integers, and a key of numpy's basic indexing for its shape."""
     shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
     values = np.arange(1.0, 1.0 + math.prod(shape)).reshape(shape)
     key = draw(hnp.basic_indices(shape, allow_ellipsis=True, allow_newaxis=True, max_dims=6))
@@ -28,7 +28,7 @@ def arrays_and_keys(draw):
 
 
 def cell(values, key):
-    """What numpy gives, always as an array."""
+    """numpy's result, always as an array."""
     return np.asarray(values[key])
 
 
@@ -108,7 +108,7 @@ def test_a_key_that_does_not_fit_is_refused(drawn, beyond):
 
 @pytest.mark.feature(26, 40)
 def test_reading_copies_only_the_requested_elements():
-    """A step reads its part first: no op on the whole array, and none on elements outside the range."""
+    """A slice with a step is cropped first: no op runs on the full array or on elements outside the range."""
     backend = Counting()
     x = tk.tensor(np.zeros((1000, 1000)), backend=Fuse(backend))
     backend.clear()
@@ -189,7 +189,7 @@ def test_the_cotangent_of_a_part_lies_in_its_place(drawn):
 @pytest.mark.parametrize("change", CHANGES)
 @given(drawn=arrays_and_keys())
 def test_the_derivatives_of_writing(change, drawn):
-    """By both modes, with respect to the whole and to what is written: as for the same thing by `where`."""
+    """In both modes, with respect to the tensor and the written value, the derivatives equal those of `where`."""
     values, key = drawn
     part = cell(values, key)
     written = f64(np.arange(2.0, 2.0 + part.size).reshape(part.shape))

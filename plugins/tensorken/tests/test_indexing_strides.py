@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 
 @st.composite
 def layouts(draw):
-    """A shape, strides and an offset, of which some reach beyond 24 elements."""
+    """A shape, strides and an offset, some of which reach beyond 24 elements."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
     strides = tuple([draw(st.integers(-9, 9)) for _ in shape])
     return shape, strides, draw(st.integers(-2, 25))

@@ -1,4 +1,4 @@
-"""Changed copies at every kind of key: `x.at[key].set(v)` and its like against numpy, where places repeat as well."""
+"""Updates for every kind of key: `x.at[key].set(v)` and the other methods against numpy, also for repeated indices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLACES = {
     "oindex": (keys.outer, lambda x: x.at.oindex),
     "vindex": (keys.vectorized, lambda x: x.at.vindex),
 }
-"""What is meant in numpy, and what to index."""
+"""For each kind of indexing numpy's key, and the object to index."""
 
 
 def fitted(value, ndim):
@@ -51,7 +51,7 @@ def fitted(value, ndim):
 
 
 def changed(change, values, places, value):
-    """What numpy makes of it, one place after the other."""
+    """numpy's result, written one position at a time."""
     flat = values.copy().reshape(-1)
     each = np.broadcast_to(fitted(value, places.ndim), places.shape).astype(values.dtype).reshape(-1)
     if change == "set":
@@ -64,7 +64,7 @@ def changed(change, values, places, value):
 
 @st.composite
 def cases(draw, way):
-    """Values, a key, the places in the flat array that it means, and values to write there."""
+    """Values, a key, the positions in the flattened array that it selects, and values to write there."""
     shape = draw(keys.shapes(3))
     key = draw(keys.keys(shape))
     try:
@@ -102,7 +102,7 @@ def test_writing_is_numpys(change, way, data):
         x = tk.tensor(values, backend=backend)
         got = getattr(PLACES[way][1](x)[keys.on(backend, key)], change)(tk.tensor(value, backend=backend))
         assert got.dtype is x.dtype
-        if change == "divide":  # by the product of what comes to one place
+        if change == "divide":  # by the product of the values for one position
             np.testing.assert_allclose(array(got), expected, rtol=1e-6)
         else:
             assert array(got).tobytes() == expected.tobytes()
@@ -112,7 +112,7 @@ def test_writing_is_numpys(change, way, data):
 @pytest.mark.feature(170)
 @given(cases("x.at"))
 def test_setting_is_numpys_assignment(drawn):
-    """Also of bools and signed zeros, with the last value where a place is named more than once."""
+    """Also for bools and signed zeros; for a repeated position the last value is written."""
     values, key, places, value = drawn
     for x, v in ((values > 0, value > 0), (values * 0.5, value * -0.0), (values * -0.0, value / 3.0)):
         expected = np.array(x)
@@ -137,7 +137,7 @@ def test_many_values_for_one_place(places, change):
 
 @pytest.mark.feature(170)
 def test_a_value_for_all_places_needs_no_order():
-    """A value that all share is written without sorting, and a mask then is not even read."""
+    """One value for all positions is written without sorting, and a mask is not read."""
     backend = Counting()
     x = tk.tensor(np.zeros((50, 4)), backend=Fuse(backend))
     many = tk.tensor([3, 3, 1], backend=x.interpreter)
@@ -274,7 +274,7 @@ def test_the_derivative_of_set_goes_to_the_written_value(way, data):
     values, key, places, value = data.draw(cases(way))
     x, v = values + 0.5, value + 0.25
     weights = np.cos(np.arange(1.0, 1.0 + x.size)).reshape(x.shape)
-    # The number of the element that stays at each place; 0 where none is written.
+    # For each position the number of the value that remains; 0 where none is written.
     numbers = np.arange(1, 1 + v.size).reshape(v.shape)
     stays = changed("set", np.zeros(x.shape, int), places, numbers)
     to_v = np.zeros(1 + v.size)
@@ -325,7 +325,7 @@ def test_products_with_zeros_have_their_derivatives():
 
 @each_of("change", CHANGES)
 def test_a_compiled_change_is_the_same(change):
-    """Where a place is named twice, which a program that is being compiled cannot look up."""
+    """With repeated positions, which are unknown while a program is compiled."""
     f = lambda x, v: getattr(x.at[:, [0, 2, 2]], change)(v)  # noqa: E731
     x, v = f64([[1.0, 5.0, 3.0], [2.0, 0.5, -4.0]]), f64([[2.0, 4.0, -8.0], [2.0, 1.0, -2.0]])
     assert tk.jit(f)(x, v).tolist() == f(x, v).tolist()
@@ -377,7 +377,7 @@ def test_infinities_elsewhere_do_no_harm(change):
 @pytest.mark.parametrize("change", CHANGES)
 @each_of("axes", [axes for axes in product((0, None), repeat=3) if 0 in axes])
 def test_a_batch_is_a_loop(axes, change):
-    """Where only some examples name a place more than once as well."""
+    """Also if only some examples have repeated positions."""
     rng = np.random.default_rng(0)
     indices = tk.tensor([[0, 1, -1], [2, 2, -2], [3, 3, 3]])
     stacked = (f64(rng.normal(size=(3, 4, 2))), indices, f64(rng.normal(size=(3, 3, 2)) + 3.0))
@@ -415,7 +415,7 @@ def test_a_batch_is_a_loop(axes, change):
 @each_of("places", [[0], [1, 3], [2, 2, -2], [[0, 1], [1, 0]]])
 @each_of("given", [True, False])
 def test_constant_places_under_jit(given, places, change):
-    """A backend without the op gets its body, which asks whether a place repeats."""
+    """A backend without the op runs its body, which checks for repeated positions."""
     x, v = f64(np.arange(8.0).reshape(4, 2) - 3.0), f64(np.arange(8.0).reshape(2, 2, 2) + 0.5)
 
     def f(x, v):

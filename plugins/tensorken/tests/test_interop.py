@@ -57,7 +57,7 @@ def equal(found: Any, wanted: Any) -> None:
 
 
 class Producer:
-    """An array that can do nothing but hand itself over as it is told."""
+    """An object that implements only DLPack, by calling `make`."""
 
     def __init__(self, make: Any, device: tuple[int, int] = (1, 0)) -> None:
         self.make, self.device, self.asked = make, device, []
@@ -198,7 +198,7 @@ def test_a_tensor_without_values_raises_an_error():
 
 @pytest.fixture
 def traced():
-    """A function that tells how many bytes are held now, to the nearest 100 000."""
+    """A function that returns the allocated bytes, rounded to 100 000."""
     gc.collect()
     dlpack.release_unclaimed()
     tracemalloc.start()
@@ -222,7 +222,7 @@ def test_exports_are_freed_whether_or_not_anybody_consumes_them(traced, versione
         assert dlpack.release_unclaimed() == 1
         assert traced() == 16
         del capsule
-        x[:1].__dlpack__()  # the next export frees what nobody took
+        x[:1].__dlpack__()  # the next export frees unconsumed capsules
         assert traced() == 8
     assert dlpack.release_unclaimed() == 0
 
@@ -405,7 +405,7 @@ LIKE = tk.tensor([1.0, 2.0, 3.0], dtype="float64")
     ],
 )
 def test_a_masked_array_is_refused_with_a_way_out(use):
-    """Also one that masks nothing: whether it does may change with the data."""
+    """Also an array without masked elements, since this may depend on the data."""
     for masked in (MASKED, np.ma.masked_array([0.0, 1.0, 2.0])):
         with pytest.raises(
             TensorkenError, match=r"has a mask.* pass x\.filled\(value\), or x\.data and x\.mask as two"
@@ -460,7 +460,7 @@ def test_wider_formats_are_read_with_a_dtype():
 
 def test_bfloat16_is_widened():
     exact = np.array([[1.5, -2.0, np.inf], [3.0e38, 2.0**-126, -0.0]], "float32")
-    halves = (exact.view("uint32") >> 16).astype("uint16")  # DLPack has a code for what numpy cannot name
+    halves = (exact.view("uint32") >> 16).astype("uint16")  # DLPack has a code for bfloat16, numpy does not
     wide = (halves.astype("uint32") << 16).view("float32")
 
     def bfloat16(**_: Any) -> Any:

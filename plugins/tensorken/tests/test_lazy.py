@@ -126,7 +126,7 @@ def test_the_same_op_on_the_same_nodes_is_the_same_node(raw):
 
 
 def test_a_pending_op_is_reused_until_the_next_run(raw):
-    """So that steps of a loop do not share values that depend on constants alone: all steps have the same structure."""
+    """Steps of a loop do not share values of constants, so that all steps have the same structure."""
     lazy = Lazy(raw)
     x = lazy.new((3,), [1.0, 2.0, 3.0], tk.float32)
     y, z = lazy.exp(x), lazy.sin(x)
@@ -194,7 +194,7 @@ def test_flush_runs_all_pending_ops_in_one_program(raw):
 
 
 class Compiling(Numpy):
-    """Numpy that counts the programs that it is asked to compile."""
+    """Numpy that counts calls of `compile`."""
 
     def __init__(self) -> None:
         self.programs: list[Any] = []
@@ -261,12 +261,12 @@ def test_the_least_recently_used_programs_are_evicted(monkeypatch):
         return len(raw.programs) - before
 
     assert [compiled(n) for n in (1, 2, 3, 4, 4, 5, 5, 4)] == [1, 1, 1, 1, 0, 1, 0, 0]
-    # 5 was the least recently used when 6 came.
+    # 5 was the least recently used when 6 was added.
     assert [compiled(n) for n in (3, 6, 3, 4, 5)] == [0, 1, 0, 0, 1]
 
 
 class WithoutFactors(Reference):
-    """The reference without its own factorizations; it records the programs that it is asked to compile."""
+    """The reference without its own factorizations; it records the programs passed to `compile`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ CROPPED: dict[str, Callable[[Any, int], Any]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """Functions that are applied in turn, and for each of several runs their numbers."""
+    """Functions to apply in order, and their numbers for each of several runs."""
 
     names: tuple[str, ...]
     runs: tuple[tuple[Any, ...], ...]
@@ -174,7 +174,7 @@ def test_compiled_programs_with_changing_numbers_give_numpys_results(dtype: str,
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_an_input_gives_the_same_bits_as_a_literal(dtype: str) -> None:
-    """In compiled programs too, without the passes on numbers alone: products of numbers, and powers."""
+    """Also in compiled programs, without the passes that change only numbers: products of numbers, and powers."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", "mul", "square", "twice", "row", "sum"})
 
     @settings(max_examples=examples(60), deadline=None)

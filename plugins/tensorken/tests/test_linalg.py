@@ -1,4 +1,4 @@
-"""tk.linalg computes what numpy's linalg computes, on numpy and reference, in batches, and says what is wrong."""
+"""tk.linalg agrees with numpy.linalg, on numpy and reference, in batches, and has clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default bodies of the ops on matrices: small residuals and orthonormal factors, as those of LAPACK."""
+"""The default bodies of the ops on matrices have small residuals and orthonormal factors, like LAPACK."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRIALS = settings(max_examples=examples(15), deadline=None)
 NUMBERS = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, 1e-9, 1e9]),
     st.floats(1e-9, 4.0),
-    st.floats(-4.0, -1e-9),  # whatever is smaller has squares that vanish
+    st.floats(-4.0, -1e-9),  # squares of smaller numbers underflow
 )
 
 
@@ -141,7 +141,7 @@ def well_conditioned(x):
 @TRIALS
 @given(x=matrices(square=True), count=st.integers(0, 3))
 def test_solutions_inverses_and_determinants(backend, x, count):
-    """The largest elements stand on the other diagonal, so that rows must be exchanged."""
+    """The largest elements are on the antidiagonal, so that rows must be exchanged."""
     x = well_conditioned(x)
     b = np.sin(np.arange(np.prod((*x.shape[:-1], count)))).reshape((*x.shape[:-1], count)).astype(x.dtype)
     agree_but_for_rounding(x @ run("solve", backend, x, b), b, size(x))

@@ -29,7 +29,7 @@ def drawn(*shape, seed=0, backend=FUSED):
 
 
 def of_projector(u):
-    """The projector on the first vector: what of vectors does not depend on their signs."""
+    """The projector on the first vector, which does not depend on its sign."""
     return u[..., :, :1] @ u[..., :, :1].mT
 
 

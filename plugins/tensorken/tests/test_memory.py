@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 # ---- matrix products ---------------------------------------------------------------------------------------
 
 N = 1024
-SMALL = 192  # what is multiplied by hand: its product has 192³ elements, 144 times an input and an output
+SMALL = 192  # the size of the operands: the full product has 192³ elements, 144 times those of an input and an output
 
 
 def made(stack: Any, *shape: int, seed: int = 0) -> Tensor:
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Callable[[Any], Arguments], Callable[..., Any]]] = {
 
 
 def in_full(result: Any) -> list[np.ndarray[Any, Any]]:
-    """The whole of each result as the backend below keeps it, nothing held back."""
+    """Each result as the backend below stores it, with nothing deferred."""
     return [x.interpreter.ravel(x.representation) for x in tree.leaves(result)]
 
 
@@ -114,7 +114,7 @@ def test_expanding_to_a_billion_elements_takes_no_memory():
 
 
 def arrays_of(value: Any) -> list[Any]:
-    """Every array that a saved representation holds on to."""
+    """Every array that a saved representation references."""
     found: list[Any] = []
     pending: list[Any] = [value]
     while pending:
@@ -191,7 +191,7 @@ def test_the_tape_keeps_what_the_rules_need_and_each_value_once():
     assert distinct(lambda x: tk.exp(x)) == 1  # the result
     assert distinct(lambda x: tk.log(x)) == 1  # the operand
     assert distinct(lambda x: tk.exp(tk.exp(tk.exp(x)))) == 3
-    assert distinct(lambda x: x * x * x) <= 3  # x, and the product x * x as what it is: x and x
+    assert distinct(lambda x: x * x * x) <= 3  # x, and the deferred product x * x, which is x and x
     assert distinct(lambda x: (x * 3.0 + 1.0) * 2.0) == 0
     assert distinct(repeated(lambda x: x * 2.0 + 1.0, 50)) == 0
 
@@ -223,7 +223,7 @@ def test_the_backward_pass_frees_cotangents_and_what_it_has_used():
 @pytest.mark.feature(128)
 @pytest.mark.parametrize("stack", ["Fuse(Numpy())", "Numpy()"])
 def test_gradients_reuse_the_memory_of_the_tape(stack):
-    """Twenty parameters: each gradient comes when the value saved for it goes; a reusable pullback keeps both."""
+    """Twenty parameters: a gradient replaces the value saved for it; a reusable pullback keeps both."""
     layers = 20
     x = f64(np.full(125_000, 0.5), STACKS[stack])
     parameters = [f64(np.full(125_000, 0.1 * i), STACKS[stack]) for i in range(layers)]
@@ -308,7 +308,7 @@ LONG = 100_000
     ],
 )
 def test_a_chain_of_a_hundred_thousand_ops_differentiates(transform, steps):
-    """x -> a x + b, again and again, with sixty frames for all of the library: nothing recurses."""
+    """Repeated x -> a x + b with a limit of sixty frames: the library does not recurse."""
     a = 1.0 + 1.0 / steps
 
     def f(x):
@@ -316,7 +316,7 @@ def test_a_chain_of_a_hundred_thousand_ops_differentiates(transform, steps):
             x = x * a + 1e-6
         return x * x
 
-    transform(lambda x: x * x)(f64(1.0))  # what is imported and cached at first use comes before
+    transform(lambda x: x * x)(f64(1.0))  # imports and caches of the first use happen before
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 60)
     try:

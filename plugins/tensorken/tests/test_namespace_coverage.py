@@ -1,4 +1,4 @@
-"""No function of the namespace without numpy beside it: each has a row in a table, and agrees with what that says."""
+"""Every function of the namespace is compared with numpy: each has a row in a table, and agrees with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITHOUT_VALUES = {
     "randn": "its elements are random: test_creation holds their moments",
     "symbol": "it makes text: test_display shows it",
 }
-"""Functions that numpy cannot be asked about."""
+"""Functions that numpy lacks."""
 
 HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.linalg")
 """Where functions of arrays are defined; other functions of the namespace take functions or names."""
@@ -90,9 +90,11 @@ CASES = [("", name, row) for name, row in NAMESPACE.items()] + [
 
 @pytest.mark.feature(174, 176, 177)
 @each_of(("backend", "count"), [("fused numpy", 25), ("reference", 5)])
-@pytest.mark.parametrize(("room", "name", "row"), CASES, ids=[f"{room}{name}" for room, name, _ in CASES])
-def test_it_is_numpys(room: str, name: str, row: Row, backend: str, count: int) -> None:
-    module, theirs = (tk.linalg, np.linalg) if room else (tk, np)
+@pytest.mark.parametrize(
+    ("prefix", "name", "row"), CASES, ids=[f"{prefix}{name}" for prefix, name, _ in CASES]
+)
+def test_it_agrees_with_numpy(prefix: str, name: str, row: Row, backend: str, count: int) -> None:
+    module, theirs = (tk.linalg, np.linalg) if prefix else (tk, np)
     oracle = row.numpy or getattr(theirs, name)
 
     @settings(max_examples=examples(count), suppress_health_check=list(HealthCheck))
@@ -106,7 +108,7 @@ def test_it_is_numpys(room: str, name: str, row: Row, backend: str, count: int) 
 
 
 def compared(mine: Any, oracle: Any, row: Row, backend: Any, positional: Any, keywords: Any) -> None:
-    """Both give the same, or both refuse."""
+    """Assert equal results, or an error of both."""
     kinds = [
         str(x.dtype) for x in flat(list(positional) + list(keywords.values())) if isinstance(x, np.ndarray)
     ]
@@ -141,7 +143,7 @@ def flat(x: Any) -> list[Any]:
 
 
 def mapped(change: Any, x: Any) -> Any:
-    """The arguments with each array changed; but for fixed ones, of which only tensors are made."""
+    """The arguments with each array changed; fixed ones are only converted to tensors."""
     if isinstance(x, Fixed):
         return change(x.array) if change.__name__ == "there" else x.array
     if isinstance(x, np.ndarray):

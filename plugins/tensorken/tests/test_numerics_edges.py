@@ -1,4 +1,4 @@
-"""At the edges values and first derivatives are what they should be, in both modes: no NaN but where nothing is right.
+"""Values and first derivatives at special points are correct in both modes: NaN only where no value is correct.
 
 What is expected is what JAX gives where that is sane; where it gives a NaN or an arbitrary number and this library does
 not, the row says so.
@@ -209,7 +209,7 @@ def test_values_and_derivatives_at_the_edges(row: Row, backend: str) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[4] != (nan,)], ids=label)
 def test_under_vmap_an_edge_does_not_reach_its_neighbours(row: Row) -> None:
-    """A batch of the edge and of a harmless example: each derivative is that of the example alone."""
+    """A batch of a special point and a regular one: each derivative equals that of the example alone."""
     _, f, at, _, _ = row
     harmless = [np.full(np.shape(x), 0.5) + np.arange(np.size(x)).reshape(np.shape(x)) / 8 for x in at]
     places = tuple(range(len(at)))

@@ -1,4 +1,4 @@
-"""What passes find: for each pass, programs that it changes, and programs that it must leave alone."""
+"""For each pass, programs that it changes, and programs that it must not change."""
 
 from __future__ import annotations
 

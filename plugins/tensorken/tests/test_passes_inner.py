@@ -1,4 +1,4 @@
-"""Passes on the programs of branches and loops: what they find there, and what moves in and out."""
+"""Passes on the programs of branches and loops, and equations that move into or out of them."""
 
 from __future__ import annotations
 

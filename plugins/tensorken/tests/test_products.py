@@ -40,7 +40,7 @@ SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
 
 @st.composite
 def filled(draw: st.DrawFn, shape: tuple[int, ...], dtype: str, special: bool = False) -> Any:
-    """Small whole numbers, whose sums are exact in any order; perhaps NaN and infinities; strides of both signs."""
+    """Small integers, whose sums are exact in any order, perhaps NaN and infinities, with strides of both signs."""
     elements: Any = st.integers(-3, 3)
     if special and dtype.startswith("float"):
         elements = st.one_of(elements, st.sampled_from([math.inf, -math.inf, math.nan]))
@@ -73,7 +73,7 @@ def alike(mine: Callable[[Any], Tensor], theirs: Callable[[], Any]) -> None:
 
 @st.composite
 def pairs(draw: st.DrawFn, name: str) -> tuple[Any, Any, dict[str, Any]]:
-    """Two operands, whose shapes fit more often than not, and further arguments."""
+    """Two operands, whose shapes usually fit, and further arguments."""
     keywords: dict[str, Any] = {}
     signature = {"matmul": np.matmul.signature, "vecdot": np.vecdot.signature}.get(name)
     if signature:
@@ -131,7 +131,7 @@ def test_products_are_numpys(name, data):
 
 
 def exactly(theirs: Callable[..., Any], a: Any, b: Any, keywords: dict[str, Any]) -> Any:
-    """A product of numpy's; with infinities by Python's floats, as BLAS leaves out what 0 multiplies."""
+    """A product by numpy; with infinities by Python floats, since BLAS may skip products with 0."""
     if np.isfinite(a).all() and np.isfinite(b).all():
         return theirs(a, b, **keywords)
     return np.asarray(theirs(a.astype(object), b.astype(object), **keywords)).astype(a.dtype)
@@ -364,7 +364,7 @@ N = 40
 
 
 def counted(call: Callable[..., Any], *shapes: tuple[int, ...]) -> Counting:
-    """What a backend below Fuse did for a call, whose results are read in full."""
+    """The calls of a backend below Fuse during a call, whose results are read completely."""
     counting = Counting()
     stack = Fuse(counting)
     operands = [f64(np.ones(shape), stack) for shape in shapes]

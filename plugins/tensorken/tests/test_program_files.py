@@ -62,7 +62,7 @@ def test_a_file_keeps_the_program_and_its_bits(name, tmp_path):
 @settings(deadline=None, max_examples=examples(40))
 @given(draft=st.booleans().flatmap(lambda whole: programs(whole=whole)))
 def test_files_of_random_programs(draft):
-    """The same results where nothing is rounded: loaded constants may lie differently in memory."""
+    """Equal results where nothing is rounded; loaded constants may have another memory layout."""
     program, leaves = traced(draft, FUSED)
     text = serialize(program, drop_rules=True)  # users' rules are Python
     again = deserialize(text.encode(), "text", FUSED, _make)

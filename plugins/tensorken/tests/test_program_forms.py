@@ -198,7 +198,7 @@ def test_source_gives_the_same_bits_on_the_reference_backend(name):
 @settings(deadline=None, max_examples=examples(60))
 @given(draft=st.booleans().flatmap(lambda whole: programs(whole=whole)))
 def test_source_of_random_programs(draft):
-    """The same bits where nothing is rounded; elsewhere the memory layout of constants may change the order of sums."""
+    """Equal bits where nothing is rounded; elsewhere the memory layout of constants may change the order of sums."""
     program, leaves = traced(draft, FUSED)
     function = run_source(program)
     found, expected = function(*leaves), program(*leaves)
@@ -213,7 +213,7 @@ def test_source_of_random_programs(draft):
 
 
 def test_names_within_the_source_of_a_scan_hide_no_value():
-    """There are so many values that each short name is one of them, and the scan uses them all."""
+    """There are enough values to use all short names, and the scan uses them all."""
 
     def everything(v):
         values = [v]
@@ -245,7 +245,7 @@ def test_every_op_is_written_so_that_it_is_the_same_op(op):
         own: list[Any] = [dtypes[role] for role in roles]
         try:
             dtype = op.dtype(*own, *params)
-        except tk.errors.DTypeError:  # ops on integers alone
+        except tk.errors.DTypeError:  # ops only for integers
             own = [tk.int32 for _ in own]
             dtype = op.dtype(*own, *params)
         shape = op.shape(*shapes, *params)

@@ -1,4 +1,4 @@
-"""What is drawn from random bits: what each function makes of them, the same everywhere; its edges and its errors."""
+"""Functions of random bits: equal results on all backends, their bounds and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ inf = math.inf
 
 
 def beside(key: Any, values: Any, dtype: str = "float32") -> Any:
-    """A tensor where the key is, at whatever level."""
+    """A tensor at the level of the key."""
     flat = np.array(values, dtype)
     return key.constant(flat.ravel().tolist(), tk.tensor(0, dtype, backend=FUSED).dtype, flat.shape)
 
@@ -298,7 +298,7 @@ def ends(bits: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "bits"), [("float32", 24), ("float64", 53)])
 def test_normal_numbers_are_within_4_units_in_the_last_place(dtype: str, bits: int) -> None:
-    """Of sqrt(2) * erfinv(u) for the u that the random bits make, in the whole of its range and in its tails."""
+    """The error of sqrt(2) * erfinv(u) for all u made from random bits, in its full range and in its tails."""
     width = 64 if dtype == "float64" else 32
     words = array(tk.random.bits(KEY, (1500,), f"int{width}")).astype(object) % (1 << width)
     odd = [2 * (int(word) >> width - bits) + 1 - 2**bits for word in words]
@@ -405,7 +405,7 @@ def test_exponential_and_gumbel_numbers_are_finite_and_of_the_upper_bits(dtype: 
     e = -np.log1p(-u)
     np.testing.assert_array_max_ulp(array(tk.random.exponential(KEY, (2000,), dtype)), e.astype(dtype), 4)
     g = array(tk.random.gumbel(KEY, (2000,), dtype))
-    # The exponential number is off by 4 units at most, its logarithm by 2 of its own.
+    # The error of the exponential number is at most 4 units, that of the logarithm 2 more.
     assert (np.abs(g - -np.log(e)) <= (4 + 2 * np.abs(g)) * np.finfo(dtype).eps).all()
     for key, end in ((chosen(ONES, ONES), 1), (chosen(0, 0), -1)):
         x, y = (draw(key, (), dtype).item() for draw in (tk.random.exponential, tk.random.gumbel))

@@ -1,4 +1,4 @@
-"""Random bits: the cipher gives what its paper says, and counters and keys are laid out as documented, everywhere."""
+"""Random bits: the cipher agrees with its paper, and counters and keys are as documented, on all backends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unsigned(x: Any) -> np.ndarray[Any, Any]:
 
 
 def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
-    """The cipher on Python ints, from its paper alone."""
+    """The cipher on Python ints, written from its paper."""
     parts = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
     x, y = [(word + part) % WORD for word, part in zip(counter, parts, strict=False)]
     for number in range(20):
@@ -45,7 +45,7 @@ def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
     return x, y
 
 
-# The known answers that come with Random123: key, counter, result.
+# The known answers of Random123: key, counter, result.
 KNOWN = [
     ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
     ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
@@ -63,7 +63,7 @@ def test_the_cipher_gives_the_known_answers(backend: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(2,), (0, 2), (3, 2), (2, 3, 2), (2**15 + 3, 2)])
 def test_numpys_cipher_has_the_bits_of_the_body(shape: tuple[int, ...]) -> None:
-    """Also where keys are repeated by strides, or strides run backwards; and it leaves its operands alone."""
+    """Also for keys with strides of 0 or negative strides; the operands are not changed."""
     generator, required = np.random.default_rng(len(shape)), Required()
     counters, keys = (generator.integers(-(2**31), 2**31, shape, np.int32) for _ in range(2))
     one = np.broadcast_to(np.array([3, -4], np.int32), shape)
@@ -119,7 +119,7 @@ def test_blocks_are_the_ciphers_of_their_numbers(count: int, purpose: Purpose) -
 
 
 def test_blocks_beyond_32_bits_of_numbers_have_rows_of_their_own() -> None:
-    """So many cannot be made here, but their counters are rows of sums, and no row carries."""
+    """This many bits do not fit in memory, but their counters are rows of sums, without a carry within a row."""
     count = 2**33 + 5
     width = 1 << (count.bit_length() // 2)
     assert 2**32 % width == 0
@@ -249,7 +249,7 @@ def test_a_key_unpacks() -> None:
 
 
 def test_many_keys_are_all_different() -> None:
-    """Those of two generations, those that steps are folded into, and the blocks that bits are made of."""
+    """Keys of two generations of splits, keys with folded-in steps, and the blocks of random bits."""
     key = tk.random.key(0, backend=FUSED)
     children = tk.random.split(key, 3000)
     found = [

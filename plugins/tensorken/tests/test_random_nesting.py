@@ -90,7 +90,7 @@ def _ruled_back_residual(g: Function) -> Function:
 
 
 def _closing_forward(g: Function) -> Function:
-    """Function and rule close over a value that varies with the argument, but for derivatives."""
+    """Function and rule close over a value that depends on the argument but has no derivative."""
 
     def of(x: Tensor) -> Tensor:
         factor = tk.stop_gradient(tk.cos(x))
@@ -226,7 +226,7 @@ class Nesting:
     transforms: tuple[str, ...]
 
     def built(self, which: int) -> Function:
-        """The function: 0 by the transforms, 1 by what they mean."""
+        """The function: 0 with the transforms, 1 with their definition."""
 
         def f(x: Tensor) -> Tensor:
             for part in self.parts:

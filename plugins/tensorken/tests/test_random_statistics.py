@@ -1,4 +1,4 @@
-"""Random numbers have the distributions that they are named for, and keys have nothing to do with one another.
+"""Random numbers have the named distributions, and keys are independent.
 
 The keys are fixed, so a test that passes always does.  Each bound is one that true randomness would pass 999 times in
 1000; a defect such as a constant bit, a wrong tail or a shared counter misses it by far.
@@ -177,7 +177,7 @@ def test_choices_without_replacement_have_the_probabilities_of_drawing_one_by_on
 
 
 def test_streams_of_many_keys_are_uncorrelated() -> None:
-    """Those of split and of fold_in, of neighbouring seeds, and of a key and its children."""
+    """Keys of split and of fold_in, of neighbouring seeds, and a key and its children."""
     key = KEYS[9]
     normal = tk.vmap(lambda key: tk.random.normal(key, (5000,)))
     steps = tk.arange(20, backend=FUSED)

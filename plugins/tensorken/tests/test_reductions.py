@@ -36,7 +36,7 @@ OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKEN
 
 
 def by_numpy(function: Any, *args: Any, **keywords: Any) -> Any:
-    """What numpy gives, without its warnings."""
+    """numpy's result, without its warnings."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return function(*args, **keywords)
@@ -292,7 +292,7 @@ def test_quantiles_of_equal_elements_have_a_derivative_by_both(call: Any, x: Any
     at = f64(x)
     assert tk.grad(lambda x: call(x).sum())(at).tolist() == gradient
     assert tk.jacfwd(lambda x: call(x).sum())(at).tolist() == gradient
-    assert set(np.ravel(call(at).tolist())) == {at[0].item()}  # exactly, whatever the weights round to
+    assert set(np.ravel(call(at).tolist())) == {at[0].item()}  # exactly, however the weights are rounded
 
 
 def test_quantiles_at_shares_that_are_not_known() -> None:

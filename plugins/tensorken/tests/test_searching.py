@@ -1,4 +1,4 @@
-"""Places, orders, sets and counts are numpy's, on every dtype, shape and special value; what they read is told."""
+"""Searching, sorting, sets and counting agree with numpy, for every dtype, shape and special value."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def same(got: Any, expected: Any) -> None:
     assert str(got.dtype) == str(expected.dtype)
     read = array(got)
     assert read.shape == expected.shape
-    if expected.dtype.kind == "f":  # the bits of a NaN are no one's business
+    if expected.dtype.kind == "f":  # the bits of a NaN are unspecified
         np.testing.assert_array_equal(read, expected)
         np.testing.assert_array_equal(
             np.signbit(read[~np.isnan(read)]), np.signbit(expected[~np.isnan(expected)])
@@ -272,7 +272,7 @@ def test_flatten_is_ravel():
 
 @st.composite
 def families(draw: st.DrawFn, alike_in_full: bool = False) -> tuple[list[Any], int]:
-    """Arrays of one dtype whose shapes agree but, perhaps, along one axis."""
+    """Arrays of one dtype whose shapes may differ along one axis."""
     shape = list(draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)))
     axis = draw(st.integers(-len(shape), max(len(shape) - 1, 0)))
     dtype, found = draw(DTYPES), []
@@ -418,7 +418,7 @@ def test_joining_promotes():
 
 @st.composite
 def widths(draw: st.DrawFn, rank: int) -> Any:
-    """Every form that numpy takes for what is said of two sides of each axis."""
+    """Every form of numpy's argument for a pair of values for each axis."""
     n = st.integers(0, 4)
     pair = st.tuples(n, n)
     forms = [

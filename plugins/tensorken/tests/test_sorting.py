@@ -1,4 +1,4 @@
-"""Sorting is numpy's stable sort, by the network in the body and by numpy itself, and is differentiable."""
+"""Sorting agrees with numpy's stable sort, in the body and in numpy's override, and is differentiable."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_descending_is_ascending_backwards_but_for_ties(dtype: str, backend: Any
 
 
 def descending(row: list[float]) -> list[int]:
-    """The places in descending order by Python's own stable sort; NaN is the greatest."""
+    """The indices in descending order by Python's stable sort; NaN is the greatest."""
     return sorted(range(len(row)), key=lambda i: (row[i] == row[i], -row[i]))
 
 
@@ -120,7 +120,7 @@ def test_every_stack_of_interpreters_sorts_the_same(stack: str) -> None:
 
 
 def test_the_network_works_on_whole_arrays() -> None:
-    """log(n) * (log(n) + 1) / 2 exchanges whatever n is, not a loop over elements."""
+    """The body runs log(n) * (log(n) + 1) / 2 exchanges for every n, not a loop over elements."""
 
     class Counted(Counting):
         argsort = Required.argsort

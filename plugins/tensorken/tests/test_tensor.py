@@ -1,4 +1,4 @@
-"""Tensor: what it is, how it comes and goes, its operators, and how it behaves as a Python object."""
+"""Tensor: its attributes, creation and export, operators, and its behaviour as a Python object."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_values_are_returned_unchanged(values):
 def test_nested_lists_of_every_shape(shape):
     values = np.arange(math.prod(shape), dtype="int32").reshape(shape)
     assert tk.tensor(values).tolist() == values.tolist()
-    if 0 not in shape:  # from a list without numbers the dtype cannot be told
+    if 0 not in shape:  # a list without numbers does not determine the dtype
         same(tk.tensor(values.tolist(), "int32"), values)
 
 

@@ -1,4 +1,4 @@
-"""Products, and what is in tk.linalg."""
+"""Rows for products and tk.linalg."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from plugins.tensorken.tests.namespace.rows import (
 
 
 def whole(draw: Draw, dtype: str, shape: tuple[int, ...]) -> Array:
-    """Small whole numbers, whose sums are exact in any order."""
+    """Small integers, whose sums are exact in any order."""
     x = np.random.default_rng(draw(st.integers(0, 2**20))).integers(-3, 4, shape).astype(dtype)
     return x[(..., *[slice(None, None, -1)] * x.ndim)] if draw(st.booleans()) else x
 
 
 def factors(*shapes: str) -> Callable[[Draw], Call]:
-    """Operands whose axes are named by letters; ... is up to one axis more, which may be missing or of size 1."""
+    """Operands whose axes are named by letters; `...` is zero or one further axis, which may have size 1."""
 
     def operands(draw: Draw) -> Call:
         sizes = {letter: draw(st.integers(0, 3)) for letter in sorted(set("".join(shapes)) - {"."})}
@@ -75,7 +75,7 @@ PRODUCTS = {
 
 
 def square(draw: Draw) -> Array:
-    """Matrices of small whole numbers, well away from being singular, of any dtype but float16."""
+    """Well-conditioned matrices of small integers, of any dtype but float16."""
     n = draw(st.integers(0, 3))
     batch = tuple(draw(st.lists(st.integers(0, 2), max_size=1)))
     dtype = draw(st.sampled_from(["bool", "int32", "int64", "float32", "float64"]))

@@ -1,4 +1,4 @@
-"""Rows that say how numpy says a function: operands, numpy's equal, and what becomes of dtypes."""
+"""Rows of a table of functions: how to draw operands, numpy's function, and the dtype of the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE = ("bool", *INTEGERS)
 
 @dataclass(frozen=True)
 class Fixed:
-    """An operand that goes to both libraries as it is: no cast, and no say in the dtype of the result."""
+    """An operand that both libraries get unchanged: it is not cast, and the dtype of the result ignores it."""
 
     array: Array
 
@@ -53,7 +53,7 @@ BOOL = ("bool",)
 
 
 def common(*kinds: str) -> str:
-    """The dtype of what is computed from several: JAX's rule."""
+    """The promoted dtype of several operands, by JAX's rule."""
     found = (
         [kind for kind in kinds if kind in FLOATS] or [kind for kind in kinds if kind in INTEGERS] or ["bool"]
     )
@@ -62,13 +62,13 @@ def common(*kinds: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """What one function is tried with, and what it is compared with."""
+    """The operands of one function, and the numpy function that it is compared with."""
 
     operands: Callable[[Draw], Call]
     numpy: Callable[..., Any] | None = None
     """numpy's function, where its name is another."""
     cast: Callable[[str], str] = own
-    """What becomes of the operands' common dtype before anything is computed."""
+    """The dtype of the computation, from the promoted dtype of the operands."""
     result: str | tuple[str | None, ...] | None = None
     """The dtype of the result, or of each of several, where it is not numpy's on the cast operands."""
     signs: bool = True
@@ -77,7 +77,7 @@ class Row:
     """Whether rounding may differ; the expected result is then computed in float64."""
     tolerance: dict[str, float] = field(default_factory=dict)
     read: Callable[[Any], Any] | None = None
-    """What of the results is compared, where they themselves are not unique."""
+    """A function of the results to compare, if the results are not unique."""
     refused: tuple[str, ...] = ()
     """Dtypes that numpy takes and the language does not: docs/dtypes.md and docs/array-api.md say why."""
 

@@ -1,4 +1,4 @@
-"""Functions of shapes, of dtypes, and those that make arrays."""
+"""Rows for functions of shapes and dtypes, and for creation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array
 
 
 def shaped(name: str) -> Callable[[Draw], Call]:
-    """The arguments of test_shaping, but for what it lists as departures."""
+    """The arguments of test_shaping, without its listed differences from numpy."""
 
     def operands(draw: Draw) -> Call:
         x = draw(arrays().filter(lambda x: not (name in DEPARTURES and DEPARTURES[name](x))))
@@ -53,7 +53,7 @@ def shaped(name: str) -> Callable[[Draw], Call]:
 
 
 def family(least_rank: int = 0, alike: bool = False) -> Callable[[Draw], Call]:
-    """Up to three arrays, of any dtypes, that differ in size along the first axis alone."""
+    """Up to three arrays, of any dtypes, of different sizes along the first axis."""
 
     def operands(draw: Draw) -> Call:
         first = draw(arrays(least_rank=least_rank))

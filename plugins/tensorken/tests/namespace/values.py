@@ -56,7 +56,7 @@ def log_sum_exp(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
 
 
 def log_soft_max(x: Array, axis: int) -> Array:
-    """Infinite maxima share the whole, where a quotient would be NaN."""
+    """Infinite maxima share the total of 1, where a quotient would be NaN."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     below = np.where(x == top, 0, x - top)
     return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
