@@ -116,7 +116,7 @@ def display_text(
 
 
 def number_text(value: Any, dtype: DType) -> str:
-    """The number with the fewest digits that read as the same in the dtype; whole numbers below 1e16 exactly.
+    """The number with the fewest digits that identify it in the dtype; integers below 1e16 exactly.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> number_text(math.e, float64), number_text(2.7182817459106445, float32), number_text(3.0, float32)

@@ -270,15 +270,15 @@ CHEAP_OPS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
 def partial_eval(
     program: Program, input_count: int, output_count: int, invariant: Sequence[int] = ()
 ) -> tuple[Program, Program, list[int]]:
-    """Split a program in two: the equations that depend on its first inputs alone, and the rest.
+    """Split a program in two: the equations that depend only on its first inputs, and the rest.
 
-    Equations with a scope of their own are recomputed in the second program, and so are cheap ops.
+    Equations in another scope than the program's are recomputed in the second program, and so are cheap ops.
 
     Args:
         program: the program.
         input_count: the number of inputs of the first program.
         output_count: the number of outputs of the first program.
-        invariant: the indices of inputs; functions of these alone are recomputed too.
+        invariant: the indices of inputs; values that depend only on these are recomputed too.
 
     Returns:
         The first program, with the residuals as further outputs; the second program, from the other inputs and the

@@ -54,7 +54,7 @@ def check_loop(
     outputs: ArgSpecs,
     length: int | None = None,
 ) -> None:
-    """Raise a ProgramError unless the specs fit the operands, and the step takes what they make of these.
+    """Raise a ProgramError unless the specs fit the operands, and the inputs of the step fit their slices.
 
     Args:
         operands: of the loop; they have a shape and a dtype.
@@ -94,7 +94,7 @@ def check_loop(
 
 
 def specs_at(places: Sequence[int | None], specs: ArgSpecs) -> ArgSpecs:
-    """The specs of values that had these indices before; None stands for a new constant."""
+    """The specs of values that had these indices before; None is a new constant."""
     return tuple([CONSTANT if place is None else specs[place] for place in places])
 
 

@@ -26,8 +26,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     """Run `true_fun(*operands)` if pred is True, else `false_fun(*operands)`.
 
     Both functions are traced wherever cond is called, so their results must have the same structure, shapes and
-    dtypes.  Under `vmap`, if pred differs between examples, both run for all examples.  An op on captured tensors
-    alone does not depend on the operands and runs while tracing, unless it is a loop or a cond.
+    dtypes.  Under `vmap`, if pred differs between examples, both run for all examples.  An op whose operands are
+    all captured tensors runs while tracing, unless it is a loop or a cond.
 
     Args:
         pred: a bool, or a tensor of shape (), which is compared with zero.

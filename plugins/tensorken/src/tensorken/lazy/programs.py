@@ -91,7 +91,7 @@ class SpecializedPrograms(Generic[R]):
 def _specialize(
     graph: Graph[R], number_keys: Sequence[tuple[Any, ...]], outputs: Sequence[int], backend: RawTensor[R]
 ) -> SpecializedProgram:
-    """A program for a graph whose structure was seen with these numbers, the graph's own last."""
+    """A program for a graph; `number_keys` are the numbers of all graphs of its structure so far, its own last."""
     constants: list[tuple[int, Any]] = []
     inputs: dict[Any, list[int]] = {}  # for each the indices of its uses
     for i, history in enumerate(zip(*number_keys, strict=True)):

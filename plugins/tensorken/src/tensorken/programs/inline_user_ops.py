@@ -15,7 +15,7 @@ from tensorken_core.program.program import Equation, Program
 
 
 def with_user_ops_inlined(program: Program) -> Program:
-    """The program with only ops of the op table and ops that run a program; ops with rules of their own lose these."""
+    """The program with only ops of the op table and ops that run a program; custom derivative rules are dropped."""
     done: dict[Program, Program] = {}
     for inner in reversed(callers_first(program)):
         equations = tuple([_with_body(inner, e, done) for e in inner.equations])
@@ -41,7 +41,7 @@ def _with_body(program: Program, equation: Equation, done: dict[Program, Program
 
 
 def op_of_program(name: str) -> Op:
-    """An op that runs its program and has no derivative rules of its own."""
+    """An op that runs its program and has no custom derivative rules."""
     return Op(
         name,
         None,

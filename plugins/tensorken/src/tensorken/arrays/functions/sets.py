@@ -53,7 +53,7 @@ class UniqueInverse(NamedTuple):
 def unique_all(x: Any) -> UniqueAll:
     """The unique values of x in ascending order, with their first indices, inverse indices and counts.
 
-    Each NaN is a value of its own; 0.0 and -0.0 are one.
+    Each NaN is a separate value; 0.0 and -0.0 are one value.
 
     Returns:
         A named tuple of `values` (a vector), `indices` (int32, of the first occurrences in the flattened x),

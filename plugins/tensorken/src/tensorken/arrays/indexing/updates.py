@@ -27,7 +27,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class At:
-    """The object `x.at`, which returns a `Part` when indexed; `oindex` and `vindex` work as those of tensors do."""
+    """The object `x.at`, which returns a `Part` when indexed; its `oindex` and `vindex` work like those of tensors."""
 
     __slots__ = ("_grouping", "_tensor")
 

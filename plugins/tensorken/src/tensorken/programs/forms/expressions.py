@@ -94,7 +94,7 @@ def _candidates(equation: Equation) -> Iterator[Expression]:
 
 
 def _runs(expression: Expression, equation: Equation, backend: RawTensor[Any]) -> bool:
-    """Whether an expression traces to the op of an equation alone, on the same operands with the same params."""
+    """Whether an expression traces to exactly the op of an equation, on the same operands with the same params."""
     given = [v for v in equation.operands if not isinstance(v, Literal)] or [*equation.operands]
 
     def function(*tensors: Tensor) -> list[Any]:

@@ -100,7 +100,7 @@ class _Reader:
         for i, row in enumerate(rows):
             program = self._program(row)
             if program.donated and i < len(rows) - 1:
-                # Donation matters to callers of the last program alone; passes change the inputs of the others.
+                # Donation matters only to callers of the last program; passes change the inputs of the others.
                 program = program.changed(donated=frozenset())
             self.programs.append(program)
         if not self.programs:
@@ -122,7 +122,7 @@ class _Reader:
             )
         if (
             dtype.format in "e?"
-        ):  # which memoryview has not before Python 3.12, and whose bytes may be others than 0, 1
+        ):  # memoryview has no float16 before Python 3.12, and a byte of a bool may be neither 0 nor 1
             return make_tensor(
                 variable.shape, list(struct.unpack(f"{count // dtype.itemsize}{dtype.format}", data)), dtype
             )

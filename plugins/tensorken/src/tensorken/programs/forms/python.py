@@ -326,7 +326,7 @@ def _filled(v: Literal, anchor: str | None) -> str:
 
 
 def _is_plain(v: Variable) -> bool:
-    """Whether a Python number beside a tensor becomes this literal."""
+    """Whether a Python number combined with a tensor becomes this literal."""
     return isinstance(v, Literal) and v.dtype.kind != "bool" and math.isfinite(v.value)
 
 

@@ -1,8 +1,8 @@
 """Algebra: replace equations by simpler ones, or by values that exist already.
 
 Every rule of `EXACT` gives the same bits, also for signed zeros, infinities and NaN (except the sign and payload of a
-NaN) and for integers that wrap; each rule states its reason.  Identities of real numbers alone are excluded: x + 0.0
-turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) has the other zero than b - a, x / x is NaN at 0.
+NaN) and for integers that wrap; each rule states its reason.  Identities that hold only for real numbers are excluded:
+x + 0.0 turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) has the other zero than b - a, x / x is NaN at 0.
 
 Small integer powers become multiplications where these are no less accurate than the `pow` that the backend declares.
 """

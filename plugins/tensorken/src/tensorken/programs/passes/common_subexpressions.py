@@ -14,10 +14,10 @@ _COMMUTE = frozenset(
     for name in ("add", "mul", "maximum", "minimum", "eq", "bitwise_and", "bitwise_or", "bitwise_xor")
 )
 """Ops whose result does not depend on the order of the operands, except for the bits of a NaN.  This cannot be
-derived: the op table has no such fact, as it matters to this pass alone."""
+derived: the op table has no such fact, as only this pass uses it."""
 
 _ORDER_ZEROS = frozenset(OPS[name] for name in ("maximum", "minimum"))
-"""Of 0.0 and -0.0 these ops may return the first or the second: they commute for integers alone."""
+"""Of 0.0 and -0.0 these ops may return the first or the second, so they commute only for integers."""
 
 
 def without_common_subexpressions(program: Program) -> Program:

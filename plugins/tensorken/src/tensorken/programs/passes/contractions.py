@@ -4,7 +4,7 @@ The pass runs the program once on the interpreter `Fuse`, which eager code uses 
 equations.  So `sum(mul(a, b))` becomes one `fused_multiply_add` whose operands keep size 1 along repeated axes, and a
 sum over axes that no operand has becomes a factor: the derivative of `sum(a @ b)` needs no matrix product.
 
-A deferred value is written at the place of its last equation, not at its first use, so that the program's peak memory
+A deferred value is written at the position of its last equation, not at its first use, so that the peak memory
 does not grow.
 """
 

@@ -31,7 +31,7 @@ EXACT_OPS = frozenset(
         *("bitwise_and", "bitwise_or", "bitwise_xor"),
     )
 )
-"""Elementwise ops whose `scalar` gives the same for Python's ints and bools as the op does for tensors, except that
+"""Elementwise ops whose `scalar` on Python ints and bools agrees with the op on tensors, except that
 ints wrap.  This cannot be derived: `scalar` is the op in real arithmetic."""
 
 _known: dict[int, tuple[weakref.ref[Tensor], Elements]] = {}

@@ -18,7 +18,7 @@ class _SplitStep(NamedTuple):
     """A step split in two.
 
     Attributes:
-        before: the equations that depend on fixed inputs alone.
+        before: the equations that depend only on fixed inputs.
         results: the variables of these equations that the step uses.
         step: the remaining program.
     """
@@ -29,10 +29,10 @@ class _SplitStep(NamedTuple):
 
 
 def with_loop_invariants_hoisted(program: Program) -> Program:
-    """Move equations of loops that depend on fixed inputs alone before the loop; their results become inputs of the
+    """Move equations of loops that depend only on fixed inputs before the loop; their results become inputs of the
     loop.
 
-    Equations with a scope of their own stay, because a checkpoint recomputes them instead of storing them.  Equations
+    Equations in the scope of a checkpoint stay, since they are recomputed instead of stored.  Equations
     that run programs stay, because they might not terminate where the loop has no steps.  Bit for bit the same.
     """
     if not runs_programs(program):

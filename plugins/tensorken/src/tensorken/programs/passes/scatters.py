@@ -28,16 +28,16 @@ def with_scatters_summed(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 def _of_rows(rewriting: Rewriting, e: Equation) -> Variable | None:
-    """sum(scatter_add(x, places).reshape(rows, columns), 1) is scatter_add(x, places // columns)."""
+    """sum(scatter_add(x, indices).reshape(rows, columns), 1) is scatter_add(x, indices // columns)."""
     rows = rewriting.operands_if(e.operands[0], RESHAPE)
     found = rewriting.definition(rows[0]) if rows else None
     if found is None or found.op is not SCATTER_ADD or e.params[0] != (1,):
         return None
-    x, places = found.operands
+    x, indices = found.operands
     shape = e.operands[0].shape
     if len(x.shape) != 1 or len(shape) != 2 or math.prod(x.shape) * _MIN_RATIO > math.prod(shape):
         return None
-    columns = Literal(places.shape, places.dtype, shape[1])
-    row = rewriting.write(FLOOR_DIVIDE, (places, columns))
+    columns = Literal(indices.shape, indices.dtype, shape[1])
+    row = rewriting.write(FLOOR_DIVIDE, (indices, columns))
     total = rewriting.write(SCATTER_ADD, (x, row), (0, shape[0]))
     return rewriting.write(RESHAPE, (total,), (e.results[0].shape,))
