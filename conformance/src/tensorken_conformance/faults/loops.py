@@ -98,24 +98,24 @@ def ended_examples_go_on() -> Course:
 @fault(LAW)
 def tangents_are_pushed_forwards() -> Course:
     """Forward mode takes the slices of a reversed scan from the first to the last."""
-    right = scans._Scans.jvp
+    right = scans._ScanRules.jvp
 
     def jvp(self: Any, active: Any, params: Any) -> Any:
         op, (*rest, _), wanted, pattern = right(self, active, params)
         return op, (*rest, False), wanted, pattern
 
-    with attribute(scans._Scans, "jvp", jvp):
+    with attribute(scans._ScanRules, "jvp", jvp):
         yield None
 
 
 @fault(LAW)
 def batches_are_scanned_forwards() -> Course:
     """vmap takes the slices of a reversed scan from the first to the last."""
-    right = scans._Scans.batch
+    right = scans._ScanRules.batch
 
     def batch(self: Any, size: int, batched: Any, params: Any) -> Any:
         op, (*rest, _), wanted, pattern = right(self, size, batched, params)
         return op, (*rest, False), wanted, pattern
 
-    with attribute(scans._Scans, "batch", batch):
+    with attribute(scans._ScanRules, "batch", batch):
         yield None

@@ -275,11 +275,11 @@ def repr_text(shape: tuple[int, ...], elements: Elements, dtype: DType, limits: 
     excerpt = _Excerpt.of(shape, limits)
     shown_shape = f"shape={shape}, " if excerpt.is_cut else ""
     items, facts = _nested(excerpt, 0, cell), f"{shown_shape}dtype={dtype})"
-    line = f"tensor({_joined(items)}, {facts}"
+    line = f"tensor({_on_one_line(items)}, {facts}"
     if len(line) <= limits.width:
         return line
     widest = max(map(len, _leaves(items)))
-    text = f"tensor({_broken(items, len('tensor('), widest, limits.width)},"
+    text = f"tensor({_multiline(items, len('tensor('), widest, limits.width)},"
     last = len(text) - text.rfind("\n")
     return f"{text} {facts}" if last + len(facts) <= limits.width else f"{text}\n       {facts}"
 
@@ -298,9 +298,9 @@ def _nested(excerpt: _Excerpt, start: int, cell: Callable[[int], str]) -> Items:
     ]
 
 
-def _joined(items: Items) -> str:
+def _on_one_line(items: Items) -> str:
     """Nested lists on one line."""
-    return items if isinstance(items, str) else f"[{', '.join(map(_joined, items))}]"
+    return items if isinstance(items, str) else f"[{', '.join(map(_on_one_line, items))}]"
 
 
 def _leaves(items: Items) -> Iterator[str]:
@@ -308,14 +308,14 @@ def _leaves(items: Items) -> Iterator[str]:
     return iter((items,)) if isinstance(items, str) else chain.from_iterable(map(_leaves, items))
 
 
-def _broken(items: Items, indent: int, widest: int, width: int) -> str:
+def _multiline(items: Items, indent: int, widest: int, width: int) -> str:
     """Nested lists with a line for each innermost list, or several if it is too wide."""
     if isinstance(items, str):
         return items
     margin = ",\n" + " " * (indent + 1)
     row = [item if item == DOTS else item.rjust(widest) for item in items if isinstance(item, str)]
     if len(row) < len(items):  # there are lists in it
-        return f"[{margin.join(_broken(item, indent + 1, widest, width) for item in items)}]"
+        return f"[{margin.join(_multiline(item, indent + 1, widest, width) for item in items)}]"
     depth = indent + 1 - len("tensor(")  # as many brackets may close at the end of a line
     count = max(1, (width - indent - 1 - depth) // (widest + 2))
     lines = (row[k : k + count] for k in range(0, len(row), count))

@@ -59,7 +59,7 @@ def _body(*args: Any) -> tuple[Tensor, ...]:
     return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
 
 
-class _Calls:
+class _CallRules:
     """JVP, VJP and batching rules: each is a call of another program."""
 
     def jvp(
@@ -364,6 +364,6 @@ CALL = register(
         params=("program",),
         body=_body,
         results=None,
-        higher_order=_Calls(),
+        higher_order=_CallRules(),
     )
 )

@@ -39,7 +39,7 @@ def _cond(*args: Any) -> tuple[Tensor, ...]:
     return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
 
 
-class _Conds:
+class _CondRules:
     """JVP, VJP and batching rules: each is a cond of other programs."""
 
     def jvp(self, active: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
@@ -214,7 +214,7 @@ COND = register(
         param_names=("if_true", "if_false"),
         body=_cond,
         results=None,
-        higher_order=_Conds(),
+        higher_order=_CondRules(),
     )
 )
 """One of two programs. Operands: a bool, which is True for the first program, and the operands of both programs."""

@@ -151,7 +151,7 @@ def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
     return x if order == tuple(range(len(order))) else run(backend, OPS["permute"], (x,), (order,))
 
 
-class _Scans:
+class _ScanRules:
     """JVP, VJP and batching rules: each is a scan of another program."""
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
@@ -307,7 +307,7 @@ SCAN = register(
         param_names=("program", "inputs", "outputs", "length", "reverse"),
         body=_scan,
         results=None,
-        higher_order=_Scans(),
+        higher_order=_ScanRules(),
     )
 )
 """A program run a known number of times. Params: the program, the specs of operands and of results, the number of

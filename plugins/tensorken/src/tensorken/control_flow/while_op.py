@@ -46,7 +46,7 @@ def _while(*args: Any) -> tuple[Tensor, ...]:
     return tuple([Tensor(backend, values[i], xs[i].shape, xs[i].dtype) for i in carried])
 
 
-class _Whiles:
+class _WhileRules:
     """JVP and batching rules: each is a while_loop of other programs; reverse mode raises an error."""
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
@@ -176,7 +176,7 @@ WHILE = register(
         param_names=("condition", "body", "inputs"),
         body=_while,
         results=None,
-        higher_order=_Whiles(),
+        higher_order=_WhileRules(),
     )
 )
 """A program run while another returns True. Params: the condition and the body, which take all operands, and the

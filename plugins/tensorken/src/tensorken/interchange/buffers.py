@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from tensorken.interchange.interop import strided_of
-from tensorken.interchange.strided import BFLOAT16, Strided, widened
+from tensorken.interchange.strided import BFLOAT16, Strided, bfloat16_to_floats
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, float16
 from tensorken_core.language.shapes import Shape
@@ -15,7 +15,7 @@ from tensorken_core.tensor.nested import collect, typed
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
 _KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
-_WAYS_OUT = {
+_ADVICE = {
     "c": "there are no complex dtypes; pass x.real and x.imag",
     "M": "count the days or seconds with x.astype('int64')",
     "m": "count the days or seconds with x.astype('int64')",
@@ -27,7 +27,7 @@ _WAYS_OUT = {
 }
 """Advice for arrays whose elements are not real numbers, by the kind of numpy's dtype."""
 
-_CONVERTED = (*_KINDS, *"BHILQN", BFLOAT16)
+_CONVERTIBLE = (*_KINDS, *"BHILQN", BFLOAT16)
 
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
@@ -40,7 +40,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         return shape, *typed("tensor", values, dtype)
     keep: list[Any] = []
     theirs = getattr(data, "dtype", None)
-    way_out = _WAYS_OUT.get(getattr(theirs, "kind", ""))
+    way_out = _ADVICE.get(getattr(theirs, "kind", ""))
     if way_out is not None and not isinstance(data, type):
         raise DTypeError(
             f"tensor: cannot make a tensor of {type(data).__name__} of dtype {theirs!s:.60}; {way_out}"
@@ -66,8 +66,8 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
     own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
-    if own is None and (dtype is None or code not in _CONVERTED):
-        way_out = "pass dtype= to convert it" if code in _CONVERTED else "convert it before"
+    if own is None and (dtype is None or code not in _CONVERTIBLE):
+        way_out = "pass dtype= to convert it" if code in _CONVERTIBLE else "convert the buffer first"
         raise DTypeError(
             f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {way_out}"
         )
@@ -77,7 +77,7 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
         flat = unpacked(view.tobytes(), own)
         return (shape, flat, own) if dtype in (None, own) else (shape, *typed("tensor", list(flat), dtype))
     if code == BFLOAT16:
-        return (shape, *typed("tensor", widened(view.tobytes()), dtype))
+        return (shape, *typed("tensor", bfloat16_to_floats(view.tobytes()), dtype))
     count = view.nbytes // view.itemsize
     values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
     return (shape, *typed("tensor", values, dtype or own))

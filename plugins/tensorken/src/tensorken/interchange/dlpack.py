@@ -153,10 +153,10 @@ def _references(capsules: list[Any], place: int) -> int:
     return sys.getrefcount(capsules[place])
 
 
-_ALONE = _references([object()], 0)
+_UNREFERENCED = _references([object()], 0)
 
 
-_SWEEPING = threading.Lock()
+_RELEASE_LOCK = threading.Lock()
 
 
 def release_unclaimed() -> int:
@@ -166,16 +166,16 @@ def release_unclaimed() -> int:
         The number of capsules that are still referenced.
     """
     # If another thread is sweeping, or this is a finalizer that runs during a sweep, there is nothing to do.
-    if _SWEEPING.acquire(blocking=False):
+    if _RELEASE_LOCK.acquire(blocking=False):
         try:
             for place in reversed(range(len(_UNCLAIMED))):
-                if _references(_UNCLAIMED, place) == _ALONE:
+                if _references(_UNCLAIMED, place) == _UNREFERENCED:
                     capsule = _UNCLAIMED.pop(place)
                     for name in _STRUCTURES:
                         if _is_valid(capsule, name):
                             _free(_pointer(capsule, name))
         finally:
-            _SWEEPING.release()
+            _RELEASE_LOCK.release()
     return len(_UNCLAIMED)
 
 

@@ -30,7 +30,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """A new numpy array of the values: the implementation of `__array__`, which numpy calls on a tensor."""
-    flat = _outside("__array__", x)
+    flat = _elements_outside_transforms("__array__", x)
     if copy is False:
         raise ExchangeError("__array__: the values are always copied; leave out copy=False")
     numpy = import_module("numpy")  # only numpy calls this
@@ -42,7 +42,7 @@ def to_dlpack(
     x: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: Any, copy: bool | None
 ) -> Any:
     """A DLPack capsule that owns a copy of the values, in CPU memory."""
-    flat = _outside("__dlpack__", x)
+    flat = _elements_outside_transforms("__dlpack__", x)
     if stream is not None:
         raise ArgumentError(
             f"__dlpack__: values are exported from the CPU, so stream must be None, got {stream!r}"
@@ -64,7 +64,7 @@ def to_mutable(x: Tensor) -> memoryview:
         raise DTypeError("to_mutable: float16 has no mutable form in Python; cast it (x.astype)")
     if not x.size:
         raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
-    flat = _outside("to_mutable", x)
+    flat = _elements_outside_transforms("to_mutable", x)
     data = struct.pack(f"{len(flat)}{x.dtype.format}", *flat) if isinstance(flat, list) else flat
     return memoryview(bytearray(data)).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
 
@@ -75,7 +75,7 @@ def device_of_dlpack(x: Tensor) -> tuple[int, int]:
     return CPU
 
 
-def _outside(name: str, x: Tensor) -> Any:
+def _elements_outside_transforms(name: str, x: Tensor) -> Any:
     _refuse_inside(name, x)
     return x.flat()
 

@@ -85,7 +85,7 @@ def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int
     return sizes, steps
 
 
-def widened(halves: bytes) -> list[float]:
+def bfloat16_to_floats(halves: bytes) -> list[float]:
     """Numbers of format BFLOAT16 as float32, which represents each exactly."""
     upper = 2 if sys.byteorder == "little" else 0
     whole = bytearray(2 * len(halves))

@@ -365,7 +365,7 @@ def ceil(x: Any) -> Tensor:
     >>> print(tk.ceil([-1.5, 1.2]))
     [-1 2]
     """
-    return _whole("ceil", as_tensor(x))
+    return _rounded("ceil", as_tensor(x))
 
 
 def trunc(x: Any) -> Tensor:
@@ -375,7 +375,7 @@ def trunc(x: Any) -> Tensor:
     >>> print(tk.trunc([-1.5, 1.8]))
     [-1 1]
     """
-    return _whole("trunc", as_tensor(x))
+    return _rounded("trunc", as_tensor(x))
 
 
 def round(x: Any, decimals: int = 0) -> Tensor:
@@ -401,7 +401,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     return unary(OPS["round"], y / scale) * scale if decimals else unary(OPS["round"], y)
 
 
-def _whole(name: str, x: Tensor) -> Tensor:
+def _rounded(name: str, x: Tensor) -> Tensor:
     """Apply a rounding op to floats; return integers and bools unchanged."""
     result: Tensor = x.apply(OPS[name]) if x.dtype.kind == "float" else x
     return result

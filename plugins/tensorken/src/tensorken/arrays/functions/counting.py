@@ -47,8 +47,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:
         length = max(_known_extent(y), minlength)
-    amounts = _amounts("bincount", y, weights)
-    return _added_up(y, amounts, length)
+    amounts = _weights("bincount", y, weights)
+    return _scatter_weights(y, amounts, length)
 
 
 def _known_extent(x: Tensor) -> int:
@@ -68,7 +68,7 @@ def _known_extent(x: Tensor) -> int:
     return high + 1
 
 
-def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
+def _weights(name: str, x: Tensor, weights: Any) -> Tensor:
     """The weight of each element, 1 by default."""
     if weights is None:
         return x.constant([1], int32, (1,)).reshape(()).broadcast_to(x.shape)
@@ -80,7 +80,7 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
     return amounts.in_sum_dtype()
 
 
-def _added_up(places: Tensor, amounts: Tensor, length: int) -> Tensor:
+def _scatter_weights(places: Tensor, amounts: Tensor, length: int) -> Tensor:
     """Add the amounts at their indices; amounts with an index out of range go to an extra element, which is dropped."""
     inside = (places >= 0) & (places < length)
     return amounts.scatter_add(inside.where(places, length), 0, length + 1).crop(((0, length),))
@@ -124,7 +124,7 @@ def histogram(
     flat = flat.astype(edges.dtype)
     last = edges.crop(((count, count + 1),)).reshape(())
     place = flat.eq(last).where(count - 1, insertion_points(edges, flat, "right") - 1)
-    counts = _added_up(place, _amounts("histogram", values, weights).ravel(), count)
+    counts = _scatter_weights(place, _weights("histogram", values, weights).ravel(), count)
     if density:
         widths = edges.crop(((1, count + 1),)) - edges.crop(((0, count),))
         share: Tensor = floating_of(counts) / counts.sum() / widths

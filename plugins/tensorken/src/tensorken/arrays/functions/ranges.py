@@ -112,7 +112,7 @@ def linspace(
     spans = num - 1 if endpoint else num
     if _is_number(start) and _is_number(stop):
         found = float32 if dtype is None else as_dtype(dtype)
-        values = _evenly(float(start), float(stop), num, endpoint)
+        values = _evenly_spaced(float(start), float(stop), num, endpoint)
         if found.kind == "int":
             values = [math.floor(value) if math.isfinite(value) else value for value in values]
         result = tensor(values, found, backend=backend, device=device)
@@ -121,7 +121,7 @@ def linspace(
     a, b = floating_of(a), floating_of(b)
     shares = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
     shares = shares.reshape((num, *[1] * max(a.ndim, b.ndim)))
-    result = _shown_as(a * (1.0 - shares) + b * shares, dtype)
+    result = _cast(a * (1.0 - shares) + b * shares, dtype)
     result = moveaxis(result, 0, axis_of("linspace", result.shape, axis))
     return (result, (b - a) / spans if spans > 0 else (b - a) * math.nan) if retstep else result
 
@@ -149,10 +149,10 @@ def logspace(
     """
     num = _count("logspace", num, endpoint)
     if _is_number(start) and _is_number(stop) and _is_number(base):
-        values = [_power(float(base), y) for y in _evenly(float(start), float(stop), num, endpoint)]
+        values = [_power(float(base), y) for y in _evenly_spaced(float(start), float(stop), num, endpoint)]
         return _rounded(values, dtype, backend, device)
     powers = linspace(start, stop, num, endpoint, axis=axis)
-    return _shown_as(base**powers, dtype)
+    return _cast(base**powers, dtype)
 
 
 def geomspace(
@@ -181,7 +181,7 @@ def geomspace(
         raise ArgumentError(
             f"geomspace: start and stop must both be positive or both negative, got {start} and {stop}; use tk.linspace"
         )
-    powers = _evenly(math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
+    powers = _evenly_spaced(math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
     values = [math.copysign(_power(10.0, y), first) for y in powers]
     if values:
         values[0] = first
@@ -231,7 +231,7 @@ def _count(name: str, num: Any, endpoint: Any) -> int:
     return count
 
 
-def _evenly(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
+def _evenly_spaced(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
     """Evenly spaced numbers; i * (stop - start) / spans is exact for integer results and for decimal fractions of 1."""
     spans = num - 1 if endpoint else num
     if num < 2:
@@ -260,7 +260,7 @@ def _rounded(values: list[float], dtype: Any, backend: Any, device: str | None) 
     return tensor(values, float32 if dtype is None else dtype, backend=backend, device=device)
 
 
-def _shown_as(x: Any, dtype: Any) -> Tensor:
+def _cast(x: Any, dtype: Any) -> Tensor:
     """Cast x to the dtype, if not None; round down for an integer dtype."""
     result: Tensor = x if dtype is None else (x.floor() if as_dtype(dtype).kind == "int" else x).astype(dtype)
     return result

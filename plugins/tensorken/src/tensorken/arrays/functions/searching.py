@@ -168,11 +168,11 @@ def insertion_points(a: Tensor, values: Tensor, side: str) -> Tensor:
         ahead = place + (1 << bit)
         inside = ahead <= n
         element = a.gather(inside.where(ahead, 1) - 1, 0)
-        place = (inside & _goes_before(element, flat, side)).where(ahead, place)
+        place = (inside & _is_before(element, flat, side)).where(ahead, place)
     return place.reshape(values.shape)
 
 
-def _goes_before(element: Tensor, value: Tensor, side: str) -> Tensor:
+def _is_before(element: Tensor, value: Tensor, side: str) -> Tensor:
     """Whether an element comes before the insertion point of a value; NaN is greater than all numbers."""
     is_float = element.dtype.kind == "float"
     if side == "left":

@@ -17,13 +17,13 @@ Step = tuple[str, Any]
 """The name of a movement op and its param."""
 
 
-def row(shape: Shape, index: int) -> list[Step]:
+def row_steps(shape: Shape, index: int) -> list[Step]:
     """The steps for one int in [0, size): a fast path for the most common key."""
     limits = ((index, index + 1), *[(0, n) for n in shape[1:]])
     return [("crop", limits), ("reshape", shape[1:])]
 
 
-def plan(shape: Shape, entries: Sequence[Any]) -> list[Step]:
+def movement_steps(shape: Shape, entries: Sequence[Any]) -> list[Step]:
     """The steps for one entry per axis: an int in [0, size), a range of such ints, or None for a new axis of size 1."""
     flips: list[int] = []
     limits: list[tuple[int, int]] = []
@@ -74,14 +74,14 @@ def _add_strided(steps: list[Step], shape: Shape, strides: list[int]) -> Shape:
     return tuple(counts)
 
 
-def taken(x: Tensor, steps: Sequence[Step]) -> Tensor:
+def apply_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
     """The part of x that the steps extract."""
     for name, param in steps:
         x = x.apply(OPS[name], param)
     return x
 
 
-def put(x: Tensor, steps: Sequence[Step], part: Tensor) -> Tensor:
+def replace_part(x: Tensor, steps: Sequence[Step], part: Tensor) -> Tensor:
     """x with the part that the steps extract replaced by another."""
     shapes = shapes_along(x.shape, steps)
     whole = _put_back(part, steps, shapes)

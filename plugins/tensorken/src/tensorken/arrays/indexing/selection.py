@@ -10,7 +10,7 @@ from typing import Any
 from tensorken.arrays.indexing.checks import checked
 from tensorken.arrays.indexing.keys import Indices, in_range, parsed
 from tensorken.arrays.indexing.masks import true_indices
-from tensorken.arrays.indexing.movement import Step, plan, row, shapes_along, taken
+from tensorken.arrays.indexing.movement import Step, apply_steps, movement_steps, row_steps, shapes_along
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.dtypes import int32, int64, promote
 from tensorken_core.language.shapes import Shape, broadcast
@@ -27,7 +27,7 @@ def get(x: Tensor, key: Any) -> Tensor:
     shape = x.shape
     if shape:  # a fast path for the two most common keys
         if type(key) is int:
-            return taken(x, row(shape, in_range(key, 0, shape)))
+            return apply_steps(x, row_steps(shape, in_range(key, 0, shape)))
         if type(key) is type(x) and key.dtype.kind == "int" and key.shape:
             return slices(x, checked("index", key, 0, shape), 0)
     return select(x, key).of(x)
@@ -146,7 +146,7 @@ class Selection:
 
     def of(self, x: Tensor) -> Tensor:
         """The part of x."""
-        x = taken(x, self.steps)
+        x = apply_steps(x, self.steps)
         for group in self.groups:
             x = x.gather(group.places(), group.axis)
         return x.reshape(self.shape()) if self.groups else x
@@ -168,10 +168,10 @@ def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
     """The selection of a key for a tensor."""
     entries, advanced = parsed(x, key)
     if not advanced:
-        return Selection(plan(x.shape, [entry for entry in entries if entry is not ...]), [], ())
+        return Selection(movement_steps(x.shape, [entry for entry in entries if entry is not ...]), [], ())
     steps = _merging_masks(x.shape, entries)
     shape = shapes_along(x.shape, steps)[-1]
-    steps += plan(shape, _with_whole_axes(shape, entries))
+    steps += movement_steps(shape, _with_whole_axes(shape, entries))
     sizes = shapes_along(x.shape, steps)[-1]
     axis_of: dict[int, int] = {}  # the current axis of each of the indices
     axis = 0
@@ -216,7 +216,7 @@ def _merging_masks(shape: Shape, entries: list[Any]) -> list[Step]:
 
 
 def _with_whole_axes(shape: Shape, entries: list[Any]) -> list[Any]:
-    """The entries for `plan`, with a full range for each axis of indices."""
+    """The entries for `movement_steps`, with a full range for each axis of indices."""
     sizes = iter(shape)
     found: list[Any] = []
     for entry in entries:

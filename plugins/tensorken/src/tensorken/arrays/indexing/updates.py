@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.arrays.indexing.movement import put, taken
+from tensorken.arrays.indexing.movement import apply_steps, replace_part
 from tensorken.arrays.indexing.repeats import (
     broadcast_along,
     combine_repeats,
@@ -137,14 +137,14 @@ class Part:
         if x.dtype is bool_ and change is not SET:  # as 0 and 1
             dtype = promote(int32, given.dtype)
             return Part(x.astype(dtype), selection)._changed(given.astype(dtype), change).astype(bool_)
-        part = taken(x, selection.steps)
+        part = apply_steps(x, selection.steps)
         if selection.groups:
-            return put(x, selection.steps, _changed_along(part, given, selection, change))
-        new = change.new(part, _fitted(given, part.shape)).astype(x.dtype)
-        return put(x, selection.steps, new.broadcast_to(part.shape))
+            return replace_part(x, selection.steps, _updated_at_groups(part, given, selection, change))
+        new = change.new(part, _without_excess_axes(given, part.shape)).astype(x.dtype)
+        return replace_part(x, selection.steps, new.broadcast_to(part.shape))
 
 
-def _fits(shape: Shape, part: Shape) -> bool:
+def _is_broadcastable(shape: Shape, part: Shape) -> bool:
     """Whether a value of this shape can be written to the part; it may have more axes of size 1 in front."""
     beyond = len(shape) - len(part)
     if beyond > 0 and shape[:beyond] != (1,) * beyond:
@@ -152,34 +152,36 @@ def _fits(shape: Shape, part: Shape) -> bool:
     return all([n in (1, size) for n, size in zip(shape[::-1], part[::-1], strict=False)])
 
 
-def _fitted(value: Tensor, part: Shape) -> Tensor:
+def _without_excess_axes(value: Tensor, part: Shape) -> Tensor:
     """The value without axes in excess of the part's."""
-    if not _fits(value.shape, part):
+    if not _is_broadcastable(value.shape, part):
         raise ShapeError(
             f"at: a value of shape {value.shape} does not broadcast to the indexed shape {part}; reshape it"
         )
     return value.reshape(value.shape[max(value.ndim - len(part), 0) :])
 
 
-def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Change) -> Tensor:
+def _updated_at_groups(x: Tensor, value: Tensor, selection: Selection, change: Change) -> Tensor:
     """x, after the steps of the selection, updated at the positions of its groups."""
     groups = selection.groups
     mask = groups[0].mask if len(groups) == 1 else None
     for_all = selection.laid_out(lambda group: (1,) * group.rank)
-    if _fits(value.shape, for_all):  # one value for all positions, so their number need not be known
-        value = _fitted(value, for_all)
+    if _is_broadcastable(
+        value.shape, for_all
+    ):  # one value for all positions, so their number need not be known
+        value = _without_excess_axes(value, for_all)
         value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
-        value = value.reshape(_collapsed(value.shape, selection))
+        value = value.reshape(_one_axis_per_group(value.shape, selection))
         if mask is not None:
-            return _changed_where(x, value, broadcast_along(mask.ravel(), x, groups[0].axis), change)
+            return _updated_where(x, value, broadcast_along(mask.ravel(), x, groups[0].axis), change)
     else:
         part = selection.shape()
-        value = _fitted(value, part).broadcast_to(part)
-        value = value.reshape(_collapsed(part, selection))
+        value = _without_excess_axes(value, part).broadcast_to(part)
+        value = value.reshape(_one_axis_per_group(part, selection))
     axis, places = groups[0].axis, groups[0].places()
     unique = all([group.mask is not None for group in groups])
     if len(groups) == 1:
-        return _changed_at(x, value, places, axis, change, unique)
+        return _updated_at(x, value, places, axis, change, unique)
     # Several groups become one: their axes are moved to the front and merged.
     axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
@@ -190,10 +192,10 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
         places = (places.reshape((places.size, 1)) * x.shape[group.axis] + group.places()).ravel()
     steps = [("permute", order), ("reshape", merged)]
     value = value.permute(order).reshape(_merged(value.shape, order, len(axes)))
-    return put(x, steps, _changed_at(taken(x, steps), value, places, 0, change, unique))
+    return replace_part(x, steps, _updated_at(apply_steps(x, steps), value, places, 0, change, unique))
 
 
-def _collapsed(shape: Shape, selection: Selection) -> Shape:
+def _one_axis_per_group(shape: Shape, selection: Selection) -> Shape:
     """The shape of the part, or of a value that broadcasts to it, with one axis per group."""
     sizes = list(shape)
     for group in selection.groups:  # in the order of their axes
@@ -208,7 +210,7 @@ def _merged(shape: Shape, order: Shape, count: int) -> Shape:
     return (math.prod(sizes[:count]), *sizes[count:])
 
 
-def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
+def _updated_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
     """x updated where the mask is True."""
     value = value.broadcast_to(x.shape)
     if change.neutral is not None:  # so that a derivative of 0 is not multiplied by an infinite one
@@ -216,31 +218,33 @@ def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Te
     return mask.where(change.new(x, value).astype(x.dtype), x)
 
 
-def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
+def _updated_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
     """x updated at positions along an axis by the slices of the value: one per position, or one for all."""
     if places.size == 0 or x.size == 0:
         return x
     size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
     if change is SET and value.shape[axis] == 1:
-        return _changed_where(x, value, broadcast_along(_touched(places, size), x, axis), change)
+        return _updated_where(x, value, broadcast_along(_is_written(places, size), x, axis), change)
     value = value.expand((*x.shape[:axis], places.size, *x.shape[axis + 1 :]))
     keeps = dtype is x.dtype
     if change.fold == "sum":
         value = value.astype(dtype)
         if keeps:  # subtracting 0.0 preserves -0.0; adding 0.0 would not
             return x - (-value if change is ADD else value).scatter_add(places, axis, size)
-        values, touched = value.scatter_add(places, axis, size), _touched(places, size)
+        values, touched = value.scatter_add(places, axis, size), _is_written(places, size)
     elif change.fold in ("maximum", "minimum"):
         new = extreme(change.fold, x.astype(dtype), value.astype(dtype), places, axis)
         return (
-            new if keeps else broadcast_along(_touched(places, size), x, axis).where(new.astype(x.dtype), x)
+            new
+            if keeps
+            else broadcast_along(_is_written(places, size), x, axis).where(new.astype(x.dtype), x)
         )
     else:
         combine = product_where if change.fold == "product" else None
         values, source = combine_repeats(value, places, axis, size, combine, unique)
         touched, values = values_by_position(values, source, axis)
-    return _changed_where(x, values, broadcast_along(touched, x, axis), change)
+    return _updated_where(x, values, broadcast_along(touched, x, axis), change)
 
 
-def _touched(places: Tensor, size: int) -> Tensor:
+def _is_written(places: Tensor, size: int) -> Tensor:
     return places.ones_like().scatter_add(places, 0, size) > 0

@@ -52,7 +52,7 @@ def _integer(equation: Equation) -> bool:
     return equation.results[0].dtype.kind == "int"
 
 
-def _right(value: float) -> Rule:
+def _right_identity(value: float) -> Rule:
     """x op value is x."""
 
     def rule(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -61,7 +61,7 @@ def _right(value: float) -> Rule:
     return rule
 
 
-def _neutral(value: float, ints: bool = False) -> Rule:
+def _identity_element(value: float, ints: bool = False) -> Rule:
     """x op value is x, and so is value op x."""
 
     def rule(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -108,13 +108,13 @@ def _equal(rewriting: Rewriting, e: Equation) -> Variable | None:
 # ---- signs -------------------------------------------------------------------------------------------------
 
 
-def _unnegated(rewriting: Rewriting, e: Equation) -> Variable | None:
+def _double_negation(rewriting: Rewriting, e: Equation) -> Variable | None:
     """-(-x) is x."""
     inner = rewriting.operands_if(e.operands[0], NEG)
     return inner[0] if inner else None
 
 
-def _even(rewriting: Rewriting, e: Equation) -> Variable | None:
+def _even_function(rewriting: Rewriting, e: Equation) -> Variable | None:
     """abs(-x) is abs(x), and square(-x) and square(abs(x)) are square(x)."""
     inner = rewriting.operands_if(e.operands[0], NEG) or rewriting.operands_if(e.operands[0], ABS)
     return rewriting.write(e.op, inner) if inner else None
@@ -257,12 +257,12 @@ def _cast(rewriting: Rewriting, e: Equation) -> Variable | None:
     if x.dtype is dtype:
         return x
     inner = rewriting.operands_if(x, CAST)
-    if inner and inner[0].dtype is dtype and _holds(x.dtype, dtype):
+    if inner and inner[0].dtype is dtype and _is_wider(x.dtype, dtype):
         return inner[0]
     return None
 
 
-def _holds(wide: DType, narrow: DType) -> bool:
+def _is_wider(wide: DType, narrow: DType) -> bool:
     return wide.kind == narrow.kind and wide.itemsize > narrow.itemsize
 
 
@@ -291,29 +291,29 @@ def _power(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 EXACT: dict[Op, tuple[Rule, ...]] = {
     ADD: (
-        _neutral(-0.0),
-        _neutral(0, ints=True),
+        _identity_element(-0.0),
+        _identity_element(0, ints=True),
         _add_to_itself,
         _add_of_negated,
     ),
     SUB: (
-        _right(0.0),
+        _right_identity(0.0),
         _zero_of_same_operands,
         _sub_from_negative_zero,
         _sub_from_negated_self,
         _sub_of_negated,
     ),
-    MUL: (_neutral(1), _zero_if_either_is(0), _times_minus_one, _signs_outside_products),
-    DIV: (_right(1), _times_minus_one, _signs_outside_products, _by_power_of_two),
-    NEG: (_unnegated, _into_literal),
-    ABS: (_even,),
-    SQUARE: (_even, _product_with_itself),
-    FLOOR_DIVIDE: (_right(1),),
-    AND: (_neutral(-1), _zero_if_either_is(0), _same_operands),
-    OR: (_neutral(0), _same_operands),
-    XOR: (_neutral(0), _zero_of_same_operands),
-    LEFT: (_right(0),),
-    RIGHT: (_right(0),),
+    MUL: (_identity_element(1), _zero_if_either_is(0), _times_minus_one, _signs_outside_products),
+    DIV: (_right_identity(1), _times_minus_one, _signs_outside_products, _by_power_of_two),
+    NEG: (_double_negation, _into_literal),
+    ABS: (_even_function,),
+    SQUARE: (_even_function, _product_with_itself),
+    FLOOR_DIVIDE: (_right_identity(1),),
+    AND: (_identity_element(-1), _zero_if_either_is(0), _same_operands),
+    OR: (_identity_element(0), _same_operands),
+    XOR: (_identity_element(0), _zero_of_same_operands),
+    LEFT: (_right_identity(0),),
+    RIGHT: (_right_identity(0),),
     MAXIMUM: (_same_operands,),
     MINIMUM: (_same_operands,),
     EQ: (_equal,),

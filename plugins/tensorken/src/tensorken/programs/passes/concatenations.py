@@ -26,11 +26,11 @@ def joined(program: Program, backend: RawTensor[Any]) -> Program:
     return rewritten(
         program,
         backend,
-        {ADD: (_side_by_side,), CONCATENATE: (_flattened,)} if backend.has(CONCATENATE) else {},
+        {ADD: (_sum_of_disjoint_parts,), CONCATENATE: (_flattened,)} if backend.has(CONCATENATE) else {},
     )
 
 
-def _side_by_side(rewriting: Rewriting, e: Equation) -> Variable | None:
+def _sum_of_disjoint_parts(rewriting: Rewriting, e: Equation) -> Variable | None:
     """The sum of two adjacent parts."""
     parts = [_padded_part(rewriting, v) for v in e.operands]
     if parts[0] is None or parts[1] is None or parts[0][1] != parts[1][1]:
