@@ -45,7 +45,7 @@ VARIABLES = {
 
 
 def _reader_of(variable: str) -> Callable[[], Any]:
-    """A function that reads an environment variable, in whatever form; None where it is not set.
+    """A function that reads an environment variable, as str or bytes; None if it is not set.
 
     Each creation of a tensor checks whether the variable has changed.  `os.environ.get` takes 0.7 microseconds, and
     the dictionary behind it 0.02.

@@ -1,4 +1,4 @@
-"""Loops: `scan`, `while_loop` and `fori_loop` are traced once, whatever the number of steps."""
+"""Loops: `scan`, `while_loop` and `fori_loop` are traced once, for any number of steps."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     name = "truncated_normal"
     key, wanted = checked(name, key), dtype_of(name, dtype, "float", key)
     inner = _computed_in(wanted)
-    beside = key.constant([0], int32, ()).astype(inner)
-    low, high = [as_operand(name, bound, beside).astype(inner) for bound in (lower, upper)]
+    like = key.constant([0], int32, ()).astype(inner)
+    low, high = [as_operand(name, bound, like).astype(inner) for bound in (lower, upper)]
     sizes = (low + high).shape if shape is None else shape_of(name, shape)
     low, high = broadcast_argument(name, "lower", low, sizes), broadcast_argument(name, "upper", high, sizes)
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
@@ -246,5 +246,5 @@ def _computed_in(dtype: DType) -> DType:
     return float32 if dtype is float16 else dtype
 
 
-def _bound(name: str, what: str, bound: Any, beside: Tensor) -> Tensor:
-    return broadcast_argument(name, what, as_operand(name, bound, beside).astype(beside.dtype), beside.shape)
+def _bound(name: str, what: str, bound: Any, like: Tensor) -> Tensor:
+    return broadcast_argument(name, what, as_operand(name, bound, like).astype(like.dtype), like.shape)
