@@ -1381,24 +1381,23 @@ def test_a_variable_chooses_compilers(site: Site, monkeypatch: pytest.MonkeyPatc
     for name in ("first", "second"):
         module = {f"fake_{name}": source.format(name=name)}
         site.install(f"of-{name}", {"plugins": {name: f"fake_{name}"}}, **module)
-    compiler: Any = compiler_of(site.registry)
     program = tk.trace(lambda x: x)(tk.ones(2, backend=Reference()))
-    for text, expected in (
-        ("first", "first"),
-        ("second, first", "second"),
-        ("-first", "second"),
-        ("none", None),
-        ("", None),
-    ):
+
+    def compiled() -> Any:
+        compiler = compiler_of(site.registry)
+        return None if compiler is None else compiler(program, Toy())
+
+    chosen = {"first": "first", "second, first": "second", "-first": "second", "none": None, "": None}
+    for text, expected in chosen.items():
         monkeypatch.setenv("TENSORKEN_COMPILERS", text)
-        assert compiler(program, Toy()) == expected
+        assert compiled() == expected
     monkeypatch.setenv("TENSORKEN_COMPILERS", "frist")
     with pytest.raises(
         BackendError, match=r"there is no compiler 'frist'; installed: .*; did you mean first"
     ):
-        compiler(program, Toy())
+        compiled()
     monkeypatch.delenv("TENSORKEN_COMPILERS")
-    assert compiler(program, Toy()) in ("first", "second")
+    assert compiled() in ("first", "second")
 
 
 def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -> None:

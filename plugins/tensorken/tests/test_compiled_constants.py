@@ -19,7 +19,7 @@ from plugins.tensorken.tests import test_random_nesting
 from plugins.tensorken.tests.test_random_nesting import PARTS, TRANSFORMS, Function
 from tensorken.lazy.interpreter import Lazy
 from tensorken.programs.execution import with_compiler
-from tensorken.programs.names import within
+from tensorken.programs.names import all_programs
 from tensorken_core.host.plugin import hookimpl
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
@@ -45,7 +45,7 @@ class Witness:
     def compile(self, program: Program, backend: RawTensor[Any]) -> None:
         self.offered += 1
         own = type(backend.full((1,), 1, tk.int32))
-        for p in within(program):
+        for p in all_programs(program):
             self.inner += p is not program
             for x in p.constants.values():
                 self.constants += 1

@@ -81,9 +81,10 @@ def run_lowered(
 
     >>> import tensorken as tk
     >>> from tensorken_reference.backend import Reference
-    >>> x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend="reference")
-    >>> program = tk.trace(lambda x: (x.mT * 2.0).sum(0))(x)
-    >>> [y.data for y in run_lowered(program, Reference(), [x.settle().representation])]
+    >>> program = tk.trace(lambda x: (x.mT * 2.0).sum(0))(tk.ones((2, 2), backend="reference"))
+    >>> reference = Reference()
+    >>> x = reference.new((2, 2), [1.0, 2.0, 3.0, 4.0], tk.float32)
+    >>> [y.data for y in run_lowered(program, reference, [x])]
     [(6.0, 14.0)]
     """
     return Memory(program, backend, inputs).run(lower(program, target or ReferenceTarget()))

@@ -101,13 +101,14 @@ def compiler_of(registry: Registry) -> Compiler | None:
     The first call loads the plugins.
     """
     hook = _hook_of(registry)
-    if not hook.get_hookimpls():
+    chosen = chosen_compilers(hook.get_hookimpls()[::-1])
+    if not chosen:
         return None
 
     def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
         arguments = {"program": program, "backend": backend}
         # in pluggy's order, but one by one, so that the error can name the plugin that failed
-        for one in chosen_compilers(hook.get_hookimpls()[::-1]):
+        for one in chosen:
             function: Any = one.function
             try:
                 run: Run | None = function(*[arguments[name] for name in one.argnames])
