@@ -75,8 +75,8 @@ class JaxNames:
 
     @staticmethod
     def topk(x: Any, k: int) -> Any:
-        """The largest k elements along the last axis, and their indices."""
-        return jax.lax.top_k(x, k)
+        """The largest k along the last axis, and their indices; JAX takes a NaN with a minus sign for the least."""
+        return jax.lax.top_k(jnp.where(jnp.isnan(x), jnp.nan, x) if x.dtype.kind == "f" else x, k)
 
     @staticmethod
     def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
