@@ -21,6 +21,7 @@ from tensorken.kernels.lowering import lower
 from tensorken.kernels.reference import ReferenceTarget, run_lowered
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import ArgumentError, TensorkenError
+from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Program
 from tensorken_reference.backend import Reference
 
@@ -152,6 +153,15 @@ def test_a_sum_is_read_by_a_later_kernel_if_its_rows_differ() -> None:
     written = groups_of(lambda x: (x.sum(0) * 2.0, x.sum(1) + 1.0), (4, 3))
     assert written == [["mul"], ["add"]]
     assert len(groups_of(lambda x: (x / x.sum(0)).sum(1), (4, 3))) == 2
+
+
+def test_a_reduction_of_one_element_does_not_run_in_the_loop_of_another() -> None:
+    """A sum over an axis of size 1 has as many rows as the sum before it, but other elements."""
+    sum_ = OPS["sum"]
+    program = tk.trace(lambda x: x.apply(sum_, (1,)).apply(sum_, (1,)) * 2.0)(
+        tk.ones((3, 4), backend=REQUIRED)
+    )
+    check(program, [REFERENCE.new((3, 4), [*map(float, range(12))], tk.float32)], ReferenceTarget())
 
 
 def test_kernels_have_at_most_the_operands_that_the_target_allows() -> None:

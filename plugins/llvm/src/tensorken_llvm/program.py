@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
-from tensorken.programs.passes.lowering import lowered as in_ops_of
+from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
 from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.entry import method, write_entry
@@ -31,7 +31,7 @@ EXPANDED = Expanded()
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
-    program = in_ops_of(program, EXPANDED)
+    program = optimised(program, EXPANDED)
     lowered = lower(program, CpuTarget())
     if not any([is_computed(lowered.producers[group.values[0]]) for group in lowered.groups]):
         return None

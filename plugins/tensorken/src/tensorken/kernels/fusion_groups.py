@@ -285,8 +285,9 @@ def common(one: Rows, other: Rows) -> Rows | None:
         return one if one == other else None
     if not one.axes and not other.axes:
         return one if one.count == other.count else None
-    folded, single = (one, other) if one.axes else (other, one)
-    return folded if single.count in (folded.count, prod(folded.shape)) else None
+    reduced, single = (one, other) if one.axes else (other, one)
+    fits = single.owner is None and single.count in (reduced.count, prod(reduced.shape))
+    return reduced if fits else None
 
 
 def needs(

@@ -70,7 +70,10 @@ class Rows:
 
 
 def rows_of(equation: Equation) -> Rows:
-    """The rows that an op reduces; equal for ops that reduce the same elements, whatever their axes."""
+    """The rows that an op reduces; equal for ops that reduce the same elements, whatever their axes.
+
+    Rows of one element each, of a reduction over axes of size 1, have an owner, as they have no axes.
+    """
     name, (x, *others) = equation.op.name, equation.operands
     if name == "scatter_add":
         (v,) = equation.results
@@ -79,7 +82,8 @@ def rows_of(equation: Equation) -> Rows:
     shape = _unreduced_shape(equation)
     if name == "fused_multiply_add" and shape not in (x.shape, others[0].shape):
         return Rows(shape, axes, equation.results[0])
-    return _merged(shape, axes)
+    rows = _merged(shape, axes)
+    return rows if rows.axes else Rows(rows.shape, (), equation.results[0])
 
 
 def reduced_length(equation: Equation) -> int:
