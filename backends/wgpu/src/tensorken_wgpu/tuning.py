@@ -10,7 +10,6 @@ import contextlib
 import functools
 import json
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorken.cache_folder import cache_folder
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.templates import specialised_text
@@ -101,14 +101,8 @@ def _default() -> Tuning:
 
 def cache_file() -> Path | None:
     """The path of the file; None if the user has no cache folder."""
-    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
-    caches = Path(os.environ.get(variable, ""))
-    try:
-        if not caches.is_absolute():
-            caches = Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return caches / "tensorken" / "wgpu-tuning.json"
+    folder = cache_folder()
+    return None if folder is None else folder / "wgpu-tuning.json"
 
 
 def _read(path: Path | None) -> Results:

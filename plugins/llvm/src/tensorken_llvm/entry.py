@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder
@@ -56,7 +57,11 @@ def method(address: int, owner: Any) -> Callable[..., Any]:
 
 
 def write_entry(
-    module: ir.Module, name: str, checked: Sequence[int], body: Callable[[Builder, Pointer], None]
+    module: ir.Module,
+    name: str,
+    checked: Sequence[int],
+    is_long: bool,
+    body: Callable[[Builder, Pointer], None],
 ) -> None:
     """Write a function that CPython calls; it returns its last argument, or the first if an array is not contiguous.
 
@@ -64,6 +69,7 @@ def write_entry(
         module: to add it to.
         name: of the function.
         checked: the numbers of the arguments that may not be contiguous.
+        is_long: whether other Python threads may run meanwhile.
         body: writes what the function does; it gets a function from an argument's number to its elements.
     """
     function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT64]), name)
@@ -82,22 +88,32 @@ def write_entry(
             )
         return data[number]
 
+    def returned(found: Any) -> None:
+        b.call(_python(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
+        b.ret(found)
+
     for number in checked:
-        flags = b.load(
-            b.gep(argument(index_number(number)), [index_number(_FLAGS)], source_etype=BYTE), typ=INT32
-        )
-        mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
+        place = b.gep(argument(index_number(number)), [index_number(_FLAGS)], source_etype=BYTE)
+        flags, mask = b.load(place, typ=INT32), ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
         accepted = function.append_basic_block("accepted")
         b.cbranch(b.icmp_signed("==", b.and_(flags, mask), mask), accepted, refused)
         b.position_at_end(accepted)
+    state: Any = None
+    if is_long:
+        state = b.call(_python(module, "PyEval_SaveThread", POINTER, []), [])
     body(b, pointer)
-    _return(b, argument(b.sub(count, index_number(1))))
+    if is_long:
+        b.call(_python(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [state])
+    returned(argument(b.sub(count, index_number(1))))
     b.position_at_end(refused)
-    _return(b, argument(index_number(0)))
+    returned(argument(index_number(0)))
 
 
-def _return(b: Builder, found: Any) -> None:
-    """Return an object, with one more reference to it."""
-    count = b.load(found, typ=INT64)
-    b.store(b.add(count, index_number(1)), found)
-    b.ret(found)
+def _python(module: ir.Module, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
+    """A function of CPython, which the loader of the machine code finds by its name."""
+    found = module.globals.get(name)
+    if found is None:
+        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+        llvm.add_symbol(name, address)
+        found = ir.Function(module, ir.FunctionType(result, arguments), name)
+    return found

@@ -7,7 +7,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
+
+from tensorken_llvm.cache import cached
 
 _lock = threading.Lock()  # LLVM's context is shared
 
@@ -19,7 +22,7 @@ def new_target_machine() -> Any:
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=features(),
         opt=2,
         jit=True,
     )
@@ -51,13 +54,22 @@ def compile_module(module: Any, names: list[str]) -> Library:
         module: of `llvmlite.ir`.
         names: of the functions whose addresses are needed.
     """
+    text = str(module)
     with _lock:
-        return _loaded(_object_code(module), names)
+        machine = target_machine()
+        key = "\n".join(
+            [llvm.get_host_cpu_name(), features(), str(llvm.llvm_version_info), llvmlite.__version__, text]
+        )
+        return _loaded(cached(key, lambda: _object_code(machine, text)), names)
 
 
-def _object_code(module: Any) -> bytes:
-    machine = target_machine()
-    parsed = llvm.parse_assembly(str(module))
+def features() -> str:
+    """What the CPU can do, as LLVM names it."""
+    return str(llvm.get_host_cpu_features().flatten())
+
+
+def _object_code(machine: Any, text: str) -> bytes:
+    parsed = llvm.parse_assembly(text)
     parsed.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,13 +20,17 @@ from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.machine import compile_module, target_machine
 from tensorken_llvm.nests import operands_of, write_kernel
 from tensorken_llvm.target import CpuTarget, Expanded, is_computed
-from tensorken_numpy.compiled.memory import Planner
+from tensorken_numpy.compiled.memory import CACHE_LINE, Planner
+from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
     from tensorken_core.program.program import Equation, Program, Variable
 
 EXPANDED = Expanded()
+
+MIN_UNLOCKED = 2**15
+"""From this many elements on other Python threads run meanwhile: releasing the lock costs as much as some hundred."""
 
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
@@ -80,7 +84,6 @@ class MachineProgram:
         ]
         self._segments = self._compiled()
         self._idle: list[Any] = []
-        self._lock = threading.Lock()
 
     def _step(self, group: FusionGroup) -> Kernel | Equation:
         producers = self._lowered.producers
@@ -180,14 +183,19 @@ class MachineProgram:
             for kernel, function in kernels:
                 b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
 
-        write_entry(module, name, checked, body)
+        work = sum([kernel.group.rows.count * kernel.group.rows.length for kernel, _ in kernels])
+        write_entry(module, name, checked, work >= MIN_UNLOCKED, body)
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs, as arrays."""
-        arena = self._arena()
-        results = [np.empty(v.shape, NUMPY[v.dtype.name]) for v in self._results]
+        try:
+            instance = self._idle.pop()
+        except IndexError:
+            instance = self._instance()
+        makers, arena = instance
+        results = [make() for make in makers]
         arrays = [*inputs, *self._constants, *results, *[None] * (self._count - self._called_from), arena]
         for segment in self._segments:
             if callable(segment):
@@ -198,17 +206,22 @@ class MachineProgram:
                     segment(*arrays)
             else:
                 self._call(segment, arrays)
-        self._idle.append(arena)
+        self._idle.append(instance)
         return [
             arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs
         ]
 
-    def _arena(self) -> Any:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            memory = np.empty(self._arena_size + 64, np.uint8)
-            return memory[-memory.ctypes.data % 64 :]
+    def _instance(self) -> tuple[list[Callable[[], Any]], Any]:
+        """What one call at a time uses: makers of the result arrays, and the memory of all other values."""
+        makers: list[Callable[[], Any]] = []
+        for v in self._results:
+            dtype = NUMPY[v.dtype.name]
+            if SMALLEST <= prod(v.shape) * dtype.itemsize <= LARGEST and has_reference_counts():
+                makers.append(ResultPool(v.shape, dtype).take)
+            else:
+                makers.append(functools.partial(np.empty, v.shape, dtype))
+        memory = np.empty(self._arena_size + CACHE_LINE, np.uint8)
+        return makers, memory[-memory.ctypes.data % CACHE_LINE :]
 
     def _call(self, equation: Equation, arrays: list[Any]) -> None:
         """Run an op of the backend."""

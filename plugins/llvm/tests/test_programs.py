@@ -1,0 +1,278 @@
+"""Programs as machine code compute what numpy's executor does, however arguments lie, and in several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.random_programs.drawing import drawn
+from core.tests.random_programs.judging import leaves_of
+from core.tests.support import Required
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.errors import TensorkenError
+from tensorken_core.program.program import Program
+from tensorken_llvm import cache
+from tensorken_llvm.plugin import tensorken_compile
+from tensorken_llvm.program import MachineProgram, compiled
+from tensorken_numpy.backend import Numpy
+
+NUMPY = Numpy()
+MIXED = np.random.default_rng(0).normal(size=(6, 8)).astype("float32")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_cache() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cache.VARIABLE, "0")
+        yield
+
+
+def traced(f: Callable[..., Any], *arrays: Any) -> Program:
+    return optimised(tk.trace(f)(*[tk.tensor(x, backend=NUMPY) for x in arrays]), NUMPY)
+
+
+def machine(f: Callable[..., Any], *arrays: Any) -> MachineProgram:
+    found = compiled(traced(f, *arrays), NUMPY)
+    assert isinstance(found, MachineProgram)
+    return found
+
+
+def kernels(program: MachineProgram) -> int:
+    """The number of functions in which Python is not asked."""
+    return sum([callable(segment) for segment in program._segments])
+
+
+def check(found: Any, expected: Any, what: str = "") -> None:
+    """Compare arrays: bits of integers and specials, and floats within some units of the largest."""
+    expected = np.asarray(expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
+    if expected.dtype.kind != "f":
+        np.testing.assert_array_equal(found, expected, what)
+        return
+    wide = expected.astype("float64")
+    finite = np.isfinite(wide)
+    unit = {"float16": 1e-3, "float32": 1.2e-7, "float64": 2.3e-16}[expected.dtype.name]
+    largest = np.abs(wide[finite]).max(initial=1e-300)
+    np.testing.assert_allclose(
+        found[finite].astype("float64"), wide[finite], rtol=16 * unit, atol=8 * unit * largest, err_msg=what
+    )
+    np.testing.assert_array_equal(found[~finite], expected[~finite], what)
+
+
+# ---- random programs ---------------------------------------------------------------------------------------
+
+
+def check_seed(seed: int) -> int:
+    """Compare each step of a random program with numpy's; the number of steps that were compiled."""
+    draft, count = drawn(seed), 0
+    for step in draft.steps:
+        part = draft.program.only([step], draft.found)
+        leaves = leaves_of(part)
+        names = list(leaves)
+
+        def run(*xs: Any, part: Any = part, names: list[str] = names, step: Any = step) -> list[Any]:
+            found = part.run(tk, dict(zip(names, xs, strict=True)))
+            return [found[name] for name in step.names]
+
+        xs = list(leaves.values())
+        try:
+            program = traced(run, *xs)
+        except (TensorkenError, TypeError):  # of a step that is not traced
+            continue
+        code = compiled(program, NUMPY)
+        if code is None:
+            continue
+        count += 1
+        with np.errstate(all="ignore"):
+            expected = program.replay(NUMPY, xs)
+            for _ in range(2):
+                for y, z in zip(code(xs), expected, strict=True):
+                    check(y, z, f"seed {seed}: {step.line}")
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 20, 5))
+def test_steps_of_random_programs(first: int) -> None:
+    assert sum(map(check_seed, range(first, first + 5))) > 5
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(20, 1000, 20))
+def test_steps_of_many_random_programs(first: int) -> None:
+    assert sum(map(check_seed, range(first, first + 20))) > 20
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lay",
+    [
+        np.asfortranarray,
+        lambda x: x[::-1],
+        lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+        lambda x: np.broadcast_to(x[:1], x.shape),
+        lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view("float32").reshape(x.shape),
+    ],
+    ids=["transposed", "flipped", "strided", "repeated", "unaligned"],
+)
+def test_arguments_may_lie_in_every_way(lay: Any) -> None:
+    code = machine(lambda x, y: x * 2.0 + y, MIXED, MIXED)
+    x = lay(MIXED)
+    check(code([x, MIXED])[0], x * 2 + MIXED)
+    check(code([MIXED, x])[0], MIXED * 2 + x)
+
+
+def test_arguments_may_be_read_only_or_the_same_twice() -> None:
+    code = machine(lambda x, y: (x + y, x - y), MIXED, MIXED)
+    x = MIXED.copy()
+    x.flags.writeable = False
+    total, rest = code([x, x])
+    check(total, 2 * x)
+    check(rest, 0 * x)
+
+
+def test_results_stay_and_share_no_memory() -> None:
+    code = machine(lambda x: (x * 2.0, x.T + 1.0, x.sum(0)), MIXED)
+    first = code([MIXED])
+    copies = [y.copy() for y in first]
+    second = code([MIXED + 1])
+    for y, z in zip(first, copies, strict=True):
+        np.testing.assert_array_equal(y, z)
+    arrays = [MIXED, *first, *second]
+    for i, y in enumerate(arrays):
+        assert not any([np.shares_memory(y, z) for z in arrays[:i]])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_arrays_may_be_empty(shape: tuple[int, ...]) -> None:
+    x = np.zeros(shape, "float32")
+    code = machine(lambda x, y: (x * 2.0, x.sum(0), y + 1.0), x, MIXED)
+    found = code([x, MIXED])
+    for y, z in zip(found, (x * 2, x.sum(0), MIXED + 1), strict=True):
+        check(y, z)
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_a_softmax_is_one_kernel(axis: Any) -> None:
+    code = machine(lambda x: tk.softmax(x, axis), MIXED)
+    assert len(code._steps) == kernels(code) == 1
+    check(code([MIXED])[0], np.exp(MIXED) / np.exp(MIXED).sum(axis, keepdims=True))
+
+
+def test_an_op_of_the_backend_runs_between_kernels() -> None:
+    square = MIXED[:, :6]
+    code = machine(lambda x: tk.sort(x * 2.0, axis=0) + x, square)
+    assert kernels(code) == 2
+    check(code([square])[0], np.sort(square * 2, axis=0) + square)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 2), (1, 2)])
+def test_long_sums_are_accurate(dtype: str, axis: Any) -> None:
+    x = np.random.default_rng(1).uniform(0, 1, (3, 5000, 7)).astype(dtype)
+    code = machine(lambda x: x.sum(axis), x)
+    expected = x.astype("float64").sum(axis)
+    tolerance = {"float16": 1e-3, "float32": 5e-7, "float64": 1e-14}[dtype]  # in float64 5000 numbers one by one
+    np.testing.assert_allclose(code([x])[0].astype("float64"), expected, rtol=tolerance)
+
+
+def test_sums_and_maxima_of_special_values() -> None:
+    x = np.array([[np.inf, 1, -np.inf], [np.nan, 2, -0.0], [3, -0.0, -0.0]], "float32")
+    code = machine(lambda x: (x.sum(1), x.max(1), x.max(0), x.sum(0)), x)
+    with np.errstate(invalid="ignore"):
+        expected = x.sum(1), x.max(1), x.max(0), x.sum(0)
+    for y, z in zip(code([x]), expected, strict=True):
+        np.testing.assert_array_equal(y, z)
+
+
+# ---- threads, files, the plugin ----------------------------------------------------------------------------
+
+
+def test_threads_run_one_program_at_once() -> None:
+    x = np.random.default_rng(2).normal(size=(300, 300)).astype("float32")  # large enough to release the lock
+    code = machine(lambda x: tk.tanh(x).sum(0) * x + tk.exp(x.T), x)
+    inputs = [x + i for i in range(4)]
+    expected = [code([y])[0].copy() for y in inputs]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            if not np.array_equal(code([inputs[i]])[0], expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_machine_code_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+
+    def run() -> None:
+        check(machine(lambda x: x * 3.0, MIXED)([MIXED])[0], MIXED * 3)
+
+    run()
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    made: list[int] = []
+    original = cache._write
+    monkeypatch.setattr(cache, "_write", lambda *given: (made.append(1), original(*given)))
+    run()
+    assert not made
+    for damaged in (content[:-1], content[:40] + b"x" + content[41:], b""):
+        file.write_bytes(damaged)
+        run()
+        assert file.read_bytes() == content
+    assert len(made) == 3
+    monkeypatch.setattr(cache, "MAX_BYTES", len(content) * 2)
+    for factor in (5.0, 6.0, 7.0, 8.0):
+        machine(lambda x, factor=factor: x * factor, MIXED)
+    assert 1 <= len(list(tmp_path.glob("*.o"))) <= 2
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv(cache.VARIABLE, str(file / "folder"))
+    check(machine(lambda x: x * 9.0, MIXED)([MIXED])[0], MIXED * 9)
+
+
+def test_only_numpy_is_compiled() -> None:
+    program = traced(lambda x: x * 2.0, MIXED)
+    assert tensorken_compile(program, NUMPY) is not None
+    assert tensorken_compile(program, Required()) is None  # a subclass may compute otherwise
+    assert tensorken_compile(traced(lambda x: tk.sort(x, axis=0), MIXED), NUMPY) is None  # nothing to compile
+
+
+def test_jit_uses_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORKEN_COMPILERS", "llvm")
+    calls: list[str] = []
+    original = MachineProgram.__call__
+    monkeypatch.setattr(
+        MachineProgram, "__call__", lambda self, inputs: (calls.append("run"), original(self, inputs))[1]
+    )
+
+    @tk.jit
+    def step(w: tk.Tensor, x: tk.Tensor) -> tk.Tensor:
+        return w - 0.1 * tk.grad(lambda w: (tk.tanh(x * w) ** 2).sum())(w)
+
+    w, x = tk.tensor(MIXED), tk.tensor(MIXED[0])
+    found = step(w, x)
+    assert calls
+    monkeypatch.setenv("TENSORKEN_COMPILERS", "none")
+    y = np.tanh(MIXED[0] * MIXED)
+    check(np.asarray(found), MIXED - np.float32(0.1) * 2 * y * (1 - y * y) * MIXED[0])
