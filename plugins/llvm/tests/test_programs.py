@@ -183,7 +183,9 @@ def test_long_sums_are_accurate(dtype: str, axis: Any) -> None:
     x = np.random.default_rng(1).uniform(0, 1, (3, 5000, 7)).astype(dtype)
     code = machine(lambda x: x.sum(axis), x)
     expected = x.astype("float64").sum(axis)
-    tolerance = {"float16": 1e-3, "float32": 5e-7, "float64": 1e-14}[dtype]  # in float64 5000 numbers one by one
+    tolerance = {"float16": 1e-3, "float32": 5e-7, "float64": 1e-14}[
+        dtype
+    ]  # in float64 5000 numbers one by one
     np.testing.assert_allclose(code([x])[0].astype("float64"), expected, rtol=tolerance)
 
 

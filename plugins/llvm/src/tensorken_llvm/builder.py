@@ -12,6 +12,19 @@ from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, index_number
 _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
 
+class _LoopId(ir.values.MDValue):  # type: ignore[misc]
+    """The identity of a loop, which asks for two vectors per iteration: the second hides the latency of the first."""
+
+    def __init__(self, module: ir.Module) -> None:
+        count = ir.MetaDataString(module, "llvm.loop.interleave.count"), ir.Constant(INT32, 2)
+        self._count = module.add_metadata(count)
+        super().__init__(module, [self._count], name=str(len(module.metadata)))
+
+    def descr(self, buf: list[str]) -> None:
+        """Write the node; llvmlite has none that are distinct and refer to themselves."""
+        buf.append(f"distinct !{{ {self.get_reference()}, {self._count.get_reference()} }}\n")
+
+
 class Builder(ir.IRBuilder):  # type: ignore[misc]
     """Writes instructions at the end of a block."""
 
@@ -51,5 +64,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         body(i)
         following = self.add(i, index_number(1), flags=("nuw", "nsw"))
         i.add_incoming(following, self.block)
-        self.cbranch(self.icmp_unsigned("<", following, count), head, after)
+        again = self.cbranch(self.icmp_unsigned("<", following, count), head, after)
+        again.set_metadata("llvm.loop", _LoopId(self.module))
         self.position_at_end(after)

@@ -257,6 +257,13 @@ class KernelNest(Nest[Any]):
         self.builder.loop(self.lanes, one)
 
 
+class _KernelAttributes(ir.values.FunctionAttributes):  # type: ignore[misc]
+    """Attributes of kernels: the widest vectors of the CPU, of which LLVM prefers smaller ones by itself."""
+
+    WIDEST = '"prefer-vector-width"="512"'
+    _known = ir.values.FunctionAttributes._known | {WIDEST}
+
+
 def write_kernel(
     module: ir.Module,
     name: str,
@@ -268,8 +275,7 @@ def write_kernel(
     """The function of a kernel, whose arguments are pointers to these values."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
     function.linkage = "internal"
-    for attribute in ("noinline", "nounwind"):
-        function.attributes.add(attribute)
+    function.attributes = _KernelAttributes(["noinline", "nounwind", _KernelAttributes.WIDEST])
     for argument in function.args:
         argument.add_attribute("noalias")
     builder = Builder(function.append_basic_block("entry"))
