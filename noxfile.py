@@ -33,6 +33,13 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
 SHARES = 5  # of the quick tests, how many on the newest Python; each commit runs one of them
+COMPILED = [  # tests whose programs a compiler plugin may run
+    "core/tests/test_nesting.py",
+    "plugins/nn/tests",
+    "plugins/tensorken/tests/test_control_flow.py",
+    "plugins/tensorken/tests/test_jit.py",
+    "plugins/tensorken/tests/test_lazy.py",
+]
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -79,9 +86,12 @@ def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -
     session.install(*editable(extras=extras))
 
 
-def test(session: nox.Session, configuration: str, *arguments: str) -> None:
+def run_pytest(
+    session: nox.Session, configuration: str, *arguments: str, environment: dict[str, str] | None = None
+) -> None:
     """Run pytest in a configuration of the machine: a name of tools/configurations.py."""
-    session.run("python", "-m", "tools.configurations", configuration, "pytest", *arguments)
+    command = ["python", "-m", "tools.configurations", configuration, "pytest", *arguments]
+    session.run(*command, env=environment)
 
 
 @nox.session
@@ -96,16 +106,16 @@ def tests(session: nox.Session) -> None:
     """Run all tests but the nightly ones on Python 3.11, and a fifth of the quick ones on the newest Python."""
     install_workspace(session, "test")
     if session.posargs:
-        test(session, "own", *LIMITS, *session.posargs)
+        run_pytest(session, "own", *LIMITS, *session.posargs)
         return
     if session.python == PYTHONS[0]:
-        test(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
+        run_pytest(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
     if session.python == NEWEST:
         number = int(head(ROOT)[:8] or "0", 16)  # another configuration and share for each commit
-        test(session, f"foreign:{number}", *LIMITS, *QUICK, f"--share={number % SHARES}/{SHARES}")
+        run_pytest(session, f"foreign:{number}", *LIMITS, *QUICK, f"--share={number % SHARES}/{SHARES}")
     elif session.python != PYTHONS[0]:
         sources = [str(folder / "src") for folder in distributions()]  # docstrings; it imports all modules
-        test(session, "own", *LIMITS, *sources)
+        run_pytest(session, "own", *LIMITS, *sources)
 
 
 @nox.session(python=PYTHONS)
@@ -113,24 +123,28 @@ def nightly(session: nox.Session) -> None:
     """Run what the checks of a commit leave out: everything, on every backend and Python; takes hours."""
     install_workspace(session, "test", *(["jax"] if session.python == PYTHONS[0] else []))
     if session.posargs:
-        test(session, "any", "--timeout=3600", *session.posargs)
+        run_pytest(session, "any", "--timeout=3600", *session.posargs)
         return
     if session.python != PYTHONS[0]:
-        test(session, "any", "--timeout=600", *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
+        run_pytest(
+            session, "any", "--timeout=600", *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some"
+        )
         return
     chosen = ["-m", "nightly or hypothesis", "--hypothesis-profile=many"]
-    test(session, "any", "--timeout=3600", *PARALLEL, *chosen)
+    run_pytest(session, "any", "--timeout=3600", *PARALLEL, *chosen)
     compare_with_jax(session, "--timeout=3600")
     printed = [
         "tests/test_pages.py",
         "tests/test_readme.py",
         *(str(folder / "src") for folder in distributions()),
     ]
-    test(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
+    run_pytest(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
     session.install(*requirements("places"))
     session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
     for name in FIRST_PARTY:
         examine(session, name)
+    run_pytest(session, "own", "--timeout=3600", *PARALLEL, *COMPILED, environment={"TEST_COMPILERS": "llvm"})
+    examine(session, "numpy", compiler="llvm")
     session.run("tensorken", "conformance", "selftest", "--deep", "--seeds=20", env=ONE_THREAD)
 
 
@@ -243,13 +257,24 @@ def conformance(session: nox.Session) -> None:
         session.run("tensorken", "conformance", "selftest", env=ONE_THREAD)
 
 
-def examine(session: nox.Session, backend: str, *options: str) -> None:
-    """Run the conformance kit on a backend; the reports go into reports/."""
+def examine(session: nox.Session, backend: str, *options: str, compiler: str = "") -> None:
+    """Run the conformance kit on a backend, with a compiler plugin or none; the reports go into reports/."""
     reports = ROOT / "reports"
     reports.mkdir(exist_ok=True)
-    files = [f"--{form}={reports / backend}.{form}" for form in ("json", "html")]
+    name = f"{backend}+{compiler}" if compiler else backend
+    files = [f"--{form}={reports / name}.{form}" for form in ("json", "html")]
     workers = f"--workers={os.cpu_count()}"
-    session.run("tensorken", "conformance", "run", backend, workers, *options, *files, env=ONE_THREAD)
+    environment = {**ONE_THREAD, "TENSORKEN_COMPILERS": compiler or "none"}
+    session.run("tensorken", "conformance", "run", backend, workers, *options, *files, env=environment)
+
+
+@nox.session
+def llvm(session: nox.Session) -> None:
+    """Run the tests of compiled programs, and the kit on numpy, with the compiler of tensorken-llvm."""
+    install_workspace(session, "test", extras=False)
+    chosen = session.posargs or [*LIMITS, *QUICK, *COMPILED]
+    run_pytest(session, "own", *chosen, environment={"TEST_COMPILERS": "llvm"})
+    examine(session, "numpy", "--smoke", compiler="llvm")
 
 
 @nox.session(name="array-api")
