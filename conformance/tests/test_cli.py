@@ -19,7 +19,7 @@ from tensorken_conformance import check, cli
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.cli import main
 from tensorken_conformance.report.journal import load_either
-from tensorken_conformance.report.serial import load, to_json
+from tensorken_conformance.report.serial import to_json
 from tensorken_conformance.running.loading import load as load_subject
 from tensorken_core.language.op import OPS
 
@@ -143,7 +143,7 @@ def test_all_forms_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
     files = {form: tmp_path / f"report.{form}" for form in cli.FORMS}
     options = [text for form, file in files.items() for text in (f"--{form}", str(file))]
     assert main(["run", WRONG, *QUICK, *options]) == 1
-    assert load(files["json"]).counts.failed > 0
+    assert load_either(files["json"]).counts.failed > 0
     assert ElementTree.fromstring(files["junit"].read_text("utf-8")).tag == "testsuites"
     assert files["html"].read_text("utf-8").startswith("<!doctype html>")
     assert files["markdown"].read_text("utf-8").startswith("## ")
@@ -225,7 +225,7 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
         out = process.stdout.read()
     assert process.returncode == 130
     assert b"PARTIAL: interrupted" in out
-    partial = load(file)
+    partial = load_either(file)
     assert partial.header.partial == "interrupted"
     assert partial.header.level is None
 
@@ -272,7 +272,7 @@ def test_a_terminated_run_reports_what_it_has(tmp_path: Path) -> None:
     run.terminate()
     out, _ = run.communicate()
     assert run.returncode == 130, out
-    found = load(tmp_path / "report.json")
+    found = load_either(tmp_path / "report.json")
     assert found.header.partial == "interrupted"
     kept = [result.case for result in load_either(tmp_path / "results.jsonl").results]
     assert len(kept) >= len(found.results) - 1  # it may have been interrupted before the last was written

@@ -63,8 +63,6 @@ def test_nothing_declared_is_no_level_and_an_exit_status_of_one():
 
 def test_the_profile_without_values_has_levels_up_to_four():
     assert level_of(PASSED[:5], SYMBOLIC) == Level(4, symbolic=True)
-    assert level_of(PASSED[:5], SYMBOLIC).is_highest
-    assert not Level(4).is_highest
     assert str(Level(0, symbolic=True)) == "L0s loads"
 
 

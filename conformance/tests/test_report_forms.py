@@ -13,6 +13,7 @@ import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
 from tensorken_conformance.report import badge, serial
+from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.junit import to_junit
 from tensorken_conformance.report.markdown import to_markdown
 from tensorken_conformance.report.model import Report
@@ -91,10 +92,10 @@ def test_what_is_no_report_is_refused(text: str, says: str) -> None:
 
 def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(serial.ReportError, match="nowhere"):
-        serial.load(tmp_path / "nowhere.json")
+        load_either(tmp_path / "nowhere.json")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(serial.ReportError, match="binary"):
-        serial.load(tmp_path / "binary")
+        load_either(tmp_path / "binary")
 
 
 def test_a_later_kit_may_add_facts() -> None:

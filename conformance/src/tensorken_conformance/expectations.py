@@ -15,8 +15,8 @@ from __future__ import annotations
 import datetime
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -54,6 +54,15 @@ class Expectation:
     url: str
     expires: datetime.date
     place: str
+
+    @staticmethod
+    def from_data(data: Mapping[str, str]) -> Expectation:
+        """The inverse of `as_data`."""
+        return Expectation(**{**data, "expires": datetime.date.fromisoformat(data["expires"])})  # type: ignore[arg-type]
+
+    def as_data(self) -> dict[str, str]:
+        """The fields as text, for JSON."""
+        return {**asdict(self), "expires": str(self.expires)}
 
     def matches(self, case: str) -> bool:
         """Whether it is about the case with this id."""

@@ -1,24 +1,24 @@
-"""Levels: what a set of results is worth, and the account that shows that no case was lost on the way."""
+"""Levels: the level that a set of results earns, and the account of its cases, which shows that none was lost."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
-from tensorken_conformance.case import STATUSES, Result
+from tensorken_conformance.case import STATUSES, Result, Status
 from tensorken_conformance.law import LEVELS
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.op import OPS
 
 MANDATORY_DTYPES = ("bool", "int32", "float32")
-"""The dtypes without which there is no level above L0."""
+"""The dtypes that every level above L0 needs."""
 
 CREATIONS = ("new", "sequence", "full")
-"""The ways to make a tensor, which are required as the ops without a body are."""
+"""The ways to make a tensor; like ops without a body they are required."""
 
 TOP, SYMBOLIC_TOP = 5, 4
-"""The highest levels: there is nothing to time where nothing is computed."""
+"""The highest levels; a symbolic backend computes nothing, so it has no level for speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Level:
 
     Args:
         number: 0 to 5, an index of `LEVELS`.
-        symbolic: whether it is a level of the profile of backends that have no values.
+        symbolic: whether it is a level of backends without values.
 
     >>> str(Level(3)), Level(4, symbolic=True).short
     ('L3 differentiation', 'L4s')
@@ -41,17 +41,12 @@ class Level:
         """As badges show it."""
         return f"L{self.number}{'s' if self.symbolic else ''}"
 
-    @property
-    def is_highest(self) -> bool:
-        """Whether its profile has no higher one."""
-        return self.number == (SYMBOLIC_TOP if self.symbolic else TOP)
-
     def __str__(self) -> str:
         return f"{self.short} {LEVELS[self.number]}"
 
 
 def is_mandatory(op: str, dtype: str) -> bool:
-    """Whether level 1 demands an op in a dtype: what has no default body, in bool, int32 and float32.
+    """Whether level 1 demands an op in a dtype: an op without a default body, in bool, int32 or float32.
 
     >>> is_mandatory("exp", "float32"), is_mandatory("exp", "float64"), is_mandatory("tanh", "float32")
     (True, False, False)
@@ -61,11 +56,11 @@ def is_mandatory(op: str, dtype: str) -> bool:
 
 
 def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | None:
-    """The highest level that the results of a whole run give; None if they give not even L0.
+    """The highest level that the results of a complete run earn; None if they do not even earn L0.
 
-    A level is reached if those below it are, if a case of it passed, and if none of its cases failed or crashed.  A
-    case that fails as expected counts as failed here: an expectation excuses the run, and earns no level.  What
-    level 1 demands must not be declared unsupported.  A backend that declares no dtypes has no level.
+    A level is reached if all lower levels are, if one of its cases passed, and if none of them failed or crashed.  An
+    expected failure counts as a failure here: an expectation excuses the run, and earns no level.  What level 1
+    demands must not be declared unsupported.  A backend that declares no dtypes has no level.
 
     >>> from tensorken_conformance.case import Case
     >>> good = Result(Case("host.probe", "load"), "passed", level=0)
@@ -85,7 +80,7 @@ def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | N
 
 
 def spoils(result: Result) -> int | None:
-    """The lowest level that a result keeps a backend from; None if it keeps it from none."""
+    """The lowest level that a backend with this result cannot reach; None if it can reach all."""
     if result.status in ("failed", "expected failure", "crashed"):
         return result.level
     if result.status == "unsupported" and is_mandatory(result.case.op, result.case.dtype):
@@ -99,9 +94,13 @@ def obstacles(results: Iterable[Result], level: Level | None) -> list[Result]:
     return [result for result in results if spoils(result) == following]
 
 
+WORST_FIRST: tuple[Status, ...] = ("crashed", "failed", "expected failure", "passed", "unsupported")
+"""The statuses, by how bad they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How many cases there were, and what became of them.
+    """The number of cases of each status, in the order of STATUSES.
 
     >>> print(Account(passed=3, failed=1))
     4 cases = 3 passed + 1 failed + 0 expected failures + 0 declared unsupported + 0 crashed
@@ -115,8 +114,24 @@ class Account:
 
     @property
     def cases(self) -> int:
-        """All of them."""
-        return self.passed + self.failed + self.expected + self.unsupported + self.crashed
+        """The number of all cases."""
+        return sum(astuple(self))
+
+    @property
+    def ran(self) -> int:
+        """The number of cases that are not declared unsupported."""
+        return self.cases - self.unsupported
+
+    @property
+    def bad(self) -> int:
+        """The number of cases that failed or crashed."""
+        return self.failed + self.crashed
+
+    @property
+    def worst(self) -> Status:
+        """The worst status of a case; `unsupported` if there are none."""
+        numbers = dict(zip(STATUSES, astuple(self), strict=True))
+        return next((status for status in WORST_FIRST if numbers[status]), "unsupported")
 
     def __str__(self) -> str:
         return (
@@ -126,10 +141,10 @@ class Account:
 
 
 def account(results: Iterable[Result]) -> Account:
-    """Count results by what became of the cases.
+    """Count results by status.
 
     Raises:
-        ValueError: if two results are of one case, or one has a status that there is not.
+        ValueError: if two results are of one case, or a status is unknown.
     """
     results = list(results)
     ids = Counter(result.case.id for result in results)
@@ -138,17 +153,11 @@ def account(results: Iterable[Result]) -> Account:
     counts = Counter(result.status for result in results)
     if unknown := counts.keys() - set(STATUSES):
         raise ValueError(f"there is no status {', '.join(map(repr, sorted(unknown)))}")
-    return Account(
-        counts["passed"],
-        counts["failed"],
-        counts["expected failure"],
-        counts["unsupported"],
-        counts["crashed"],
-    )
+    return Account(*[counts[status] for status in STATUSES])
 
 
 def exit_status(counted: Account, level: Level | None, problems: Iterable[str] = ()) -> int:
-    """0 if a run shows that the backend keeps what it declares: nothing failed but as expected, and it has a level.
+    """0 if the backend keeps what it declares: it has a level, and every failure was expected.
 
     >>> exit_status(Account(passed=3), Level(0)), exit_status(Account(passed=3), None)
     (0, 1)

@@ -1,4 +1,4 @@
-"""Badge: the level of a backend in a small picture, or as the JSON from which shields.io draws one."""
+"""Badge: the level of a backend as a small SVG image, or as JSON for shields.io."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ COLOURS = {
     4: ("green", "#35792a"),
     5: ("brightgreen", "#1c7a3c"),
 }
-"""By level: the name that shields.io knows, and a shade on which white text can be read."""
+"""By level: the colour's name at shields.io, and a shade that contrasts with white text."""
 
 
 def message(report: Report) -> str:
-    """What the badge says.
-
-    A report that fails says so, whatever its level.
-    """
+    """The text of the badge: the level, and `failing` if the run failed."""
     if not report.header.complete:
         return "partial"
     return report.header.level_name + (
@@ -34,14 +31,14 @@ def message(report: Report) -> str:
 
 
 def to_shields(report: Report) -> str:
-    """The JSON for an endpoint badge of shields.io."""
+    """The JSON of an endpoint badge of shields.io."""
     colour, _ = _colour(report)
     data = {"schemaVersion": 1, "label": LABEL, "message": message(report), "color": colour}
     return json.dumps(data | {"isError": bool(report.status)}) + "\n"
 
 
 def to_svg(report: Report) -> str:
-    """The badge as a picture without outside parts."""
+    """The badge as a self-contained SVG image."""
     text, (_, shade) = message(report), _colour(report)
     left, right = _width(LABEL), _width(text)
     title = escape(f"{report.header.title}: {report.claim}")
@@ -68,5 +65,5 @@ def _colour(report: Report) -> tuple[str, str]:
 
 
 def _width(text: str) -> int:
-    """About as wide as the text is in 11 pixels of Verdana, with space around it."""
+    """The approximate width of the text in Verdana at 11 pixels, with a margin."""
     return 12 + 7 * len(text)

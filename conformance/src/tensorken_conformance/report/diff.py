@@ -1,26 +1,21 @@
-"""Diff: what has changed between two reports of a backend, and whether something got worse."""
+"""Diff: the changes between two reports of a backend, and whether something got worse."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report.model import Report, is_blocked, stale, timings, written
 
 SHOWN = 12
-"""How many changes of a kind are shown; the rest is counted."""
+"""The number of changes of one kind that are shown; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A kind of change, and all changes of this kind.
-
-    Attributes:
-        title: what kind it is.
-        lines: the changes.
-        worse: whether they make the backend worse.
-    """
+    """All changes of one kind: its title, a line for each, and whether they make the backend worse."""
 
     title: str
     lines: tuple[str, ...]
@@ -29,12 +24,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All that has changed.
-
-    Attributes:
-        head: what is compared.
-        changes: the kinds of changes of which there are any.
-    """
+    """The two reports in words, and the kinds of changes of which there are any."""
 
     head: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -51,7 +41,7 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """The differences for people."""
+        """The differences as text."""
         lines = list(self.head)
         for change in self.changes:
             lines += ["", f"{change.title}: {len(change.lines)}{' (worse)' if change.worse else ''}"]
@@ -63,27 +53,24 @@ class Difference:
 
 
 def compare(old: Report, new: Report, slower: float = 2.0) -> Difference:
-    """What has changed from one report to another.
+    """The changes from one report to another.
 
     Args:
-        old: the former report.
-        new: the later one.
-        slower: how many times as long, compared with numpy, an op must take to count as slower.
+        old: the earlier report.
+        new: the later report.
+        slower: the factor by which the time of an op, relative to numpy's, must grow to count as slower.
     """
     before = {result.case.id: result for result in old.results}
     after = {result.case.id: result for result in new.results}
-    lost, gained = _capabilities(old, new), _capabilities(new, old)
+    times = f"more than {slower:g} times"
     changes = (
-        Change("level lower", tuple(_level(old, new)), True),
-        Change("level higher", tuple(_level(new, old, backwards=True)), False),
+        *_both("level lower", "level higher", _levels(old, new)),
         Change("new failures", tuple(_failures(before, after)), True),
         Change("mended", tuple(_mended(before, after)), False),
-        Change("lost capabilities", tuple(lost), True),
-        Change("gained capabilities", tuple(gained), False),
-        Change("less exact", tuple(_errors(old, new)), True),
-        Change("more exact", tuple(_errors(new, old, backwards=True)), False),
-        Change(f"more than {slower:g} times slower", tuple(_times(old, new, slower)), True),
-        Change(f"more than {slower:g} times faster", tuple(_times(new, old, slower, backwards=True)), False),
+        Change("lost capabilities", tuple(_capabilities(old, new)), True),
+        Change("gained capabilities", tuple(_capabilities(new, old)), False),
+        *_both("less exact", "more exact", _errors(old, new)),
+        *_both(f"{times} slower", f"{times} faster", _times(old, new, slower)),
         Change("cases that are gone", tuple(_gone(before, after)), False),
         Change("problems", tuple(p for p in new.problems if p not in old.problems), True),
     )
@@ -106,11 +93,20 @@ def _head(old: Report, new: Report) -> Iterable[str]:
         yield f"two backends: {old.header.distribution} and {new.header.distribution}"
 
 
-def _level(old: Report, new: Report, backwards: bool = False) -> Iterable[str]:
+Moves = Iterable[tuple[bool, str]]
+"""Changes that may go both ways: whether each one is for the worse, and its line."""
+
+
+def _both(worse: str, better: str, moves: Moves) -> Iterator[Change]:
+    moves = list(moves)
+    for title, is_worse in ((worse, True), (better, False)):
+        yield Change(title, tuple(line for found, line in moves if found is is_worse), is_worse)
+
+
+def _levels(old: Report, new: Report) -> Moves:
     before, after = (-1 if r.header.level is None else r.header.level for r in (old, new))
-    if old.header.complete and new.header.complete and after < before:
-        first, last = (new, old) if backwards else (old, new)
-        yield f"{first.header.level_name} -> {last.header.level_name}"
+    if old.header.complete and new.header.complete and before != after:
+        yield after < before, f"{old.header.level_name} -> {new.header.level_name}"
 
 
 def _bad(result: Result | None) -> bool:
@@ -137,20 +133,17 @@ def _mended(before: Mapping[str, Result], after: Mapping[str, Result]) -> Iterab
 
 
 def _gone(before: Mapping[str, Result], after: Mapping[str, Result]) -> Iterable[str]:
-    by_law: dict[str, int] = {}
-    for id, result in before.items():
-        if id not in after and result.status == "passed":
-            by_law[result.case.law] = by_law.get(result.case.law, 0) + 1
-    return [f"{count} of {law}, which passed" for law, count in by_law.items()]
+    gone = (result.case.law for id, result in before.items() if id not in after and result.status == "passed")
+    return [f"{count} of {law}, which passed" for law, count in Counter(gone).items()]
 
 
 def _capabilities(had: Report, has: Report) -> Iterable[str]:
-    """What the first report has and the second has not."""
+    """The capabilities that the first report has and the second has not."""
     dtypes = [d for d in had.capabilities.dtypes if d not in has.capabilities.dtypes]
     yield from (f"dtype {dtype}" for dtype in dtypes)
     for (op, dtype), cell in had.cells.items():
         other = has.cells.get((op, dtype))
-        if dtype not in dtypes and cell.counts.passed and other and other.status == "unsupported":
+        if dtype not in dtypes and cell.counts.passed and other and other.counts.worst == "unsupported":
             yield f"{op} in {dtype}"
     for fact in ("flushes_subnormals", "nondeterministic"):
         for name in getattr(has.capabilities, fact):
@@ -162,27 +155,23 @@ def _capabilities(had: Report, has: Report) -> Iterable[str]:
             yield f"{place}: an error of {declared} ULP declared, {limit} here"
 
 
-def _errors(old: Report, new: Report, backwards: bool = False) -> Iterable[str]:
-    """The ops whose largest error grew; with other operands, by more than what other operands may do."""
+def _errors(old: Report, new: Report) -> Moves:
+    """The ops whose largest error changed; with other operands, by more than 1 ULP."""
     same = all(getattr(old.header, f) == getattr(new.header, f) for f in ("seed", "depth", "kit"))
+    slack = 0 if same else 1
     for place, cell in new.cells.items():
         former = old.cells.get(place)
         if former is None or former.ulp is None or cell.ulp is None:
             continue
-        if cell.ulp > former.ulp + (0 if same else 1):
-            first, last = (cell, former) if backwards else (former, cell)
-            worst = f", at {last.worst}" if last.worst else ""
-            yield f"{cell.op} in {cell.dtype}: {written(first.ulp)} -> {written(last.ulp)} ULP{worst}"
+        if (worse := cell.ulp > former.ulp + slack) or former.ulp > cell.ulp + slack:
+            worst = f", at {cell.worst}" if cell.worst else ""
+            yield worse, f"{cell.op} in {cell.dtype}: {written(former.ulp)} -> {written(cell.ulp)} ULP{worst}"
 
 
-def _times(old: Report, new: Report, slower: float, backwards: bool = False) -> Iterable[str]:
-    """The ops that got slower compared with numpy, which was measured beside them on the same machine."""
-    former = {timing.name: timing for timing in timings(old)}
+def _times(old: Report, new: Report, slower: float) -> Moves:
+    """The ops whose time changed relative to numpy's, which was measured on the same machine."""
+    former = {timing.name: timing.ratio for timing in timings(old)}
     for timing in timings(new):
-        before = former.get(timing.name)
-        if before is None:
-            continue
-        first, last = before.ratio, timing.ratio
-        if last > slower * first:
-            first, last = (last, first) if backwards else (first, last)
-            yield f"{timing.name}: {first:.3g} -> {last:.3g} times as long as numpy"
+        before, after = former.get(timing.name, timing.ratio), timing.ratio
+        if after > slower * before or before > slower * after:
+            yield after > before, f"{timing.name}: {before:.3g} -> {after:.3g} times as long as numpy"

@@ -1,9 +1,8 @@
-"""Journal: the results of a run, written one by one as they come, so that a run that is killed leaves them behind."""
+"""Journal: the results of a run, each written at once, so that a killed run leaves them behind."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,21 +10,21 @@ from typing import Any
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report.model import Report, make
-from tensorken_conformance.report.serial import ReportError, load, plain, result_from
+from tensorken_conformance.report.serial import ReportError, from_json, plain, result_from, text_of
 from tensorken_conformance.running.options import Options, Run
 
 FORM = 1
-"""Counts the changes of the form after which older readers cannot read it."""
+"""The version of the form; it grows when older readers cannot read the new form."""
 
 ENDED_EARLY = "killed"
-"""Why cases are missing, as a report of a journal says."""
+"""Why cases are missing in the report of a journal."""
 
 
 class Journal:
-    """Writes a journal: a line of JSON on the run, and one for each result.
+    """Writes a journal: a line of JSON for the run, and one for each result.
 
     Args:
-        path: of the file; one that is there is written anew.
+        path: the file; an existing one is overwritten.
 
     Raises:
         OSError: if it cannot be written.
@@ -36,12 +35,12 @@ class Journal:
         self._file: TextIOWrapper = self.path.open("w", encoding="ascii")
 
     def begin(self, found: Run) -> None:
-        """Write what is to be examined, which is known before the first case is."""
+        """Write the plan of the run, before its first case."""
         facts = {name: getattr(found, name) for name in _FACTS}
         self._write({"journal": FORM, "options": asdict(found.options), **facts})
 
     def tell(self, result: Result) -> None:
-        """Write a result, which is on the disk when this returns."""
+        """Write a result to the file at once."""
         self._write(result.as_data())
 
     def _write(self, data: dict[str, Any]) -> None:
@@ -49,7 +48,7 @@ class Journal:
         self._file.flush()
 
     def close(self, keep: bool = True) -> None:
-        """Close the file, and remove it unless it is to be kept."""
+        """Close the file, and remove it if it need not be kept."""
         self._file.close()
         if not keep:
             self.path.unlink()
@@ -59,23 +58,20 @@ _FACTS = ("laws", "capabilities", "about", "expectations", "problems")
 
 
 def load_either(path: str | Path) -> Report:
-    """The report in a file, or what a journal tells of a run that did not come to its end.
+    """The report in a file, or the report of a journal whose run did not end.
 
     Raises:
         ReportError: if it is neither, or cannot be read.
     """
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            first = _parsed(file.readline())
-            if not isinstance(first, dict) or "journal" not in first:
-                return load(path)
-            results = [*_results(file)]
-    except (OSError, UnicodeDecodeError):
-        return load(path)  # which says what is wrong
+    text = text_of(path)
+    first, *lines = map(_parsed, text.split("\n"))
+    if not isinstance(first, dict) or "journal" not in first:
+        return from_json(text, str(path))
     if first["journal"] != FORM:
         raise ReportError(f"{path}: a journal of form {first['journal']!r}, this kit reads {FORM}")
     try:
         options = Options(**{**first["options"], "select": tuple(first["options"]["select"])})
+        results = [result_from(data) for data in lines if isinstance(data, dict)]
         found = Run(options, results=results, partial=ENDED_EARLY)
         found.take(first)
         return make(found)
@@ -83,15 +79,8 @@ def load_either(path: str | Path) -> Report:
         raise ReportError(f"{path}: not a whole journal: {type(error).__name__}: {error}") from error
 
 
-def _results(lines: Any) -> Iterator[Result]:
-    """The results of all lines that are whole: the last may not be."""
-    for line in lines:
-        data = _parsed(line)
-        if isinstance(data, dict):
-            yield result_from(data)
-
-
 def _parsed(line: str) -> Any:
+    """The data of a line; None if it is incomplete, as the last line of a killed run may be."""
     try:
         return json.loads(line)
     except ValueError:

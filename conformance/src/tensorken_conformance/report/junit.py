@@ -1,4 +1,4 @@
-"""JUnit: a report as the XML that CI servers read: a suite for each law, a test for each case."""
+"""JUnit: a report as XML for CI servers: a suite for each law, a test for each case."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
-from tensorken_conformance.report.model import Report, cases_in_order
+from tensorken_conformance.report.model import Report, results_by_law
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, not even escaped."""
+"""The characters that XML 1.0 cannot hold, not even escaped."""
 
 
 def to_junit(report: Report) -> str:
@@ -23,7 +23,7 @@ def to_junit(report: Report) -> str:
         **_counts(report.counts),
     )
     summaries = {law.id: law for law in report.by_law}
-    for law, results in cases_in_order(report.results).items():
+    for law, results in results_by_law(report.results).items():
         own = summaries[law]
         suite = _element(
             top,

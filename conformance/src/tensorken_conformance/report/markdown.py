@@ -10,7 +10,7 @@ from tensorken_conformance.report.tables import Table
 
 
 def to_markdown(report: Report) -> str:
-    """A report as Markdown, as GitHub understands it."""
+    """A report as GitHub's Markdown."""
     verdict = "failed" if report.status else "passed"
     lines = [
         f"## {plain(report.header.title)}: {report.header.level_name}, {verdict}",
@@ -55,12 +55,12 @@ def table(found: Table) -> list[str]:
 
 
 def _folded(title: str, lines: Sequence[str]) -> list[str]:
-    """Lines that are shown when one asks for them."""
+    """Lines in a section that unfolds."""
     return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
 
 def plain(text: str) -> str:
-    """Text that Markdown leaves as it is, also in a table."""
+    """Text that is escaped for Markdown, also in a table."""
     for character in "\\`*_[]#~":
         text = text.replace(character, f"\\{character}")
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
@@ -68,5 +68,5 @@ def plain(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text that may stand between backticks."""
+    """Text for a code span."""
     return text.replace("`", "'")

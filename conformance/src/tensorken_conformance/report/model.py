@@ -1,4 +1,4 @@
-"""Model: a report as data: its header, what became of each case, and what that comes to by op, dtype and law."""
+"""Model: a report as data: its header, its results, and their counts by op, dtype and law."""
 
 from __future__ import annotations
 
@@ -7,58 +7,45 @@ import functools
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypeVar
 
 from tensorken_conformance import expectations, levels
-from tensorken_conformance.case import STATUSES, Result, Status
+from tensorken_conformance.case import Result
 from tensorken_conformance.compilers import totals
-from tensorken_conformance.expectations import Expectation
+from tensorken_conformance.expectations import BLOCKED, Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.options import Run
 from tensorken_conformance.selftest.detection import rate
 from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
 from tensorken_core.language.op import OPS
 
-BLOCKED = expectations.BLOCKED
-
-WORST_FIRST: tuple[Status, ...] = ("crashed", "failed", "expected failure", "passed", "unsupported")
-"""What a cell is, if several cases of it became different things: the first of these."""
-
 DISTRIBUTION = "tensorken-conformance"
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a report is about, and how it was made.
+    """The subject of a report, and the settings of the run.
 
     Attributes:
-        kit: the version of the kit.
-        language: the version of the language.
-        core: the version of tensorken-core.
-        backend: the name by which the backend was selected.
-        distribution: the one that it comes from.
-        version: of that.
-        interpreter: its class.
+        kit, language, core, version, python, numpy: versions; `version` is that of the backend's distribution.
+        backend: the name that selected the backend.
+        interpreter: the class of the backend.
         stack: the interpreters that users compute with.
-        device: the name of the device.
-        notes: what loaded plugins say of themselves, an adapter's name, say.
-        options: what was passed to the factory of the backend.
-        python: the version of Python.
-        platform: the operating system and the machine.
-        numpy: the version of numpy.
-        seed: of all numbers that were drawn.
+        notes: messages of loaded plugins, such as the name of an adapter.
+        options: the arguments of the backend's factory.
+        seed: the seed of all random numbers.
         depth: `smoke`, `default` or `deep`.
-        select: the laws and cases that were chosen; none: all.
-        date: when the run ended, in UTC, ISO 8601.
-        seconds: how long it took.
+        select: the selected laws and cases; empty: all.
+        date: the end of the run, in UTC, ISO 8601.
         partial: why cases are missing; empty if none are.
-        caught: how many faulty backends a selftest with these ops and laws finds, of how many `faults`.
-        faults: how many there are; 0 if that was not measured.
-        level: the level that was reached; None if there is none.
-        symbolic: whether it is a level of the profile of backends that have no values.
+        caught: the number of `faults` that a selftest with these ops and laws finds; 0 of 0 if none was recorded.
+        level: the number of the level that was reached; None if there is none.
+        symbolic: whether it is a level of backends without values.
         compilers: the compiler plugins that compiled programs.
     """
 
@@ -90,7 +77,7 @@ class Header:
 
     @property
     def complete(self) -> bool:
-        """Whether all laws were examined; only such a run gives a level."""
+        """Whether all laws were examined; only such a run earns a level."""
         return not self.select and not self.partial
 
     @property
@@ -110,24 +97,24 @@ class Header:
 
     @property
     def title(self) -> str:
-        """The name, with the backend's version and device as far as they tell something."""
+        """The name, with the backend's version and its device if that is a special one."""
         device = "" if self.device in ("", "cpu", "default") else f" on {self.device}"
         return " ".join(filter(None, (self.name, self.version))) + device
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What became of all cases of an op in a dtype.
+    """The results of all cases of an op in a dtype.
 
     Attributes:
-        op: the op.
-        dtype: the dtype.
-        counts: how many cases became what.
-        ulp: the largest error, in representable numbers; None if none was measured.
-        worst: the operands where it was reached.
+        op: the name of the op.
+        dtype: the name of the dtype.
+        counts: the number of cases of each status.
+        ulp: the largest error, in ULP; None if none was measured.
+        worst: the operands of the largest error.
         limit: the largest error that the backend declares; None if it declares none.
-        laws: the same by law.
-        seconds: how long it took.
+        laws: `counts` and `ulp` of each law.
+        seconds: the time of all cases.
     """
 
     op: str
@@ -139,32 +126,17 @@ class Cell:
     laws: Mapping[str, tuple[Account, float | None]]
     seconds: float
 
-    @property
-    def status(self) -> Status:
-        """The worst that became of a case."""
-        return worst_of(self.counts)
-
-    @property
-    def bad(self) -> int:
-        """How many cases failed or crashed."""
-        return self.counts.failed + self.counts.crashed
-
-    @property
-    def run(self) -> int:
-        """How many cases were not declared unsupported."""
-        return self.counts.cases - self.counts.unsupported
-
 
 @dataclass(frozen=True, slots=True)
 class LawSummary:
-    """What became of the cases of a law.
+    """The results of the cases of a law.
 
     Attributes:
-        id: of the law.
+        id: the id of the law.
         says: the law in a sentence.
-        counts: how many cases became what.
-        blocked: how many of those that failed only wait for another case.
-        seconds: how long they took, in all processes together.
+        counts: the number of cases of each status.
+        blocked: the number of failed cases that another case blocks.
+        seconds: the time of all cases, in all processes together.
     """
 
     id: str
@@ -179,14 +151,14 @@ class Report:
     """All that a run has found.
 
     Attributes:
-        header: what it is about.
+        header: the subject of the report.
         capabilities: what the backend declares.
-        laws: the id of each law that was examined, and what it says.
-        results: what became of the cases, in the order of the laws.
-        ops: the ops of the language among what the cases are about, in the order of the laws.
-        problems: what else is wrong, such as an expected failure that is about no case.
-        remarks: what is not wrong, but to be known, such as an expected failure that was not examined.
-        timed: the ids of the cases whose times mean something, since what they time is right.
+        laws: the sentence of each examined law, by id.
+        results: the results, in the order of the laws.
+        ops: the ops of the language that the cases are about, in the order of the laws.
+        problems: other errors, such as an expected failure that matches no case.
+        timed: the ids of the cases whose times count, because what they time passed.
+        remarks: facts that are no errors, such as an expected failure that was not examined.
     """
 
     header: Header
@@ -200,7 +172,7 @@ class Report:
 
     @functools.cached_property
     def counts(self) -> Account:
-        """How many cases became what."""
+        """The number of cases of each status."""
         return levels.account(self.results)
 
     @property
@@ -211,7 +183,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 if nothing failed but as expected, and there is a level, or something passed."""
+        """The exit status: 0 if every failure was expected, and there is a level, or in a partial run a pass."""
         passes = self.counts.passed and self.capabilities.dtypes
         level = self.level if self.header.complete else Level(0) if passes else None
         return levels.exit_status(self.counts, level, self.problems)
@@ -229,63 +201,48 @@ class Report:
 
     @functools.cached_property
     def failures(self) -> list[Result]:
-        """The cases that failed or crashed by themselves, and do not only wait for another."""
+        """The cases that failed or crashed and that no other case blocks."""
         return [r for r in self.results if r.status in ("failed", "crashed") and not is_blocked(r)]
 
     @functools.cached_property
     def blocked(self) -> Counter[str]:
-        """How many cases wait for which one, the most first."""
-        fates = {r.case.id: r.says for r in self.results if is_blocked(r)}
+        """The number of cases that each failed case blocks, at the end of the chain; the largest first."""
+        blockers = {r.case.id: r.says.removeprefix(BLOCKED) for r in self.results if is_blocked(r)}
         found: Counter[str] = Counter()
-        for says in fates.values():
-            blocker = says.removeprefix(BLOCKED)
-            for _ in range(len(fates)):
-                if blocker not in fates:
-                    break
-                blocker = fates[blocker].removeprefix(BLOCKED)
+        for blocker in blockers.values():
+            for _ in blockers:
+                blocker = blockers.get(blocker, blocker)
             found[blocker] += 1
         return Counter(dict(found.most_common()))
 
     @functools.cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
-        """What became of each op in each dtype."""
-        ops = {op: place for place, op in enumerate(self.ops)}
-        groups: dict[tuple[str, str], list[Result]] = {}
-        for result in self.results:
-            if result.case.dtype and result.case.op in ops:
-                groups.setdefault((result.case.op, result.case.dtype), []).append(result)
-        ordered = sorted(groups.items(), key=lambda group: ops[group[0][0]])
+        """The results of each op in each dtype."""
+        places = {op: place for place, op in enumerate(self.ops)}
+        about_ops = [r for r in self.results if r.case.dtype and r.case.op in places]
+        groups = grouped(about_ops, lambda result: (result.case.op, result.case.dtype))
+        ordered = sorted(groups.items(), key=lambda group: places[group[0][0]])
         return {place: self._cell(*place, results) for place, results in ordered}
 
     def _cell(self, op: str, dtype: str, results: Sequence[Result]) -> Cell:
-        by_law: dict[str, list[Result]] = {}
-        for result in results:
-            by_law.setdefault(result.case.law, []).append(result)
         ulp, worst = largest(results)
-        return Cell(
-            op,
-            dtype,
-            levels.account(results),
-            ulp,
-            worst,
-            self.capabilities.largest_error(op, dtype),
-            {law: (levels.account(found), largest(found)[0]) for law, found in by_law.items()},
-            sum(result.seconds for result in results),
-        )
+        laws = {
+            law: (levels.account(found), largest(found)[0]) for law, found in results_by_law(results).items()
+        }
+        limit, seconds = self.capabilities.largest_error(op, dtype), sum(r.seconds for r in results)
+        return Cell(op, dtype, levels.account(results), ulp, worst, limit, laws, seconds)
 
     @property
     def dtypes(self) -> list[str]:
-        """The dtypes of the cells, in the order in which the backend declares them."""
-        found = list(dict.fromkeys(dtype for _, dtype in self.cells))
-        declared = list(self.capabilities.dtypes)
-        return sorted(found, key=lambda dtype: declared.index(dtype) if dtype in declared else len(declared))
+        """The dtypes of the cases, in the order in which the backend declares them."""
+        found = dict.fromkeys(dtype for _, dtype in self.cells)
+        declared = [dtype for dtype in self.capabilities.dtypes if dtype in found]
+        return list(dict.fromkeys([*declared, *found]))
 
     @functools.cached_property
     def by_law(self) -> list[LawSummary]:
-        """What became of the cases of each law."""
-        groups: dict[str, list[Result]] = {id: [] for id in self.laws}
-        for result in self.results:
-            groups.setdefault(result.case.law, []).append(result)
+        """The results of each law."""
+        groups = {**{id: [] for id in self.laws}, **results_by_law(self.results)}
         return [
             LawSummary(
                 id,
@@ -309,26 +266,17 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     >>> from tensorken_conformance.running.run import run
     >>> from tensorken_conformance.running.options import Options
     >>> report = make(run(Options("reference", select=("values.read-back/full",), in_process=True)))
-    >>> report.header.level_name, report.status, report.cells["full", "float32"].status
+    >>> report.header.level_name, report.status, report.cells["full", "float32"].counts.worst
     ('no level', 0, 'passed')
     """
     options = run.options
     capabilities = Capabilities(**run.capabilities)
     complete = not options.select and not run.partial
-    expected = [
-        Expectation(
-            line["id"],
-            line["reason"],
-            line["url"],
-            datetime.date.fromisoformat(line["expires"]),
-            line["place"],
-        )
-        for line in run.expectations
-    ]
-    all_of_them = complete and options.depth != "smoke"
-    results, problems = expectations.apply(expected, run.results, complete=all_of_them)
+    expected = [Expectation.from_data(line) for line in run.expectations]
+    all_cases = complete and options.depth != "smoke"
+    results, problems = expectations.apply(expected, run.results, complete=all_cases)
     ids = [result.case.id for result in run.results]
-    remarks = () if all_of_them else tuple(expectations.unexamined(expected, ids))
+    remarks = () if all_cases else tuple(expectations.unexamined(expected, ids))
     level = levels.level_of(results, capabilities) if complete else None
     about = dict(run.about)
     caught, faults = rate(about.pop("fingerprint", ""))
@@ -357,15 +305,15 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     named = dict.fromkeys(result.case.op for result in results)
     ops = tuple(op for op in named if op in levels.CREATIONS or (op in OPS and OPS[op].higher_order is None))
     laws = {law["id"]: law["says"] for law in run.laws}
-    told = (*run.problems, *problems)
-    return Report(header, capabilities, laws, results, ops, told, _timed(results), remarks)
+    problems = [*run.problems, *problems]
+    return Report(header, capabilities, laws, results, ops, tuple(problems), _timed(results), remarks)
 
 
 _ORIGIN = ("distribution", "version", "interpreter", "stack", "device")
 
 
 def installed(distribution: str) -> str:
-    """The version of a distribution; empty if it is not installed, but runs from a folder.
+    """The version of an installed distribution; empty if it runs from a folder.
 
     >>> installed("no-such-distribution")
     ''
@@ -377,27 +325,28 @@ def installed(distribution: str) -> str:
 
 
 def is_blocked(result: Result) -> bool:
-    """Whether a case failed only since another one did."""
+    """Whether a case failed only because another one did."""
     return result.status == "failed" and result.says.startswith(BLOCKED)
 
 
 def largest(results: Iterable[Result]) -> tuple[float | None, str]:
-    """The largest error among the results, and the operands where it was reached; None if none was measured."""
+    """The largest error among the results and its operands; None if no error was measured."""
     measured = [result for result in results if result.ulp is not None]
-    if not measured:
-        return None, ""
-    found = max(measured, key=lambda result: result.ulp or 0.0)
-    return found.ulp, found.worst
+    found = max(measured, key=lambda result: result.ulp or 0.0, default=None)
+    return (None, "") if found is None else (found.ulp, found.worst)
 
 
-def worst_of(counts: Account) -> Status:
-    """The worst that became of any of the cases; `unsupported` if there are none."""
-    numbers = dict(zip(STATUSES, _numbers(counts), strict=True))
-    return next((status for status in WORST_FIRST if numbers[status]), "unsupported")
+def grouped(results: Iterable[Result], key: Callable[[Result], Key]) -> dict[Key, list[Result]]:
+    """The results of each key, in their order."""
+    found: dict[Key, list[Result]] = {}
+    for result in results:
+        found.setdefault(key(result), []).append(result)
+    return found
 
 
-def _numbers(counts: Account) -> tuple[int, ...]:
-    return counts.passed, counts.failed, counts.expected, counts.unsupported, counts.crashed
+def results_by_law(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """The results of each law."""
+    return grouped(results, lambda result: result.case.law)
 
 
 def written(ulp: float | None) -> str:
@@ -411,20 +360,12 @@ def written(ulp: float | None) -> str:
     return f"{ulp:.2g}" if ulp < 10 or ulp >= 10_000 else f"{ulp:.0f}"
 
 
-def cases_in_order(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """The results by law, in their order."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(result.case.law, []).append(result)
-    return found
-
-
 def stale(report: Report, kit: str | None = None) -> str:
-    """Why a report should be made anew: it is of a kit more than two minor versions older; empty if it is not.
+    """Why a report is out of date: its kit is more than two minor versions older; empty if it is not.
 
     Args:
         report: the report.
-        kit: the version of the kit that judges; by default the installed one.
+        kit: the present version of the kit; by default the installed one.
     """
     now = _minor(installed(DISTRIBUTION) if kit is None else kit)
     then = _minor(report.header.kit)
@@ -439,7 +380,7 @@ def _minor(version: str) -> tuple[int, int] | None:
 
 
 def titles(reports: Sequence[Report]) -> list[str]:
-    """A short name for each of several reports: the backend's, with what tells it from the others."""
+    """A short, unique name for each of several reports: its name, if needed with version, device or date."""
     names = [report.header.name for report in reports]
     for more in ("version", "device", "date"):
         names = [
@@ -451,13 +392,13 @@ def titles(reports: Sequence[Report]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long something took.
+    """The time of one case.
 
     Attributes:
-        name: of what was timed: the op, the dtype, and the size.
-        microseconds: on the backend.
-        ratio: how many times as long as numpy the backend took.
-        rate: what it moved or computed in a second, with its unit.
+        name: the op, the dtype and the size.
+        microseconds: the time on the backend.
+        ratio: the time relative to numpy's.
+        rate: the throughput, with its unit.
     """
 
     name: str
@@ -471,7 +412,7 @@ RATES = {"gigabytes per second": "GB/s", "gigaflops per second": "GFLOP/s"}
 
 
 def timings(report: Report) -> list[Timing]:
-    """The times that mean something, in the order of the laws."""
+    """The times that count, in the order of the laws."""
     trusted = set(report.timed)
     found = []
     for result in report.results:

@@ -1,21 +1,21 @@
-"""Page: a report as one HTML file, which needs nothing from elsewhere, and reads well without its script."""
+"""Page: a report as one self-contained HTML file, which also works without its script."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from importlib import resources
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report import tables
-from tensorken_conformance.report.model import Cell, Report, cases_in_order, timings, written
-from tensorken_conformance.report.tables import LINES, Field, Table
+from tensorken_conformance.report.model import Cell, Report, results_by_law, timings, written
+from tensorken_conformance.report.tables import LINES, Failures, Field, Table
 
 FULL = 600
-"""How many failures are shown in full; the rest is counted."""
+"""The number of failures that are shown in full; the others are counted."""
 
 FILTER = (
     "<p hidden><label for=filter>Show only what is named</label> "
@@ -38,12 +38,12 @@ def several_to_page(reports: Sequence[Report]) -> str:
     return document(
         "Tensorken backends",
         f"<h1>Tensorken backends</h1>{FILTER}{_table(tables.backends(reports))}"
-        f"<h2>Ops</h2><p class=legend>{escape(ops.legend)}</p>{_table(ops)}",
+        f"<h2>Ops</h2>{_legend(escape(ops.legend))}{_table(ops)}",
     )
 
 
 def document(title: str, body: str) -> str:
-    """A page, in ASCII, which needs nothing from elsewhere.
+    """A self-contained page, in ASCII.
 
     >>> document("A page", "<p>text</p>").startswith("<!doctype html>")
     True
@@ -60,14 +60,14 @@ def document(title: str, body: str) -> str:
 
 
 def _table(table: Table, linked: Callable[[str], str] | None = None) -> str:
-    """A table that can be filtered; its fields lead to where `linked` says for the name of their row."""
-
-    def field(text: str, row: str) -> str:
-        return f"<a href='{linked(row)}'>{escape(text)}</a>" if linked and text else escape(text)
+    """A table that can be filtered; `linked` gives the target of the links in a row, from the row's title."""
 
     def cell(found: Field, row: str) -> str:
         status = f" class={found.status.split()[0]}" if found.status else ""
-        return f"<td{status}>{field(found.text, row)}</td>"
+        text = escape(found.text)
+        return (
+            f"<td{status}>" + (f"<a href='{linked(row)}'>{text}</a>" if linked and text else text) + "</td>"
+        )
 
     rows = [
         f"<tr data-n='{escape(first.text)}'><th scope=row>{escape(first.text)}</th>"
@@ -80,6 +80,25 @@ def _table(table: Table, linked: Callable[[str], str] | None = None) -> str:
         + "\n".join(rows)
         + "\n</tbody></table></div>"
     )
+
+
+def _legend(text: str) -> str:
+    return f"<p class=legend>{text}</p>"
+
+
+def _paragraphs(texts: Iterable[str]) -> str:
+    return "".join(f"<p>{text}</p>" for text in texts)
+
+
+def _details(attributes: str, names: Iterable[str], summary: str, body: str) -> str:
+    """A section that unfolds; the filter finds it by its names."""
+    named = escape(" ".join(names))
+    return f"<details {attributes} data-n='{named}'><summary>{summary}</summary>{body}</details>"
+
+
+def _count(bad: int, failed: str, cases: int) -> str:
+    """The number of failures in words, or else of cases."""
+    return f"<span class=bad>&times; {bad} {failed}</span>" if bad else f"{cases} cases"
 
 
 # ---- header ------------------------------------------------------------------------------------------------
@@ -113,8 +132,8 @@ def _matrix(report: Report) -> str:
     found = tables.ops_and_dtypes(report)
     if not found.rows:
         return ""
-    legend = f"<h2 id=matrix>Ops and dtypes</h2><p class=legend>{escape(found.legend)}</p>"
-    return legend + _table(found, lambda op: f"#op-{escape(op)}")
+    heading = f"<h2 id=matrix>Ops and dtypes</h2>{_legend(escape(found.legend))}"
+    return heading + _table(found, lambda op: f"#op-{escape(op)}")
 
 
 def _ops(report: Report) -> str:
@@ -123,60 +142,54 @@ def _ops(report: Report) -> str:
         by_op.setdefault(op, []).append(cell)
     if not by_op:
         return ""
-    linked = {result.case.id for results in _in_full(report).values() for result in results}
+    linked = {result.case.id for failures in _in_full(report) for result in failures.shown}
     parts = [_op(report, op, cells, linked) for op, cells in by_op.items()]
     return "<h2 id=ops>Each op</h2>\n" + "\n".join(parts)
 
 
 def _op(report: Report, op: str, cells: Sequence[Cell], linked: Collection[str]) -> str:
-    bad = sum(cell.bad for cell in cells)
-    said = f"<span class=bad>&times; {bad} failed</span>" if bad else f"{sum(c.run for c in cells)} cases"
     laws = list(dict.fromkeys(law for cell in cells for law in cell.laws))
+    dtypes = [cell.dtype for cell in cells]
     rows = [
         [law, *[tables.outcome(*cell.laws[law]) if law in cell.laws else "" for cell in cells]]
         for law in laws
     ]
-    table = tables.table(["law", *[cell.dtype for cell in cells]], rows)
-    worst = "".join(
-        f"<p>{escape(cell.dtype)}: {written(cell.ulp)} ULP"
-        + (f" at <code>{escape(cell.worst)}</code>" if cell.worst else "")
-        + (f", declared {written(cell.limit)}" if cell.limit is not None else "")
-        + "</p>"
-        for cell in cells
-        if cell.ulp
-    )
-    why = {
-        result.says for result in report.results if result.status == "unsupported" and result.case.op == op
-    }
-    refused = "".join(f"<p>Unsupported: {escape(reason)}</p>" for reason in sorted(why)[:4])
+    about = [result for result in report.results if result.case.op == op]
+    unsupported = sorted({result.says for result in about if result.status == "unsupported"})
     failed = [result for result in report.failures if result.case.op == op]
-    ids = "".join(f"<p>{_reference(result.case.id, linked)}</p>" for result in failed[:20])
-    more = f"<p>... and {len(failed) - 20} more</p>" if len(failed) > 20 else ""
-    named = escape(f"{op} {' '.join(cell.dtype for cell in cells)} {' '.join(laws)}")
-    return (
-        f"<details id='op-{escape(op)}' data-n='{named}'><summary><b>{escape(op)}</b> {said}</summary>"
-        f"{_table(table, lambda law: f'#law-{law}')}{worst}{refused}{ids}{more}</details>"
-    )
+    body = [
+        _table(tables.table(["law", *dtypes], rows), lambda law: f"#law-{law}"),
+        *map(_worst, cells),
+        _paragraphs(f"Unsupported: {escape(reason)}" for reason in unsupported[:4]),
+        _paragraphs(_reference(result.case.id, linked) for result in failed[:20]),
+        f"<p>... and {len(failed) - 20} more</p>" if len(failed) > 20 else "",
+    ]
+    count = _count(sum(cell.counts.bad for cell in cells), "failed", sum(cell.counts.ran for cell in cells))
+    summary = f"<b>{escape(op)}</b> {count}"
+    return _details(f"id='op-{escape(op)}'", [op, *dtypes, *laws], summary, "".join(body))
+
+
+def _worst(cell: Cell) -> str:
+    """The largest error in a cell, in a paragraph; nothing if there is none."""
+    worst = f" at <code>{escape(cell.worst)}</code>" if cell.worst else ""
+    limit = f", declared {written(cell.limit)}" if cell.limit is not None else ""
+    return f"<p>{escape(cell.dtype)}: {written(cell.ulp)} ULP{worst}{limit}</p>" if cell.ulp else ""
 
 
 # ---- failures and laws -------------------------------------------------------------------------------------
 
 
 def _failures(report: Report) -> str:
-    failures = report.failures
-    if not failures and not report.blocked:
+    if not report.failures and not report.blocked:
         return ""
-    parts = [f"<h2 id=failures>{len(failures)} failures</h2>"]
-    in_full = _in_full(report)
-    for law, results in cases_in_order(failures).items():
-        full = in_full[law]
-        rest = len(results) - len(full)
+    parts = [f"<h2 id=failures>{len(report.failures)} failures</h2>"]
+    for failures in _in_full(report):
+        law, results = failures.law, failures.results
+        rest = len(results) - len(failures.shown)
         more = f"<p>... and {rest} more; the JSON report has all.</p>" if rest else ""
-        named = escape(" ".join({law, *(f"{r.case.op} {r.case.dtype}" for r in results)}))
-        parts.append(
-            f"<details open data-n='{named}'><summary><b>{law}</b> <span class=bad>&times; {len(results)} failed</span>"
-            f" {escape(report.laws.get(law, ''))}</summary>{''.join(map(_failure, full))}{more}</details>"
-        )
+        names = dict.fromkeys([law, *(f"{r.case.op} {r.case.dtype}" for r in results)])
+        summary = f"<b>{law}</b> {_count(len(results), 'failed', 0)} {escape(failures.says)}"
+        parts.append(_details("open", names, summary, "".join(map(_failure, failures.shown)) + more))
     if report.blocked:
         items = "".join(
             f"<li>{count} cases wait for <span class=id>{escape(blocker)}</span></li>"
@@ -186,15 +199,14 @@ def _failures(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _in_full(report: Report) -> dict[str, list[Result]]:
-    """The failures that are shown in full, by law: all, or as many of each law."""
-    by_law = cases_in_order(report.failures)
-    share = FULL if len(report.failures) <= FULL else max(1, FULL // len(by_law))
-    return {law: tables.chosen(results, share) for law, results in by_law.items()}
+def _in_full(report: Report) -> list[Failures]:
+    """The failures by law; FULL of them are shown in full, as many of each law."""
+    count, laws = len(report.failures), len(results_by_law(report.failures))
+    return tables.failures(report, FULL if count <= FULL else max(1, FULL // laws))
 
 
 def _reference(id: str, linked: Collection[str]) -> str:
-    """The id of a case, and a link to it if it is shown in full."""
+    """The id of a case, with a link to it if it is shown in full."""
     name = escape(id)
     return f"<a class=id href='#{name}'>{name}</a>" if id in linked else f"<span class=id>{name}</span>"
 
@@ -213,19 +225,15 @@ def _failure(result: Result) -> str:
 def _laws(report: Report) -> str:
     if not report.by_law:
         return ""
-    grouped = cases_in_order(report.results)
+    grouped = results_by_law(report.results)
     parts = []
     for law in report.by_law:
-        counts = law.counts
-        bad = counts.failed + counts.crashed
-        said = f"<span class=bad>&times; {bad} of {counts.cases}</span>" if bad else f"{counts.cases} cases"
-        found = Counter(result.case.op for result in grouped.get(law.id, ()))
-        named = escape(" ".join([law.id, *found]))
-        about = ", ".join(f"{escape(op)}&nbsp;{count}" for op, count in found.items())
-        parts.append(
-            f"<details id='law-{law.id}' data-n='{named}'><summary><b>{law.id}</b> {said}, "
-            f"{law.seconds:.2f} s</summary><p>{escape(law.says)}</p><p class=legend>{about}</p></details>"
-        )
+        ops = Counter(result.case.op for result in grouped.get(law.id, ()))
+        about = ", ".join(f"{escape(op)}&nbsp;{count}" for op, count in ops.items())
+        count = _count(law.counts.bad, f"of {law.counts.cases}", law.counts.cases)
+        summary = f"<b>{law.id}</b> {count}, {law.seconds:.2f} s"
+        body = f"<p>{escape(law.says)}</p>{_legend(about)}"
+        parts.append(_details(f"id='law-{law.id}'", [law.id, *ops], summary, body))
     return "<h2 id=laws>Laws</h2>\n" + "\n".join(parts)
 
 
@@ -233,7 +241,7 @@ def _laws(report: Report) -> str:
 
 
 def _errors(report: Report) -> str:
-    parts = []
+    parts: list[str] = []
     for dtype in report.dtypes:
         cells = [cell for (_, own), cell in report.cells.items() if own == dtype and cell.ulp is not None]
         inexact = [cell for cell in cells if cell.ulp or cell.limit]
@@ -242,13 +250,13 @@ def _errors(report: Report) -> str:
             ends = [v for c in inexact for v in (c.ulp, c.limit) if v is not None and math.isfinite(v)]
             rows = "".join(_error(cell, max([1.0, *ends])) for cell in inexact)
             parts.append(f"<h3>{escape(dtype)}</h3><div class=bars>{rows}</div>")
-            parts.append(f"<p class=legend>Exact: {exact}.</p>" if exact else "")
+            parts.append(_legend(f"Exact: {exact}.") if exact else "")
     if not parts:
         return ""
     legend = (
         "Bars: the largest error found, in ULP, on a logarithmic scale; the line: what the backend declares."
     )
-    return f"<h2 id=errors>Errors</h2><p class=legend>{legend}</p>" + "".join(parts)
+    return f"<h2 id=errors>Errors</h2>{_legend(legend)}" + "".join(parts)
 
 
 def _error(cell: Cell, end: float) -> str:
@@ -283,7 +291,7 @@ def _times(report: Report) -> str:
         "How many times as long as numpy on the same machine, on a logarithmic scale: left of the line is faster. "
         "Only of what passed."
     )
-    return f"<h2 id=times>Times</h2><p class=legend>{legend}</p><div class=bars>{''.join(rows)}</div>"
+    return f"<h2 id=times>Times</h2>{_legend(legend)}<div class=bars>{''.join(rows)}</div>"
 
 
 def _row(key: str, name: str, label: str, drawing: str, said: str) -> str:

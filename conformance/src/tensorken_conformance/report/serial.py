@@ -1,4 +1,4 @@
-"""Serial: reports as JSON, in the form that schema.json describes, and back again."""
+"""Serial: write reports as JSON, in the form of schema.json, and read them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
-from tensorken_conformance.report.model import Cell, Header, Report
+from tensorken_conformance.report.model import Cell, Header, LawSummary, Report
 from tensorken_conformance.running.options import as_tuples
 from tensorken_core.host.plugin import Capabilities
 
 SCHEMA = 1
-"""Counts the changes of the form after which older readers cannot read it."""
+"""The version of the form; it grows when older readers cannot read the new form."""
 
 
 class ReportError(ValueError):
-    """A file is no report that can be read."""
+    """A file is not a report that this kit can read."""
 
 
 def schema() -> dict[str, Any]:
@@ -36,7 +36,7 @@ def schema() -> dict[str, Any]:
 
 
 def to_json(report: Report) -> str:
-    """A report as JSON, in ASCII; each cell and each case has a line of its own, so that lines can be compared."""
+    """A report as JSON, in ASCII; each cell and each case has its own line, for tools that compare lines."""
     data = as_data(report)
     parts = []
     for name, value in data.items():
@@ -55,7 +55,7 @@ def _compact(value: Any) -> str:
 
 
 def as_data(report: Report) -> dict[str, Any]:
-    """A report as lists, dictionaries, numbers and text."""
+    """A report as lists, dictionaries, numbers and strings."""
     return {
         "schema": SCHEMA,
         "header": plain(asdict(report.header)),
@@ -63,15 +63,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "status": report.status,
         "capabilities": plain(asdict(report.capabilities)),
         "counts": _counts(report.counts),
-        "laws": [
-            {
-                "id": law.id,
-                "says": law.says,
-                "seconds": round(law.seconds, 6),
-                "counts": _counts(law.counts),
-            }
-            for law in report.by_law
-        ],
+        "laws": [_law(law) for law in report.by_law],
         "ops": list(report.ops),
         "cells": [_cell(cell) for cell in report.cells.values()],
         "problems": list(report.problems),
@@ -85,11 +77,16 @@ def _counts(counts: Account) -> dict[str, int]:
     return {"cases": counts.cases, **asdict(counts)}
 
 
+def _law(law: LawSummary) -> dict[str, Any]:
+    seconds, counts = round(law.seconds, 6), _counts(law.counts)
+    return {"id": law.id, "says": law.says, "seconds": seconds, "counts": counts}
+
+
 def _cell(cell: Cell) -> dict[str, Any]:
     data = {
         "op": cell.op,
         "dtype": cell.dtype,
-        "status": cell.status,
+        "status": cell.counts.worst,
         "counts": _counts(cell.counts),
         "ulp": plain(cell.ulp),
         "worst": cell.worst,
@@ -106,7 +103,7 @@ def _result(result: Result) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's terms; infinities and NaN are text, since JSON has no such numbers."""
+    """The value as JSON has it; infinities and NaN become strings."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
@@ -119,14 +116,14 @@ def plain(value: Any) -> Any:
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path) -> Report:
-    """The report in a file.
+def text_of(path: str | Path) -> str:
+    """The text of a file.
 
     Raises:
-        ReportError: if it is none, or one of a newer kit; or the file cannot be read.
+        ReportError: if it cannot be read.
     """
     try:
-        text = Path(path).read_text("utf-8")
+        return Path(path).read_text("utf-8")
     except FileNotFoundError as error:
         raise ReportError(
             f"{path}: there is no such file; `tensorken conformance run --json FILE` writes a report"
@@ -135,14 +132,13 @@ def load(path: str | Path) -> Report:
         raise ReportError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ReportError(f"{path}: no report of `tensorken conformance run --json FILE`") from error
-    return from_json(text, str(path))
 
 
 def from_json(text: str, name: str = "report") -> Report:
-    """The report that `to_json` gave.
+    """The inverse of `to_json`.
 
     Raises:
-        ReportError: if the text is none, or is of a newer kit.
+        ReportError: if the text is not a report, or that of a newer kit.
 
     >>> from_json("[]")
     Traceback (most recent call last):
@@ -180,12 +176,12 @@ def _from_data(data: Mapping[str, Any]) -> Report:
 
 
 def result_from(data: Mapping[str, Any]) -> Result:
-    """The result that a report, or a line of a journal, has."""
+    """A result of a report, or of a line of a journal."""
     return Result.from_data(_known(Result, _numbers(data)))
 
 
 def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What this kit knows of it: a later one may add facts without changing the form."""
+    """The fields that this kit knows; a later kit may add fields without changing the form."""
     names = {f.name for f in fields(kind)}
     return {name: value for name, value in data.items() if name in names}
 

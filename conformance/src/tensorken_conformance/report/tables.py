@@ -1,30 +1,38 @@
-"""Tables: what a report shows, whatever its form: rows of short texts, each with a status.
+"""Tables: the content of a report in every form: rows of short texts, each with a status.
 
-The forms for a terminal, for Markdown and for a page lay out the same tables, failures and levels.
+The text, Markdown and HTML forms lay out the same tables, failures and levels.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.compilers import totals
-from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, Account, Level
-from tensorken_conformance.report.model import Report, cases_in_order, stale, titles, worst_of, written
+from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, WORST_FIRST, Account, Level
+from tensorken_conformance.report.model import (
+    Report,
+    grouped,
+    results_by_law,
+    stale,
+    titles,
+    written,
+)
 from tensorken_core.language.op import OPS
 
 SHOWN = 3
-"""How many failures of a law are shown in full."""
+"""The number of failures of a law that are shown in full."""
 
 LINES = 5
-"""How many lines of a script are shown."""
+"""The number of lines of a script that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A text in a table, and the status of the cases that it is about; empty if it is about none."""
+    """A text in a table, and the status of its cases; empty if it has none."""
 
     text: str = ""
     status: str = ""
@@ -35,9 +43,9 @@ class Table:
     """A table.
 
     Attributes:
-        head: what each column is about.
-        rows: the fields, the first of each row being what the row is about.
-        legend: what the texts say.
+        head: the titles of the columns.
+        rows: the fields; the first of each row is its title.
+        legend: the meaning of the texts.
     """
 
     head: tuple[str, ...]
@@ -46,7 +54,7 @@ class Table:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]], legend: str = "") -> Table:
-    """A table whose fields may be given as plain texts or numbers."""
+    """A table of fields, texts or numbers."""
     fields = [
         tuple([field if isinstance(field, Field) else Field(str(field)) for field in row]) for row in rows
     ]
@@ -57,7 +65,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[Any]], legend: str = "") 
 
 
 def facts(report: Report) -> dict[str, str]:
-    """What a report is about, and how it was made; facts without a text are left out."""
+    """The subject of a report and the settings of its run, without empty ones."""
     header = report.header
     options = "".join(f", {name}={value}" for name, value in header.options.items())
     found = {
@@ -82,18 +90,21 @@ def facts(report: Report) -> dict[str, str]:
 
 
 def warnings(report: Report) -> list[str]:
-    """What makes the report worth less, or the run fail beside its cases."""
+    """Why the report is incomplete or out of date, and the problems of the run."""
     partial = report.header.partial
     found = [f"Partial: {partial}; cases are missing", stale(report)] if partial else [stale(report)]
     return [*filter(None, found), *(f"Problem: {problem}" for problem in report.problems)]
 
 
 def outcome(counts: Account, ulp: float | None) -> Field:
-    """What became of some cases, in a few characters that need no colour."""
-    status, ran, bad = worst_of(counts), counts.cases - counts.unsupported, counts.failed + counts.crashed
-    if status == "unsupported":
-        return Field("-", status)
-    text = f"{bad}/{ran}{'!!' if counts.crashed else '!'}" if bad else f"{ran}{'~' * (counts.expected > 0)}"
+    """The results of some cases, in a few characters that need no colour."""
+    if counts.worst == "unsupported":
+        return Field("-", counts.worst)
+    bad, mark = f"{counts.bad}/{counts.ran}{'!!' if counts.crashed else '!'}", "~" * (counts.expected > 0)
+    return _measured(bad if counts.bad else f"{counts.ran}{mark}", ulp, counts.worst)
+
+
+def _measured(text: str, ulp: float | None, status: str) -> Field:
     return Field(text if ulp is None else f"{text} {written(ulp)}u", status)
 
 
@@ -101,18 +112,18 @@ OUTCOMES = (
     "n: cases that passed; k/n!: k of n failed; !!: the backend crashed; ~: expected failures among them; "
     "-: declared unsupported; u: the largest error, in ULP"
 )
-"""What `outcome` writes."""
+"""The legend of `outcome`."""
 
 
 def counts(report: Report) -> Table:
-    """How many cases became what."""
+    """The number of cases of each status."""
     c = report.counts
     head = ("cases", "passed", "failed", "expected failures", "declared unsupported", "crashed")
     return table(head, [(c.cases, c.passed, c.failed, c.expected, c.unsupported, c.crashed)])
 
 
 def ops_and_dtypes(report: Report) -> Table:
-    """What became of each op in each dtype; no rows if there were no such cases."""
+    """The results of each op in each dtype; no rows if there were no such cases."""
     rows = []
     for op in report.ops:
         cells = [report.cells.get((op, dtype)) for dtype in report.dtypes]
@@ -122,13 +133,12 @@ def ops_and_dtypes(report: Report) -> Table:
 
 
 def laws(report: Report) -> Table:
-    """What became of the cases of each law."""
+    """The results of each law."""
     rows = []
     for law in report.by_law:
-        bad = law.counts.failed + law.counts.crashed - law.blocked
-        status = "failed" if bad or law.blocked else "passed"
-        fields = [Field(str(bad), status), Field(str(law.blocked), status)]
-        rows.append([law.id, law.counts.cases, *fields, f"{law.seconds:.2f}"])
+        status = "failed" if law.counts.bad else "passed"
+        bad = [Field(str(count), status) for count in (law.counts.bad - law.blocked, law.blocked)]
+        rows.append([law.id, law.counts.cases, *bad, f"{law.seconds:.2f}"])
     return table(("law", "cases", "bad", "blocked", "seconds"), rows)
 
 
@@ -137,48 +147,50 @@ class Failures:
     """The failures of a law.
 
     Attributes:
-        law: its id.
+        law: the id of the law.
         says: the law in a sentence.
-        shown: those that are shown.
-        rest: says how many more there are, and of which ops; empty if there are none.
+        results: all failures.
+        shown: the failures that are shown in full.
     """
 
     law: str
     says: str
+    results: list[Result]
     shown: list[Result]
-    rest: str
+
+    @property
+    def rest(self) -> str:
+        """The number of other failures, and the ops of all; empty if all are shown."""
+        count, rest = len(self.results), len(self.results) - len(self.shown)
+        ops = sorted(dict.fromkeys(result.case.op for result in self.results), key=_has_body)
+        named = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
+        return f"... and {rest} more; {count} in all, of {named}" if rest else ""
 
 
 def failures(report: Report, most: int = SHOWN) -> list[Failures]:
-    """The failures by law, at most so many of each, of different ops where possible."""
-    found = []
-    for law, results in cases_in_order(report.failures).items():
-        ops = sorted(dict.fromkeys(result.case.op for result in results), key=_has_body)
-        named = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
-        rest = len(results) - most
-        text = f"... and {rest} more; {len(results)} in all, of {named}" if rest > 0 else ""
-        found.append(Failures(law, report.laws.get(law, ""), chosen(results, most), text))
-    return found
+    """The failures by law; at most `most` of each law are shown, of different ops where possible."""
+    return [
+        Failures(law, report.laws.get(law, ""), results, chosen(results, most))
+        for law, results in results_by_law(report.failures).items()
+    ]
 
 
 def chosen(results: Sequence[Result], count: int) -> list[Result]:
-    """Some of the results, of as many ops as possible; first those of the required ops, of which others are made."""
-    ranks: dict[str, int] = {}
-    order: list[tuple[int, bool, int]] = []
-    for place, result in enumerate(results):
-        rank = ranks.get(result.case.op, 0)
-        ranks[result.case.op] = rank + 1
-        order.append((rank, _has_body(result.case.op), place))
-    return [results[place] for _, place in sorted((made, place) for _, made, place in sorted(order)[:count])]
+    """Some of the results, of as many ops as possible; required ops first, since bodies of other ops use them."""
+    ranked: list[tuple[int, bool, int]] = []
+    places = {id(result): place for place, result in enumerate(results)}
+    for op, found in grouped(results, lambda result: result.case.op).items():
+        ranked += [(rank, _has_body(op), places[id(result)]) for rank, result in enumerate(found)]
+    return [results[place] for _, place in sorted((made, place) for _, made, place in sorted(ranked)[:count])]
 
 
 def _has_body(op: str) -> bool:
-    """Whether an op has a body in other ops, so that it may fail for their sake."""
+    """Whether an op has a body in other ops, which may be the cause of its failure."""
     return op in OPS and OPS[op].body is not None
 
 
 def levels(report: Report) -> tuple[list[tuple[str, bool, str]], str]:
-    """Each level, whether it is reached, and what keeps the backend from it; or why there is no level at all."""
+    """Each level, whether it is reached, and the obstacle; or why there is no level at all."""
     if not report.header.complete:
         return [], "no level: only a run of all laws gives one"
     if not report.capabilities.dtypes:
@@ -188,17 +200,17 @@ def levels(report: Report) -> tuple[list[tuple[str, bool, str]], str]:
     reached = -1 if report.header.level is None else report.header.level
     rows = []
     for number in range((SYMBOLIC_TOP if symbolic else TOP) + 1):
-        why = obstacle(report.obstacles) if number == reached + 1 else "needs the levels below"
-        rows.append((f"{Level(number, symbolic)}", number <= reached, "" if number <= reached else why))
+        why = "needs the levels below" if number > reached else ""
+        why = obstacle(report.obstacles) if number == reached + 1 else why
+        rows.append((f"{Level(number, symbolic)}", number <= reached, why))
     return rows, ""
 
 
 def obstacle(results: Sequence[Result]) -> str:
-    """What keeps a backend from the next level, in a line."""
+    """The cases that keep a backend from the next level, in a line."""
     if not results:
         return "no case of it passed"
-    by_law = {law: len(found) for law, found in cases_in_order(results).items()}
-    most = sorted(by_law.items(), key=lambda item: -item[1])
+    most = Counter(result.case.law for result in results).most_common()
     named = ", ".join(f"{count} of {law}" for law, count in most[:4])
     more = f", {sum(count for _, count in most[4:])} of others" if len(most) > 4 else ""
     return f"kept from it by {len(results)} case{'s'[: len(results) != 1]}: {named}{more}"
@@ -208,19 +220,19 @@ def obstacle(results: Sequence[Result]) -> str:
 
 
 def backends(reports: Sequence[Report]) -> Table:
-    """A row about each report."""
+    """One row for each report."""
     rows = []
     for report, name in zip(reports, titles(reports), strict=True):
         header, c = report.header, report.counts
         level = f"{header.level_name}{'' if header.complete else ' partial'}"
         kit = f"{header.kit}{' stale' if stale(report) else ''}"
         dtypes = len(report.capabilities.dtypes)
-        rows.append([name, level, dtypes, c.cases, c.failed + c.crashed, kit, header.date[:10]])
+        rows.append([name, level, dtypes, c.cases, c.bad, kit, header.date[:10]])
     return table(("backend", "level", "dtypes", "cases", "bad", "kit", "date"), rows)
 
 
 def ops(reports: Sequence[Report]) -> Table:
-    """What became of each op in each report, in all dtypes."""
+    """The results of each op in each report, in all dtypes."""
     named = dict.fromkeys(op for report in reports for op, _ in report.cells)
     legend = (
         "n: dtypes in which all cases passed; k/n!: in k of n dtypes cases failed; -: declared unsupported; "
@@ -232,12 +244,10 @@ def ops(reports: Sequence[Report]) -> Table:
 
 def _in_all_dtypes(report: Report, op: str) -> Field:
     cells = [found for (name, _), found in report.cells.items() if name == op]
-    ran = [found for found in cells if found.status != "unsupported"]
+    ran = [found for found in cells if found.counts.worst != "unsupported"]
     if not ran:
         return Field("-" if cells else "", "unsupported")
-    bad = sum(found.bad > 0 for found in ran)
-    text = f"{bad}/{len(ran)}!" if bad else str(len(ran))
+    bad = sum(found.counts.bad > 0 for found in ran)
     ulp = max((found.ulp for found in ran if found.ulp is not None), default=None)
-    order = ("crashed", "failed", "expected failure", "passed")
-    status = min([found.status for found in ran], key=order.index)
-    return Field(text if ulp is None else f"{text} {written(ulp)}u", status)
+    status = min([found.counts.worst for found in ran], key=WORST_FIRST.index)
+    return _measured(f"{bad}/{len(ran)}!" if bad else str(len(ran)), ulp, status)

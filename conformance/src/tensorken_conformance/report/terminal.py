@@ -1,4 +1,4 @@
-"""Terminal: a report as text of ASCII characters: the matrix, the failures, the levels, and what took how long."""
+"""Terminal: a report as ASCII text: the matrix, the failures, the levels, and the slowest laws."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tensorken_conformance.report.model import Report, stale, titles
 from tensorken_conformance.report.tables import LINES, Table
 
 LONGEST = 400
-"""How many characters of a message are shown; the JSON report has more."""
+"""The number of characters of a message that are shown; the JSON report has more."""
 
 _COLOURS = {"passed": "32", "failed": "31;1", "crashed": "35;1", "expected failure": "33", "unsupported": "2"}
 
 
 class Painter:
-    """Puts colours around text, or not.
+    """Colours text, if asked.
 
     >>> Painter(colour=False).paint("3/7!", "failed")
     '3/7!'
@@ -35,7 +35,7 @@ class Painter:
         return f"\x1b[1m{text}\x1b[0m" if self.colour else text
 
     def table(self, table: Table, right: bool = False) -> list[str]:
-        """A table in aligned columns; those after the first to the right, if asked."""
+        """A table in aligned columns; all but the first are aligned to the right if `right`."""
         columns = zip(table.head, *[[field.text for field in row] for row in table.rows], strict=True)
         widths = [max(map(len, column)) for column in columns]
 
@@ -50,12 +50,12 @@ class Painter:
 
 
 def to_text(report: Report, colour: bool = False, matrix: bool = True) -> str:
-    """A report for people in front of a terminal.
+    """A report for a terminal.
 
     Args:
-        report: what to show.
-        colour: whether the terminal understands colours.
-        matrix: whether to show what became of each op in each dtype.
+        report: the report.
+        colour: whether the terminal shows colours.
+        matrix: whether to include the results of each op in each dtype.
     """
     painter = Painter(colour)
     facts = tables.facts(report).items()

@@ -97,7 +97,7 @@ def introduction(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
         "laws": plan.described(),
         "capabilities": asdict(subject.capabilities),
         "about": {**origin(subject, options), "fingerprint": fingerprint()},
-        "expectations": [{**asdict(line), "expires": str(line.expires)} for line in expected],
+        "expectations": [line.as_data() for line in expected],
         "problems": problems,
     }
 
