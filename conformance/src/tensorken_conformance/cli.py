@@ -1,4 +1,4 @@
-"""The command `tensorken conformance`: what can be asked of the kit, and how it answers in a terminal."""
+"""The command `tensorken conformance`: its arguments, and its output in a terminal."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorken_conformance.running.options import Options, RunError
+from tensorken_core.errors import BackendError
 
 if TYPE_CHECKING:
     from tensorken_conformance.case import Result
@@ -25,15 +26,22 @@ if TYPE_CHECKING:
 USAGE = 2
 INTERRUPTED = 130
 
-FORMS = ("json", "html", "junit", "markdown", "badge")
+FORMS = {
+    "json": ("write the report for machines", "serial", "to_json"),
+    "html": ("write the report as a page", "page", "to_page"),
+    "junit": ("write the report as JUnit XML", "junit", "to_junit"),
+    "markdown": ("write a summary in Markdown", "markdown", "to_markdown"),
+    "badge": ("write a badge, an .svg or else the JSON of shields.io", "badge", "to_shields"),
+}
+"""The forms of a report: the help of its option, and the module and the function, which are imported on demand."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the command with these arguments.
 
     Returns:
-        Its exit status: 0 if all is right, 1 if something failed or there is no level, 2 if nothing could be
-        examined, as there is no such backend, attribute, option or law, 130 if it was interrupted.
+        The exit status: 0 for success, 1 if something failed or there is no level, 2 if nothing was examined because
+        a backend, attribute, option or law is unknown, 130 if the run was interrupted.
 
     >>> main(["explain", "values.readback"])
     2
@@ -41,10 +49,13 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.do(options)
-    except RunError as error:
+    except (RunError, BackendError) as error:
         complain(str(error))
         return USAGE
     return status
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,113 +65,93 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,  # so that `selftest --seed 7` is refused, and not taken for 7 seeds
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name: str, do: Callable[[argparse.Namespace], int], help: str) -> argparse.ArgumentParser:
-        own = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
-        own.set_defaults(do=do)
-        return own
-
-    own = command("run", _run, "examine a backend by all laws")
-    own.add_argument("backend", metavar="NAME", help="anything that the host accepts, module:attribute too")
-    _add_depth(own)
-    _add_backend_options(own)
-    own.add_argument(
-        "--select",
-        action="append",
-        default=[],
-        metavar="LAW",
-        help="a law, a group of laws, the beginning of the id of cases, such as values/exp/float32, or `finders`, "
-        "the cases that found the seeded faults; may be repeated",
-    )
-    own.add_argument("--in-process", action="store_true", help="without worker processes, for a debugger")
-    own.add_argument(
-        "--workers", type=_positive, metavar="N", help="how many processes; default: processors, up to 8"
-    )
-    own.add_argument(
-        "--limit",
-        type=_seconds,
-        default=120.0,
-        metavar="SECONDS",
-        help="of computing, for one case; default: 120",
-    )
-    own.add_argument(
-        "--results",
-        metavar="FILE",
-        help="write each result as it comes, a line of JSON; a killed run leaves it",
-    )
-    for form in FORMS:
-        own.add_argument(f"--{form}", metavar="FILE", help=f"write {_WHAT[form]}; - is stdout")
-    own.add_argument("--brief", action="store_true", help="leave out the matrix of ops and dtypes")
-
-    own = command("selftest", _selftest, "prove that the kit finds the faults that it should")
-    own.add_argument(
-        "--seeds", type=_positive, default=1, metavar="N", help="with how many seeds; default: 1"
-    )
-    own.add_argument("--deep", action="store_true", help="examine the right backends in full")
-    own.add_argument("--select", action="append", default=[], metavar="WHAT", help="a fault, family or law")
-
-    own = command("repro", _repro, "examine one case again, in this process")
-    own.add_argument("case", metavar="CASE", help="the id of a case, as reports have it")
-    own.add_argument("--backend", metavar="NAME", help="default: the one that is used where none is named")
-    _add_depth(own)
-    _add_backend_options(own)
-
-    own = command("explain", _explain, "say what a law is about")
-    own.add_argument("law", metavar="LAW")
-
-    own = command("missing", _missing, "list what a backend lacks, and what each op would need")
-    own.add_argument("backend", metavar="NAME")
-    _add_backend_options(own)
-
-    own = command("diff", _diff, "compare two JSON reports; the exit status is 1 if something got worse")
-    own.add_argument("old", metavar="OLD")
-    own.add_argument("new", metavar="NEW")
-    own.add_argument(
-        "--slower", type=float, default=2.0, metavar="FACTOR", help="what counts as slower; default: 2"
-    )
-
-    own = command("matrix", _matrix, "show JSON reports of several backends side by side")
-    own.add_argument("reports", nargs="+", metavar="FILE")
-    own.add_argument("--markdown", metavar="FILE", help="write Markdown; - is stdout")
-    own.add_argument("--html", metavar="FILE", help="write a page; - is stdout")
-
-    own = command("new", _new, "write the project of a new backend")
-    own.add_argument("name", metavar="NAME")
-    own.add_argument("--folder", type=Path, metavar="FOLDER", help="default: tensorken-NAME")
+    for name, (do, help, arguments) in _commands().items():
+        command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        command.set_defaults(do=do)
+        depths = command.add_mutually_exclusive_group() if DEPTHS[0] in arguments else command
+        for argument, settings in arguments:
+            (depths if "const" in settings else command).add_argument(argument, **settings)
     return parser
 
 
-_WHAT = {
-    "json": "the report for machines",
-    "html": "the report as a page",
-    "junit": "the report as JUnit XML",
-    "markdown": "a summary in Markdown",
-    "badge": "a badge, an .svg or else the JSON of shields.io",
-}
+Argument = tuple[str, dict[str, Any]]
+Command = tuple[Callable[[argparse.Namespace], int], str, list[Argument]]
 
 
-def _add_depth(own: argparse.ArgumentParser) -> None:
-    own.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the numbers that are drawn; default: 0"
-    )
-    group = own.add_mutually_exclusive_group()
-    group.add_argument(
-        "--smoke", dest="depth", action="store_const", const="smoke", help="a case for each op"
-    )
-    group.add_argument(
-        "--deep", dest="depth", action="store_const", const="deep", help="as many as make sense"
-    )
+def _argument(name: str, metavar: str = "", help: str | None = None, **settings: Any) -> Argument:
+    """An argument for argparse; a flag has no metavar."""
+    return name, {**({"metavar": metavar} if metavar else {}), "help": help, **settings}
 
 
-def _add_backend_options(own: argparse.ArgumentParser) -> None:
-    own.add_argument(
-        "--backend-option",
-        action="append",
-        default=[],
-        type=_pair,
-        metavar="K=V",
-        help="device=NAME, or an argument for what makes the backend; may be repeated",
-    )
+DEPTHS = [
+    _argument("--smoke", help="a case for each op", dest="depth", action="store_const", const="smoke"),
+    _argument("--deep", help="as many as make sense", dest="depth", action="store_const", const="deep"),
+]
+SELECT = (
+    "a law, a group of laws, the beginning of the id of cases, such as values/exp/float32, or `finders`, "
+    "the cases that found the seeded faults; may be repeated"
+)
+
+
+def _commands() -> dict[str, Command]:
+    """The function, the help and the arguments of each command."""
+    several: dict[str, Any] = {"action": "append", "default": []}
+    made = "device=NAME, or an argument for what makes the backend; may be repeated"
+    seed = _argument("--seed", "N", "of the numbers that are drawn; default: 0", type=int, default=0)
+    backend_option = _argument("--backend-option", "K=V", made, type=_pair, **several)
+    limit = "of computing, for one case; default: 120"
+    results = "write each result as it comes, a line of JSON; a killed run leaves it"
+    run = [
+        _argument("backend", "NAME", "anything that the host accepts, module:attribute too"),
+        seed,
+        *DEPTHS,
+        backend_option,
+        _argument("--select", "LAW", SELECT, **several),
+        _argument("--in-process", help="without worker processes, for a debugger", action="store_true"),
+        _argument("--workers", "N", "how many processes; default: processors, up to 8", type=_positive),
+        _argument("--limit", "SECONDS", limit, type=_seconds, default=120.0),
+        _argument("--results", "FILE", results),
+        *[_argument(f"--{form}", "FILE", f"{help}; - is stdout") for form, (help, *_) in FORMS.items()],
+        _argument("--brief", help="leave out the matrix of ops and dtypes", action="store_true"),
+    ]
+    selftest = [
+        _argument("--seeds", "N", "with how many seeds; default: 1", type=_positive, default=1),
+        _argument("--deep", help="examine the right backends in full", action="store_true"),
+        _argument("--select", "WHAT", "a fault, family or law", **several),
+    ]
+    repro = [
+        _argument("case", "CASE", "the id of a case, as reports have it"),
+        _argument("--backend", "NAME", "default: the one that is used where none is named"),
+        seed,
+        *DEPTHS,
+        backend_option,
+    ]
+    diff = [
+        _argument("old", "OLD"),
+        _argument("new", "NEW"),
+        _argument("--slower", "FACTOR", "what counts as slower; default: 2", type=float, default=2.0),
+    ]
+    matrix = [
+        _argument("reports", "FILE", nargs="+"),
+        _argument("--markdown", "FILE", "write Markdown; - is stdout"),
+        _argument("--html", "FILE", "write a page; - is stdout"),
+    ]
+    new = [
+        _argument("name", "NAME"),
+        _argument("--folder", "FOLDER", "default: tensorken-NAME", type=Path),
+    ]
+    worse = "compare two JSON reports; the exit status is 1 if something got worse"
+    lacks = "list what a backend lacks, and what each op would need"
+    return {
+        "run": (_run, "examine a backend by all laws", run),
+        "selftest": (_selftest, "prove that the kit finds the faults that it should", selftest),
+        "repro": (_repro, "examine one case again, in this process", repro),
+        "explain": (_explain, "say what a law is about", [_argument("law", "LAW")]),
+        "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
+        "diff": (_diff, worse, diff),
+        "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
+        "new": (_new, "write the project of a new backend", new),
+    }
 
 
 def _positive(text: str) -> int:
@@ -238,9 +229,9 @@ def _run(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _interrupted_by_termination() -> Iterator[None]:
-    """Let a request to terminate end a run as Ctrl-C does, with a report of what was found so far."""
+    """Let SIGTERM end a run as Ctrl-C does, with a report of the results so far."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # where Python takes no signals
+        yield  # only the main thread receives signals
         return
 
     def interrupt(number: int, frame: Any) -> None:
@@ -254,10 +245,10 @@ def _interrupted_by_termination() -> Iterator[None]:
 
 
 def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
-    """Where results go as they come: into the file that is named, or beside the report for machines.
+    """The journal of the results: the file of --results, or one beside the JSON report.
 
     Raises:
-        RunError: if it, or another file, cannot be written.
+        RunError: if this file, or that of a report, cannot be written.
     """
     from tensorken_conformance.report.journal import Journal
 
@@ -270,28 +261,18 @@ def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
 
 
 def rendered(report: Report, form: str, file: str) -> str:
-    """A report in one of the forms; a badge is a picture if its file is one."""
-    module, name = _MADE_BY["svg" if form == "badge" and file.lower().endswith(".svg") else form]
+    """A report in one of the forms; a badge is an SVG image if its file is one."""
+    _, module, name = FORMS[form]
+    name = "to_svg" if form == "badge" and file.lower().endswith(".svg") else name
     text: str = getattr(importlib.import_module(f"tensorken_conformance.report.{module}"), name)(report)
     return text
 
 
-_MADE_BY = {
-    "json": ("serial", "to_json"),
-    "html": ("page", "to_page"),
-    "junit": ("junit", "to_junit"),
-    "markdown": ("markdown", "to_markdown"),
-    "badge": ("badge", "to_shields"),
-    "svg": ("badge", "to_svg"),
-}
-"""The module and the function for each form, which are only loaded where one is asked for."""
-
-
 class Progress:
-    """Says on stderr how far the run is: in a line that changes in a terminal, elsewhere in a line now and then.
+    """Shows the progress of a run on stderr: in a terminal in one line, elsewhere in a new line now and then.
 
     Args:
-        every: seconds between two lines where nobody looks at a terminal.
+        every: the seconds between two lines if stderr is no terminal.
     """
 
     def __init__(self, every: float = 30.0) -> None:
@@ -321,59 +302,40 @@ class Progress:
 # ---- the other commands ------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _refusing(*errors: type[Exception]) -> Iterator[None]:
-    """Take these errors for what is wrong with the arguments."""
-    try:
-        yield
-    except errors as error:
-        raise RunError(str(error)) from error
-
-
 def _selftest(options: argparse.Namespace) -> int:
     from tensorken_conformance.selftest.proof import run as prove
 
-    with _refusing(ValueError):
-        return prove(seeds=options.seeds, deep=options.deep, select=options.select, tell=say).status
+    return prove(seeds=options.seeds, deep=options.deep, select=options.select, tell=say).status
 
 
 def _repro(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import repeated
-    from tensorken_conformance.running.plan import PlanError
-    from tensorken_core.errors import BackendError
 
-    given = options.case, options.backend, options.seed, dict(options.backend_option), options.depth
-    with _refusing(PlanError, BackendError, ValueError):
-        status, text = repeated(*given)
+    made = dict(options.backend_option)
+    status, text = repeated(options.case, options.backend, options.seed, made, options.depth)
     say(text)
     return status
 
 
 def _explain(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import explained
-    from tensorken_conformance.running.plan import PlanError
 
-    with _refusing(PlanError):
-        say(explained(options.law))
+    say(explained(options.law))
     return 0
 
 
 def _missing(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import lacking
-    from tensorken_core.errors import BackendError
 
-    with _refusing(BackendError):
-        say(lacking(options.backend, dict(options.backend_option)))
+    say(lacking(options.backend, dict(options.backend_option)))
     return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.diff import compare
     from tensorken_conformance.report.journal import load_either
-    from tensorken_conformance.report.serial import ReportError
 
-    with _refusing(ReportError):
-        found = compare(load_either(options.old), load_either(options.new), slower=options.slower)
+    found = compare(load_either(options.old), load_either(options.new), slower=options.slower)
     say(found.text)
     return found.status
 
@@ -382,12 +344,10 @@ def _matrix(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.journal import load_either
     from tensorken_conformance.report.markdown import several_to_markdown
     from tensorken_conformance.report.page import several_to_page
-    from tensorken_conformance.report.serial import ReportError
     from tensorken_conformance.report.terminal import several_to_text
 
     _check_files([file for file in (options.markdown, options.html) if file])
-    with _refusing(ReportError):
-        reports = [load_either(path) for path in options.reports]
+    reports = [load_either(path) for path in options.reports]
     if options.markdown:
         write(options.markdown, several_to_markdown(reports))
     if options.html:
@@ -400,8 +360,10 @@ def _matrix(options: argparse.Namespace) -> int:
 def _new(options: argparse.Namespace) -> int:
     from tensorken_conformance.template import create
 
-    with _refusing(ValueError, OSError):
+    try:
         written = create(options.name, options.folder)
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
     for path in written:
         say(str(path))
     return 0
@@ -411,22 +373,22 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def ascii_only(text: str) -> str:
-    """The text as every console can show it."""
+    """The text in ASCII, which every console can show."""
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def say(text: str, out: Any = None) -> None:
-    """Print text, on stdout if nothing else is named."""
+    """Print text, by default on stdout."""
     print(ascii_only(text.rstrip("\n")), file=out or sys.stdout, flush=True)
 
 
 def complain(text: str) -> None:
-    """Say on stderr what is wrong."""
+    """Print an error on stderr."""
     print(ascii_only(f"tensorken conformance: {text}"), file=sys.stderr)
 
 
 def colours(out: Any) -> bool:
-    """Whether to show colours there: in a terminal, unless NO_COLOR is set or the terminal is a dumb one."""
+    """Whether to show colours: in a terminal that is not dumb, unless NO_COLOR is set."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return bool(not plain and out is not None and out.isatty())
 
@@ -447,7 +409,7 @@ def write(file: str, text: str) -> None:
 
 
 def _check_files(files: list[str]) -> None:
-    """Raise RunError if files cannot be written, before a minute's work is lost to it."""
+    """Raise RunError if a file cannot be written, before the run starts."""
     for file in files:
         place = Path(file).resolve()
         if file != "-" and (

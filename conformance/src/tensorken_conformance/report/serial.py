@@ -13,14 +13,14 @@ from typing import Any
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
 from tensorken_conformance.report.model import Cell, Header, LawSummary, Report
-from tensorken_conformance.running.options import as_tuples
+from tensorken_conformance.running.options import RunError, as_tuples
 from tensorken_core.host.plugin import Capabilities
 
 SCHEMA = 1
 """The version of the form; it grows when older readers cannot read the new form."""
 
 
-class ReportError(ValueError):
+class ReportError(RunError, ValueError):
     """A file is not a report that this kit can read."""
 
 

@@ -18,7 +18,7 @@ Tell = Callable[[Result], None]
 
 
 class RunError(Exception):
-    """There is no such backend or law, or the backend takes no such options."""
+    """A request cannot be met: a backend, law, case, option or file does not exist or cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.running.finders import finders
+from tensorken_conformance.running.options import RunError
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.discovery import close_matches, suggested
 from tensorken_core.language.op import OPS
@@ -28,8 +29,8 @@ _PLACES = {name: place for place, name in enumerate(OPS)}
 """Of each op of the table."""
 
 
-class PlanError(ValueError):
-    """What is to be examined does not exist."""
+class PlanError(RunError, ValueError):
+    """A selected law or case does not exist."""
 
 
 class Plan:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.running.loading import OptionsError, load
 from tensorken_conformance.running.options import Options, Run, RunError, Tell
-from tensorken_conformance.running.plan import Plan, PlanError, stage_of
+from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.runner import examine_apart
 from tensorken_conformance.running.worker import examined, introduction
 from tensorken_core.errors import BackendError, UnknownBackendError
@@ -43,7 +43,7 @@ def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
     try:
         subject = load(options.backend, options.options, options.seed, options.depth)
         plan = Plan(subject, options.select)
-    except (PlanError, UnknownBackendError, OptionsError) as error:
+    except (UnknownBackendError, OptionsError) as error:
         raise RunError(str(error)) from error
     except BackendError as error:
         found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))

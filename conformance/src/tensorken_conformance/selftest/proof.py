@@ -14,6 +14,7 @@ import tensorken_conformance.laws  # noqa: F401, entering faults and laws is wha
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.finders import finders
+from tensorken_conformance.running.plan import PlanError
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.detection import fingerprint
@@ -108,7 +109,7 @@ def run(
         tell: called with each line of the report, as it comes.
 
     Raises:
-        ValueError: if `select` names what there is not.
+        PlanError: if `select` names something unknown.
     """
     start = time.perf_counter()
     faults, with_mutants, with_right = _selected(select)
@@ -133,7 +134,7 @@ def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
     rest = set(select) - {"mutants", "right"}
     known = {name for fault in FAULTS.values() for name in (fault.family, fault.id, fault.law)}
     for name in sorted(rest - known):
-        raise ValueError(f"there is no family, fault or law {name!r}{did_you_mean(name, sorted(known))}")
+        raise PlanError(f"there is no family, fault or law {name!r}{did_you_mean(name, sorted(known))}")
     faults = [f for f in FAULTS.values() if not select or rest & {f.family, f.id, f.law}]
     return faults, not select or "mutants" in select, not select or "right" in select
 
