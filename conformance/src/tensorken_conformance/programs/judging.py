@@ -1,9 +1,9 @@
-"""Judging: a program runs on the backend and on the enclosure of it; what comes out must lie in what may come out.
+"""Judging: run a program on the backend and on its enclosure; every result must lie in its interval.
 
-Where an interval tells nearly nothing, be it that errors grew or that an op has no useful bound, the step is run once
-more, from the very values that its operands had on the backend: then no errors come in with them, so its interval is
-that of one op.  Where that tells nothing either, the step is compared with the reference backend's on the same values:
-elementwise ops of the reference are correctly rounded, so a result may be as far from its as the backend declares.
+Where an interval is too wide, because errors grew or because an op has no useful bound, the step runs once more from
+the values that its operands had on the backend: its interval is then that of one op.  Where that is still too wide,
+the step is compared with the reference backend on the same values: elementwise ops of the reference are correctly
+rounded, so a result may differ from them by as much as the backend declares.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tensorken_core.tensor.tensor import Tensor
 
 @dataclass(slots=True)
 class Tally:
-    """What has been judged, in elements of steps.
+    """The number of judged elements of steps.
 
     Attributes:
-        elements: all.
-        again: those of which the interval of the whole program tells nearly nothing, so that the step ran again.
-        referred: those that were compared with the reference.
-        unproven: those of which in the end nothing is known but that they are there.
+        elements: all elements.
+        again: the elements whose intervals were too wide in the whole program, so that the step ran again.
+        referred: the elements that were compared with the reference.
+        unproven: the elements of which only the format was checked.
     """
 
     elements: int = 0
@@ -55,12 +55,7 @@ class Tally:
 
 
 class Wrong(Exception):
-    """A node of a program is not what it may be.
-
-    Attributes:
-        node: which.
-        says: what is expected, and what came.
-    """
+    """A node of a program is wrong: the number of the node, and a message."""
 
     def __init__(self, node: int, says: str) -> None:
         super().__init__(says)
@@ -68,22 +63,22 @@ class Wrong(Exception):
 
 
 Values = list[Array]
-"""The values of the nodes of a program, from the first on."""
+"""The values of the first nodes of a program."""
 
 
 def judge(
     subject: Subject, program: Program, tally: Tally | None = None, values: Values | None = None
 ) -> None:
-    """Run a program and compare every step with what it may be.
+    """Run a program and compare every step with its enclosure.
 
     Args:
         subject: the backend under test.
-        program: what to run.
-        tally: counts what is judged.
-        values: is given the values of nodes as the backend has them.
+        program: the program.
+        tally: receives the counts.
+        values: receives the values of the nodes on the backend.
 
     Raises:
-        Wrong: where one is not.
+        Wrong: if a result does not lie in its interval.
     """
     tally = Tally() if tally is None else tally
     values = [] if values is None else values
@@ -96,13 +91,8 @@ def judge(
             continue
         got = _read(subject, tensors[number], number)
         values.append(got)
-        may_be = interval(expected[number])
-        _same_kind(number, got, tensors[number], may_be)
-        inside = contains(expected[number], got)
         tally.elements += got.size
-        if not inside.all():
-            raise Wrong(number, described(node.ops, may_be, got, inside))
-        unclear = vague(may_be)
+        unclear = vague(require_inside(number, node.ops, got, expected[number]))
         if unclear.any():
             tally.again += int(unclear.sum())
             operands = [values[i] for i in node.operands]
@@ -110,7 +100,7 @@ def judge(
 
 
 def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tensor]:
-    """All nodes on an interpreter; what a body held back to be fused is settled, since an enclosure has no bodies."""
+    """All nodes on an interpreter; pending fusion of a body is settled, since an enclosure has no bodies."""
     tensors: list[Tensor] = []
     for number, node in enumerate(program.nodes):
         if isinstance(node, Leaf):
@@ -125,10 +115,10 @@ def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tens
 
 @contextmanager
 def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
-    """Whatever the block raises is told as what is wrong with a node.
+    """Report any exception of the block as an error of a node.
 
     Raises:
-        Wrong: if the block raises anything but a request to end.
+        Wrong: if the block raises anything but KeyboardInterrupt or SystemExit.
     """
     try:
         yield
@@ -154,13 +144,25 @@ def _unchanged(subject: Subject, number: int, leaf: Leaf, x: Tensor) -> None:
         raise Wrong(number, f"expected {leaf.values.tolist()} as given, read {got.tolist()}")
 
 
-def _same_kind(number: int, got: Array, x: Tensor, may_be: Interval) -> None:
-    if got.shape != may_be.shape or x.dtype is not may_be.dtype:
-        raise Wrong(number, f"expected {may_be.dtype} {may_be.shape}, got {x.dtype} {got.shape}")
+def require_inside(
+    number: int, ops: Sequence[str], got: Array, expected: Tensor, prefix: str = ""
+) -> Interval:
+    """Compare the values of a node with its intervals, which are returned.
+
+    Raises:
+        Wrong: if the shape or the dtype differ, or a value lies outside its interval.
+    """
+    may_be = interval(expected)
+    if got.shape != may_be.shape or got.dtype != np.dtype(may_be.dtype.name):
+        raise Wrong(number, f"{prefix}expected {may_be.dtype} {may_be.shape}, got {got.dtype} {got.shape}")
+    inside = contains(expected, got)
+    if not inside.all():
+        raise Wrong(number, f"{prefix}{', '.join(ops)}: {_described(may_be, got, inside)}")
+    return may_be
 
 
-def described(ops: Sequence[str], may_be: Interval, got: Array, inside: Array) -> str:
-    """Where a result is not what it may be, in one line."""
+def _described(may_be: Interval, got: Array, inside: Array) -> str:
+    """The first value that lies outside its interval, in one line."""
     place = tuple([int(i) for i in np.argwhere(~inside)[0]])
     low, high, nan = may_be.low[place], may_be.high[place], may_be.maybe_nan[place]
     if low > high:
@@ -173,9 +175,7 @@ def described(ops: Sequence[str], may_be: Interval, got: Array, inside: Array) -
         expected += " or nan"
     at = f" at {list(place)}" if place else ""
     found = got[place]
-    return (
-        f"{', '.join(ops)}: expected {expected}{at}, got {found if got.dtype.kind == 'f' else found.item()}"
-    )
+    return f"expected {expected}{at}, got {found if got.dtype.kind == 'f' else found.item()}"
 
 
 def _shown(end: Any, may_be: Interval) -> str:
@@ -188,7 +188,7 @@ def _shown(end: Any, may_be: Interval) -> str:
 def _again(
     subject: Subject, number: int, step: Step, operands: Sequence[Array], unclear: Array, tally: Tally
 ) -> None:
-    """The step from the values that its operands had, where nothing was known of its result."""
+    """Run a step from the values of its operands, for the elements whose intervals were too wide."""
     leaves = [Leaf(x, DTYPES[x.dtype.name]) for x in operands]
     alone = Program((*leaves, Step(step.text, tuple(range(len(leaves))), step.ops)))
     last = len(leaves)
@@ -200,11 +200,7 @@ def _again(
         got = _read(subject, x, last)
     except Wrong as wrong:
         raise Wrong(number, wrong.says) from None
-    may_be = interval(y)
-    _same_kind(number, got, x, may_be)
-    inside = contains(y, got)
-    if not inside.all():
-        raise Wrong(number, described(step.ops, may_be, got, inside))
+    may_be = require_inside(number, step.ops, got, y)
     still = unclear & vague(may_be)
     if not still.any():
         return
@@ -229,7 +225,7 @@ def _again(
 
 @cache
 def _reference() -> RawTensor[Any]:
-    """The reference backend, loaded where it is first needed."""
+    """The reference backend, imported on demand."""
     from tensorken_reference.backend import Reference
 
     return Fuse(Reference())
@@ -245,7 +241,7 @@ def _on_reference(subject: Subject, program: Program) -> Array:
 
 
 def _within(got: Array, reference: Array, steps: int, either_zero: bool) -> Array:
-    """Whether results are at most so many representable numbers apart, and zeros have one sign, unless told."""
+    """Whether results are at most so many representable numbers apart; zeros differ by sign, unless `either_zero`."""
     if got.dtype.kind != "f":
         return np.asarray(got == reference)
     name = got.dtype.name

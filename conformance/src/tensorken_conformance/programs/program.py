@@ -1,4 +1,4 @@
-"""Program: a short computation as data: numbers that are given, and steps that are each a piece of Python."""
+"""Program: a short computation as data: leaves, which are given numbers, and steps, which are Python expressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """Numbers that are given.
+    """Given numbers.
 
     Attributes:
         values: a numpy array in the format of the dtype.
@@ -34,19 +34,19 @@ class Leaf:
 
     @property
     def text(self) -> str:
-        """The Python that makes it; numbers are as short as their format allows."""
+        """The Python of the leaf; numbers are as short as their format allows."""
         shape = f".reshape({self.values.shape})" if 0 in self.values.shape else ""
         return f'tk.tensor({_listed(self.values)}, "{self.dtype}"){shape}'
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A piece of Python that makes one tensor of others.
+    """A Python expression of tensors.
 
     Attributes:
-        text: with {0}, {1}, ... in the place of its operands, and `tk` for tensorken.
+        text: the expression, with {0}, {1}, ... for its operands, and `tk` for tensorken.
         operands: the numbers of earlier nodes of the program.
-        ops: the ops that it is about.
+        ops: the ops that it tests.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Step:
     ops: tuple[str, ...]
 
     def __call__(self, *operands: Tensor) -> Tensor:
-        """What it makes of these."""
+        """The value of the expression."""
         return _function(self.text, len(operands))(*operands)  # type: ignore[no-any-return]
 
 
@@ -74,8 +74,13 @@ class Program:
 
     @property
     def ops(self) -> set[str]:
-        """The ops that its steps are about."""
+        """The ops that its steps test."""
         return {op for node in self.nodes if isinstance(node, Step) for op in node.ops}
+
+    def ops_of(self, number: int) -> tuple[str, ...]:
+        """The ops of a node; a leaf has none."""
+        node = self.nodes[number]
+        return node.ops if isinstance(node, Step) else ()
 
     @property
     def ends(self) -> list[int]:
@@ -84,7 +89,7 @@ class Program:
         return [i for i, node in enumerate(self.nodes) if isinstance(node, Step) and i not in used]
 
     def run(self, make: Callable[[Leaf], Tensor]) -> list[Tensor]:
-        """The tensors of all nodes, those of leaves being made by a function."""
+        """The tensors of all nodes; `make` makes those of leaves."""
         tensors: list[Tensor] = []
         for node in self.nodes:
             if isinstance(node, Leaf):
@@ -94,7 +99,7 @@ class Program:
         return tensors
 
     def needed(self, number: int) -> Program:
-        """The nodes without which that one cannot be computed, in their order; it is the last of them."""
+        """The nodes that a node depends on, in their order, and the node itself as the last."""
         wanted = {number}
         for i in range(number, -1, -1):
             node = self.nodes[i]
@@ -105,34 +110,33 @@ class Program:
     def only(self, kept: Sequence[int]) -> Program:
         """These nodes alone."""
         places = {old: new for new, old in enumerate(kept)}
-        return Program(
-            tuple(
-                [
-                    node if isinstance(node, Leaf) else Step(node.text, _renamed(node, places), node.ops)
-                    for node in [self.nodes[i] for i in kept]
-                ]
-            )
-        )
+
+        def renumbered(node: Node) -> Node:
+            if isinstance(node, Leaf):
+                return node
+            return Step(node.text, tuple([places[i] for i in node.operands]), node.ops)
+
+        return Program(tuple([renumbered(self.nodes[i]) for i in kept]))
 
     def replaced(self, number: int, node: Node) -> Program:
-        """The program with another node in that place."""
+        """The program with another node in place of one."""
         return Program((*self.nodes[:number], node, *self.nodes[number + 1 :]))
 
     def lines(self, last: int) -> list[str]:
         """One assignment for each node up to the last one."""
         names = [NAMES[i] if i < len(NAMES) else f"x{i}" for i in range(len(self.nodes))]
         return [
-            f"{names[i]} = {node.text if isinstance(node, Leaf) else _filled(node, names)}"
-            for i, node in enumerate(self.nodes[: last + 1])
+            f"{name} = {node.text if isinstance(node, Leaf) else node.text.format(*[names[i] for i in node.operands])}"
+            for name, node in zip(names, self.nodes[: last + 1], strict=False)
         ]
 
     def script(self, backend: str, shown: int, remark: str) -> list[str]:
         """The program as Python that runs, in at most five lines.
 
         Args:
-            backend: the name of the backend that it runs on.
-            shown: the node whose value is printed.
-            remark: what is expected, for a comment.
+            backend: the name of the backend.
+            shown: the number of the node whose value is printed.
+            remark: the comment on that line.
         """
         lines = self.lines(len(self.nodes) - 1)
         text = "\n".join(lines)
@@ -141,37 +145,25 @@ class Program:
             imports += "; from tensorken_core.language.op import OPS"
         if "inf" in text or "nan" in text:
             imports += "; from math import inf, nan"
-        leaves = [line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, Leaf)]
-        steps = [line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, Step)]
-        name = lines[shown].partition(" =")[0]
-        parts = [
-            imports,
-            f"tk.use_backend({backend!r})",
-            "; ".join(leaves),
-            "; ".join(steps),
-            f"print({name})  # {remark}",
+        leaves, steps = [
+            "; ".join([line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, kind)])
+            for kind in (Leaf, Step)
         ]
+        name = lines[shown].partition(" =")[0]
+        parts = [imports, f"tk.use_backend({backend!r})", leaves, steps, f"print({name})  # {remark}"]
         return [part for part in parts if part]
-
-
-def _renamed(step: Step, places: dict[int, int]) -> tuple[int, ...]:
-    return tuple([places[i] for i in step.operands])
-
-
-def _filled(step: Step, names: Sequence[str]) -> str:
-    return step.text.format(*[names[i] for i in step.operands])
 
 
 @functools.cache
 def _function(text: str, count: int) -> Callable[..., Any]:
-    """The step as a function; that it is printed as it runs is what makes a script repeat a failure."""
+    """The step as a function; it runs the same text that scripts show."""
     names = [f"x{i}" for i in range(count)]
     source = f"lambda {', '.join(names)}: {text.format(*names)}"
     return eval(source, {"tk": tensorken, "OPS": OPS, "inf": math.inf, "nan": math.nan, **DTYPES})  # type: ignore[no-any-return]
 
 
 def _listed(values: Array) -> str:
-    """The values as nested lists, with the fewest digits that tell each from its neighbours."""
+    """The values as nested lists, with the fewest digits that identify each."""
     if values.dtype.kind != "f":
         return str(values.tolist())
     if values.ndim == 0:
@@ -180,5 +172,5 @@ def _listed(values: Array) -> str:
 
 
 def joined(programs: Iterable[Program]) -> set[str]:
-    """All ops that some programs are about."""
+    """All ops that some programs test."""
     return set().union(*[program.ops for program in programs])

@@ -1,7 +1,7 @@
-"""Stateful: lives of tensors, made, viewed, computed with, dropped and read again, beside a model of whole numbers.
+"""Stateful: make, view, compute with, drop and read tensors at random, next to a model of whole numbers.
 
-The numbers are so small that every dtype holds them exactly, so what is read must be equal to the model.  A life that
-goes wrong is run again with ever fewer actions, as long as it goes wrong.
+The numbers are so small that every dtype holds them exactly, so each read must equal the model.  A life is a sequence
+of actions; one that fails is shortened as long as it fails.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 STEPS = 30
-"""How many actions a life has at most."""
+"""The largest number of actions of a life."""
 
 LARGEST = 1000
-"""No number in a life is larger: float16 holds all whole numbers up to 2048."""
+"""The largest number in a life; float16 holds all whole numbers up to 2048."""
 
 ALIVE = 12
-"""How many tensors live at a time at most."""
+"""The largest number of tensors at a time."""
 
 SHAPES: tuple[Shape, ...] = ((3,), (2, 3), (2, 2), (1,), (4, 1), (2, 3, 2), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to make a tensor of one or two others.
+class Expression:
+    """An expression of one or two tensors.
 
     Attributes:
         text: the Python.
-        model: the same for numpy arrays.
-        fits: for which operands it is defined.
+        model: the same function of numpy arrays.
+        fits: whether it is defined for some operands.
     """
 
     text: str
@@ -63,52 +63,52 @@ def _first_set(x: Array) -> Array:
 
 
 VIEWS = (
-    Way("{0}[1:]", lambda x: x[1:], _has_axis),
-    Way("{0}[::-1]", lambda x: x[::-1], _has_axis),
-    Way("{0}.T", lambda x: x.T, lambda x: x.ndim == 2),
-    Way("{0}.reshape((-1,))", lambda x: x.reshape(-1), _has_axis),
-    Way(
+    Expression("{0}[1:]", lambda x: x[1:], _has_axis),
+    Expression("{0}[::-1]", lambda x: x[::-1], _has_axis),
+    Expression("{0}.T", lambda x: x.T, lambda x: x.ndim == 2),
+    Expression("{0}.reshape((-1,))", lambda x: x.reshape(-1), _has_axis),
+    Expression(
         "{0}.broadcast_to((2,) + {0}.shape)",
         lambda x: np.broadcast_to(x, (2, *x.shape)),
         lambda x: x.ndim < 3,
     ),
-    Way("{0}[0]", lambda x: x[0], _has_axis),
-    Way("{0}[..., ::-1]", lambda x: x[..., ::-1], _has_axis),
-    Way("{0}[::2]", lambda x: x[::2], _has_axis),
-    Way("{0}.pad(((1, 0),) * {0}.ndim)", lambda x: np.pad(x, ((1, 0),) * x.ndim) if x.ndim else x),
+    Expression("{0}[0]", lambda x: x[0], _has_axis),
+    Expression("{0}[..., ::-1]", lambda x: x[..., ::-1], _has_axis),
+    Expression("{0}[::2]", lambda x: x[::2], _has_axis),
+    Expression("{0}.pad(((1, 0),) * {0}.ndim)", lambda x: np.pad(x, ((1, 0),) * x.ndim) if x.ndim else x),
 )
-"""What a backend may make without copying."""
+"""Expressions that a backend may evaluate without copying."""
 
-WAYS = (
-    Way("{0} + {1}", lambda a, b: a + b, _alike),
-    Way("{0} - {1}", lambda a, b: a - b, _alike),
-    Way("{0} * {1}", lambda a, b: a * b, _alike),
-    Way("tk.maximum({0}, {1})", np.maximum, _alike),
-    Way(
+COMPUTATIONS = (
+    Expression("{0} + {1}", lambda a, b: a + b, _alike),
+    Expression("{0} - {1}", lambda a, b: a - b, _alike),
+    Expression("{0} * {1}", lambda a, b: a * b, _alike),
+    Expression("tk.maximum({0}, {1})", np.maximum, _alike),
+    Expression(
         "tk.concatenate([{0}, {1}], 0)",
         lambda a, b: np.concatenate([a, b]),
         lambda a, b: _alike(a, b) and a.ndim > 0,
     ),
-    Way("-{0}", lambda x: -x),
-    Way("{0} + 1", lambda x: x + 1),
-    Way("{0}.sum(0)", lambda x: x.sum(0), _has_axis),
-    Way("{0}.max(0)", lambda x: x.max(0), _has_axis),
-    Way("({0} * {1}).sum()", lambda a, b: (a * b).sum(), _alike),
-    Way("tk.where({0} > 0, {0}, -{0})", np.abs),
-    Way("{0}.at[0].set(7)", _first_set, _has_axis),
+    Expression("-{0}", lambda x: -x),
+    Expression("{0} + 1", lambda x: x + 1),
+    Expression("{0}.sum(0)", lambda x: x.sum(0), _has_axis),
+    Expression("{0}.max(0)", lambda x: x.max(0), _has_axis),
+    Expression("({0} * {1}).sum()", lambda a, b: (a * b).sum(), _alike),
+    Expression("tk.where({0} > 0, {0}, -{0})", np.abs),
+    Expression("{0}.at[0].set(7)", _first_set, _has_axis),
 )
-"""What is computed."""
+"""Expressions that compute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that happens in a life.
+    """One action of a life.
 
     Attributes:
-        kind: create, step, drop, collect or read.
-        name: the number of the tensor that it is about.
-        node: what makes it.
-        expected: its value.
+        kind: make, drop, collect or read.
+        name: the number of its tensor.
+        node: the leaf or the step of a tensor that is made.
+        expected: the value of a tensor that is read.
     """
 
     kind: str
@@ -118,16 +118,14 @@ class Action:
 
     @property
     def line(self) -> str:
-        """The Python of it."""
+        """The Python of the action."""
         name = _name(self.name)
-        if self.kind == "create":
-            return f"{name} = {self.node.text}"  # type: ignore[union-attr]
-        if self.kind == "step":
-            assert isinstance(self.node, Step)
-            return f"{name} = {self.node.text.format(*[_name(i) for i in self.node.operands])}"
-        return {"drop": f"del {name}", "collect": "gc.collect()", "read": f"print({name}.tolist())"}[
-            self.kind
-        ]
+        if isinstance(self.node, Leaf):
+            return f"{name} = {self.node.text}"
+        if isinstance(self.node, Step):
+            return f"{name} = {self.node.text.format(*map(_name, self.node.operands))}"
+        lines = {"drop": f"del {name}", "collect": "gc.collect()", "read": f"print({name}.tolist())"}
+        return lines[self.kind]
 
 
 def _name(number: int) -> str:
@@ -142,7 +140,7 @@ class Life:
         self.tensors: dict[int, Tensor] = {}
 
     def do(self, action: Action) -> str | None:
-        """Let an action happen; what is wrong, if anything is."""
+        """Do an action; returns the error, if any."""
         try:
             return self._done(action)
         except (KeyboardInterrupt, SystemExit):
@@ -151,7 +149,7 @@ class Life:
             return f"{action.line}: expected a result, got {type(error).__name__}: {' '.join(str(error).split())}"
 
     def _new(self, leaf: Leaf) -> Tensor:
-        """A tensor from a buffer that is overwritten at once, as callers may do."""
+        """A tensor from a buffer that is overwritten at once, as callers may overwrite it."""
         shape, place = leaf.values.shape, self.subject.stack
         buffer: Any = np.array(leaf.values, order="C").reshape(-1)
         x = Tensor(place, place.new(shape, memoryview(buffer), leaf.dtype), shape, leaf.dtype)
@@ -159,11 +157,9 @@ class Life:
         return x
 
     def _done(self, action: Action) -> str | None:
-        if action.kind == "create":
-            assert isinstance(action.node, Leaf)
+        if isinstance(action.node, Leaf):
             self.tensors[action.name] = self._new(action.node)
-        elif action.kind == "step":
-            assert isinstance(action.node, Step)
+        elif isinstance(action.node, Step):
             self.tensors[action.name] = action.node(*[self.tensors[i] for i in action.node.operands])
         elif action.kind == "drop":
             del self.tensors[action.name]
@@ -178,11 +174,11 @@ class Life:
 
 
 class _WrongLife(Exception):
-    """A life that went wrong: its actions, and what is wrong."""
+    """A life that failed: its actions, and the error."""
 
 
 class _Writer:
-    """Draws the actions of a life, lets them happen, and knows what each tensor must hold."""
+    """Draws and does the actions of a life; its model has the value of each tensor."""
 
     def __init__(self, subject: Subject, rng: random.Random) -> None:
         self.life, self.rng = Life(subject), rng
@@ -193,10 +189,10 @@ class _Writer:
         self.count = 0
 
     def write(self) -> None:
-        """A life of STEPS steps, after which all tensors are read, twice.
+        """Do STEPS random actions, then read all tensors twice.
 
         Raises:
-            _WrongLife: if it goes wrong.
+            _WrongLife: if an action fails.
         """
         for start in range(3):
             self.create(start=start)
@@ -213,24 +209,24 @@ class _Writer:
         if wrong is not None:
             raise _WrongLife(tuple(self.actions), wrong)
 
-    def _make(self, kind: str, node: Leaf | Step, value: Array, dtype: DType) -> None:
+    def _make(self, node: Leaf | Step, value: Array, dtype: DType) -> None:
         self.model[self.count], self.dtype_of[self.count] = np.array(value), dtype
         self.count += 1
-        self._do(Action(kind, self.count - 1, node))
+        self._do(Action("make", self.count - 1, node))
 
     def create(
         self, shape: Shape | None = None, dtype: DType | None = None, start: int | None = None
     ) -> None:
-        """A tensor of numbers that are given, if there is room for one more."""
+        """Make a tensor of given numbers, unless there are too many tensors."""
         if len(self.model) >= ALIVE:
             return
         shape = self.rng.choice(SHAPES) if shape is None else shape
         dtype = self.rng.choice(self.dtypes) if dtype is None else dtype
         start = self.rng.randrange(7) if start is None else start
         values = ((np.arange(int(np.prod(shape, dtype=int))) * 3 + start) % 11 - 4).reshape(shape)
-        self._make("create", Leaf(values.astype(dtype.name), dtype), values, dtype)
+        self._make(Leaf(values.astype(dtype.name), dtype), values, dtype)
 
-    def _step(self, way: Way, first: int | None) -> None:
+    def _step(self, way: Expression, first: int | None) -> None:
         if first is None or len(self.model) >= ALIVE:
             return
         x, kind = self.model[first], self.dtype_of[first]
@@ -242,29 +238,31 @@ class _Writer:
         if way.fits(*operands):
             value = way.model(*operands)
             if value.size <= 64 and np.abs(value).max(initial=0) <= LARGEST:
-                self._make("step", Step(way.text, places, ()), value, kind)
+                self._make(Step(way.text, places, ()), value, kind)
 
     def _any(self) -> int | None:
         return self.rng.choice(sorted(self.model)) if self.model else None
 
     def view(self) -> None:
-        """A view of a tensor, and as a rule a view of that."""
+        """Make a view of a tensor, and a view of the newest tensor."""
         self._step(self.rng.choice(VIEWS), self._any())
         self._step(self.rng.choice(VIEWS), max(self.model, default=None))
 
     def compute(self) -> None:
-        """What is computed of a tensor, or of two."""
-        self._step(self.rng.choice(WAYS), self._any())
+        """Compute with a tensor, or with two."""
+        self._step(self.rng.choice(COMPUTATIONS), self._any())
 
     def twice(self) -> None:
-        """Twice the same with other values: the second tensor may stand where the first did."""
+        """Do the same actions twice, with other values: the second tensor may reuse the memory of the first."""
         shape, dtype = self.rng.choice(SHAPES), self.rng.choice(self.dtypes)
-        way = self.rng.randrange(len(WAYS))
+        way = self.rng.randrange(len(COMPUTATIONS))
         for start in (way, way + 1):
             first = self.count
             self.create(shape, dtype, start)
             for other in range(6) if self.count > first else ():
-                self._step(WAYS[(start + other) % len(WAYS)], self.rng.randrange(first, self.count))
+                self._step(
+                    COMPUTATIONS[(start + other) % len(COMPUTATIONS)], self.rng.randrange(first, self.count)
+                )
             for number in reversed(range(first, self.count)):
                 self._do(Action("read", number, expected=self.model.pop(number)))
                 self._do(Action("drop", number))
@@ -277,7 +275,7 @@ class _Writer:
             self._do(Action("drop", number))
 
     def collect(self) -> None:
-        """Collect what was dropped."""
+        """Collect garbage after a drop."""
         if self.actions[-1].kind == "drop":
             self._do(Action("collect"))
 
@@ -289,12 +287,12 @@ class _Writer:
 
 
 def run_lifetimes(subject: Subject, seed: str, lives: int) -> None:
-    """Draw lives and compare all that is read with the model.
+    """Draw lives and compare every read with the model.
 
     Raises:
-        Failure: with the shortest life found that goes wrong.
+        Failure: if a life fails; its script is a short life that fails.
     """
-    gc.freeze()  # what was there before has nothing to do with the lives, and takes long to look through
+    gc.freeze()  # so that collections skip all older objects
     try:
         for number in range(lives):
             _Writer(subject, random.Random(f"{seed} {number}")).write()
@@ -306,7 +304,7 @@ def run_lifetimes(subject: Subject, seed: str, lives: int) -> None:
 
 
 def _shortened(subject: Subject, actions: tuple[Action, ...], wrong: str) -> tuple[tuple[Action, ...], str]:
-    """The actions without those that are not needed for the last one to go wrong."""
+    """The actions without those that the failure does not need."""
     again = _replayed(subject, actions)
     if again is None:
         return actions, wrong
@@ -322,7 +320,7 @@ def _shortened(subject: Subject, actions: tuple[Action, ...], wrong: str) -> tup
 
 
 def _replayed(subject: Subject, actions: tuple[Action, ...]) -> tuple[tuple[Action, ...], str] | None:
-    """The actions up to the one that goes wrong, and what does; None if nothing does or they are no life."""
+    """The actions up to the one that fails, and the error; None if none fails or an action lacks its tensors."""
     life = Life(subject)
     for number, action in enumerate(actions):
         needed = action.node.operands if isinstance(action.node, Step) else ()
