@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,20 +14,19 @@ from tensorken_conformance.enclosure.interval import (
     Array,
     Interval,
     chosen,
+    hull,
     no_nan,
     outward,
     stepped,
 )
+from tensorken_core.language.dtypes import bool_
 
 Rule = Callable[..., Any]
 """`(errors, *operands, *params)`: what the op may give for any operands in these intervals."""
 
 
 def floats(*operands: Interval) -> tuple[list[Interval], Array, Array]:
-    """The operands with 1 in place of nothing but NaN; where any is NaN for certain; where any may be NaN.
-
-    An op that gives NaN for NaN computes with the first and passes the other two to `spoilt`.
-    """
+    """The operands with 1 in place of certain NaNs; where any is certainly NaN; where any may be NaN."""
     certain: Array = np.logical_or.reduce(np.broadcast_arrays(*[x.empty for x in operands]))
     maybe: Array = np.logical_or.reduce(np.broadcast_arrays(*[x.maybe_nan for x in operands]))
     if not certain.any():
@@ -41,7 +41,7 @@ def floats(*operands: Interval) -> tuple[list[Interval], Array, Array]:
 
 
 def spoilt(x: Interval, certain: Array, maybe: Array) -> Interval:
-    """The result, NaN where an operand was for certain, and perhaps NaN where one may have been."""
+    """The result, NaN where an operand was certainly NaN, and perhaps NaN where one may have been."""
     maybe = maybe | x.maybe_nan
     if not certain.any():
         return Interval(x.low, x.high, maybe, x.dtype)
@@ -50,8 +50,28 @@ def spoilt(x: Interval, certain: Array, maybe: Array) -> Interval:
     )
 
 
+def propagates_nan(rule: Rule) -> Rule:
+    """The rule of an op that returns NaN for NaN, from one for operands that are numbers.
+
+    A param, if there is one, is the axes over which the op reduces or that it normalizes.
+    """
+
+    @functools.wraps(rule)
+    def call(errors: Errors, *args: Any) -> Interval:
+        operands = [x for x in args if isinstance(x, Interval)]
+        numbers, *nan = floats(*operands)
+        y = rule(errors, *numbers, *args[len(operands) :])
+        for axes in args[len(operands) :]:
+            nan = [
+                np.broadcast_to(np.logical_or.reduce(places, axes, keepdims=True), y.shape) for places in nan
+            ]
+        return spoilt(y, *nan)
+
+    return call
+
+
 def on_flushed_operands(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """The rules on operands whose subnormal numbers may be taken for zero."""
+    """The rules of ops that may take subnormal operands for zero."""
 
     def flushing(rule: Rule) -> Rule:
         def call(errors: Errors, *args: Any) -> Any:
@@ -75,38 +95,33 @@ def with_zero(x: Interval) -> Array:
 # ---- + - * / -------------------------------------------------------------------------------------------------
 
 
+@propagates_nan
 def add(errors: Errors, a: Interval, b: Interval) -> Interval:
     """Ends add up; float64 holds the sum of narrower floats so well that rounding it again is innocuous."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.add, a, b)
-    (a, b), certain, maybe = floats(a, b)
     opposite = ((a.high == np.inf) & (b.low == -np.inf)) | ((a.low == -np.inf) & (b.high == np.inf))
     low, high = a.low + b.low, a.high + b.high
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return spoilt(errors.result("add", low, high, opposite, a.dtype), certain, maybe)
+    return errors.result("add", low, high, opposite, a.dtype)
 
 
 def neg(errors: Errors, x: Interval) -> Interval:
     """The ends change places."""
     if x.dtype.kind == "int":
-        return integers.by_corners(lambda p, q: q - p, x, _zero(x))
+        return integers.negative(x)
     return Interval(-x.high, -x.low, x.maybe_nan, x.dtype)
 
 
-def _zero(x: Interval) -> Interval:
-    zero = np.zeros((1,) * x.low.ndim, x.low.dtype)
-    return Interval(zero, zero, no_nan(zero), x.dtype)
-
-
+@propagates_nan
 def sub(errors: Errors, a: Interval, b: Interval) -> Interval:
     """As the sum with the negative, but for the error."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.subtract, a, b)
-    (a, b), certain, maybe = floats(a, b)
     same = ((a.high == np.inf) & (b.high == np.inf)) | ((a.low == -np.inf) & (b.low == -np.inf))
     low, high = a.low - b.high, a.high - b.low
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return spoilt(errors.result("sub", low, high, same, a.dtype), certain, maybe)
+    return errors.result("sub", low, high, same, a.dtype)
 
 
 def product_ends(a: Interval, b: Interval) -> tuple[Array, Array]:
@@ -116,38 +131,35 @@ def product_ends(a: Interval, b: Interval) -> tuple[Array, Array]:
     return np.minimum.reduce(corners), np.maximum.reduce(corners)
 
 
+@propagates_nan
 def mul(errors: Errors, a: Interval, b: Interval) -> Interval:
     """By the products of ends."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.multiply, a, b)
-    (a, b), certain, maybe = floats(a, b)
     undefined = (with_zero(a) & infinite(b)) | (infinite(a) & with_zero(b))
     low, high = product_ends(a, b)
-    return spoilt(errors.result("mul", low, high, undefined, a.dtype), certain, maybe)
+    return errors.result("mul", low, high, undefined, a.dtype)
 
 
-def quotient(errors: Errors, op: str, a: Interval, b: Interval) -> Interval:
-    """By the quotients of ends; anything where the divisor may be zero, whose sign is not kept."""
-    (a, b), certain, maybe = floats(a, b)
-    by_zero = with_zero(b)
-    undefined = (with_zero(a) & by_zero) | (infinite(a) & infinite(b))
-    divisors = [np.where(by_zero, 1.0, end) for end in (b.low, b.high)]
-    corners = [p / q for p in (a.low, a.high) for q in divisors]
-    open_ended = by_zero | (infinite(a) & infinite(b))
-    low = np.where(open_ended, -np.inf, np.minimum.reduce(corners))
-    high = np.where(open_ended, np.inf, np.maximum.reduce(corners))
-    return spoilt(errors.result(op, low, high, undefined, a.dtype), certain, maybe)
+def quotient(op: str) -> Callable[[Errors, Interval, Interval], Interval]:
+    """By the quotients of ends; anything where the divisor may be zero, since intervals do not keep its sign."""
 
+    @propagates_nan
+    def rule(errors: Errors, a: Interval, b: Interval) -> Interval:
+        by_zero, both_infinite = with_zero(b), infinite(a) & infinite(b)
+        undefined = (with_zero(a) & by_zero) | both_infinite
+        corners = [p / np.where(by_zero, 1.0, q) for p in (a.low, a.high) for q in (b.low, b.high)]
+        low = np.where(by_zero | both_infinite, -np.inf, np.minimum.reduce(corners))
+        high = np.where(by_zero | both_infinite, np.inf, np.maximum.reduce(corners))
+        return errors.result(op, low, high, undefined, a.dtype)
 
-def div(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """The quotient."""
-    return quotient(errors, "div", a, b)
+    return rule
 
 
 def reciprocal(errors: Errors, x: Interval) -> Interval:
     """The quotient of 1."""
     one = np.ones((1,) * x.low.ndim)
-    return quotient(errors, "reciprocal", Interval(one, one, no_nan(one), x.dtype), x)
+    return quotient("reciprocal")(errors, Interval(one, one, no_nan(one), x.dtype), x)
 
 
 def sizes(x: Interval) -> tuple[Array, Array]:
@@ -156,32 +168,32 @@ def sizes(x: Interval) -> tuple[Array, Array]:
     return least, np.maximum(np.abs(x.low), np.abs(x.high))
 
 
+@propagates_nan
 def square(errors: Errors, x: Interval) -> Interval:
     """From the least and the largest size."""
     if x.dtype.kind == "int":
         return integers.square(x)
-    (x,), certain, maybe = floats(x)
     least, largest = sizes(x)
-    return spoilt(errors.result("square", least * least, largest * largest, maybe, x.dtype), certain, maybe)
+    return errors.result("square", least * least, largest * largest, no_nan(least), x.dtype)
 
 
 # ---- signs and extremes --------------------------------------------------------------------------------------
 
 
+@propagates_nan
 def absolute(errors: Errors, x: Interval) -> Interval:
     """The sizes."""
     if x.dtype.kind == "int":
         return integers.absolute(x)
-    (x,), certain, maybe = floats(x)
-    return spoilt(Interval(*sizes(x), maybe, x.dtype), certain, maybe)
+    return Interval(*sizes(x), no_nan(x.low), x.dtype)
 
 
 def monotone(function: Callable[[Array], Array]) -> Rule:
     """An op that is exact and does not fall, and gives NaN for NaN."""
 
+    @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
-        (x,), certain, maybe = floats(x)
-        return spoilt(Interval(function(x.low), function(x.high), maybe, x.dtype), certain, maybe)
+        return Interval(function(x.low), function(x.high), no_nan(x.low), x.dtype)
 
     return rule
 
@@ -189,11 +201,10 @@ def monotone(function: Callable[[Array], Array]) -> Rule:
 def extreme(function: Callable[[Array, Array], Array]) -> Rule:
     """The larger or the smaller of two."""
 
+    @propagates_nan
     def rule(errors: Errors, a: Interval, b: Interval) -> Interval:
-        (a, b), certain, maybe = floats(a, b)
-        return spoilt(
-            Interval(function(a.low, b.low), function(a.high, b.high), maybe, a.dtype), certain, maybe
-        )
+        low, high = function(a.low, b.low), function(a.high, b.high)
+        return Interval(low, high, no_nan(low), a.dtype)
 
     return rule
 
@@ -209,9 +220,9 @@ def copysign(errors: Errors, a: Interval, b: Interval) -> Interval:
     return spoilt(Interval(low, high, nan, a.dtype), certain & np.broadcast_to(a.empty, low.shape), nan)
 
 
+@propagates_nan
 def nextafter(errors: Errors, a: Interval, b: Interval) -> Interval:
     """One step towards b; none or one where it is not known which way."""
-    (a, b), certain, maybe = floats(a, b)
     name = a.dtype.name
     low = np.where(
         a.high < b.low, stepped(a.low, 1, name), np.where(a.low > b.low, stepped(a.low, -1, name), a.low)
@@ -220,17 +231,17 @@ def nextafter(errors: Errors, a: Interval, b: Interval) -> Interval:
         a.low > b.high, stepped(a.high, -1, name), np.where(a.high < b.high, stepped(a.high, 1, name), a.high)
     )
     low, high = np.minimum(low, high), np.maximum(low, high)
-    return spoilt(errors.flushed(Interval(low, high, maybe, a.dtype)), certain, maybe)
+    return errors.flushed(Interval(low, high, no_nan(low), a.dtype))
 
 
 # ---- remainder -----------------------------------------------------------------------------------------------
 
 
+@propagates_nan
 def remainder(errors: Errors, a: Interval, b: Interval) -> Interval:
     """a - q * b where the whole quotient q is known, else anything between 0 and b."""
     if a.dtype.kind == "int":
         return integers.remainder(a, b)
-    (a, b), certain, maybe = floats(a, b)
     undefined = with_zero(b) | infinite(a)
     exact = (a.low == a.high) & (b.low == b.high) & ~undefined
     divisors = [np.where(with_zero(b), 1.0, end) for end in (b.low, b.high)]
@@ -247,16 +258,14 @@ def remainder(errors: Errors, a: Interval, b: Interval) -> Interval:
     least, most = np.minimum(b.low, 0.0), np.maximum(b.high, 0.0)
     low = np.where(exact, here, np.where(known, np.maximum(low - slack, least), least))
     high = np.where(exact, here, np.where(known, np.minimum(high + slack, most), most))
-    return spoilt(errors.result("remainder", low, high, undefined, a.dtype), certain, maybe)
+    return errors.result("remainder", low, high, undefined, a.dtype)
 
 
 # ---- comparisons and choice ----------------------------------------------------------------------------------
 
 
 def _truth(certain: Array, possible: Array) -> Interval:
-    from tensorken_core.language.dtypes import bool_
-
-    return Interval(certain, possible, np.zeros(certain.shape, bool), bool_)
+    return Interval(certain, possible, no_nan(certain), bool_)
 
 
 def eq(errors: Errors, a: Interval, b: Interval) -> Interval:
@@ -284,13 +293,7 @@ def where(errors: Errors, condition: Interval, a: Interval, b: Interval) -> Inte
     one = chosen(condition.low, a, b)
     if np.array_equal(condition.low, condition.high):
         return one
-    other = chosen(condition.high, a, b)
-    return Interval(
-        np.minimum(one.low, other.low),
-        np.maximum(one.high, other.high),
-        one.maybe_nan | other.maybe_nan,
-        a.dtype,
-    )
+    return hull(one, chosen(condition.high, a, b))
 
 
 RULES: dict[str, Rule] = {
@@ -299,7 +302,7 @@ RULES: dict[str, Rule] = {
             "add": add,
             "sub": sub,
             "mul": mul,
-            "div": div,
+            "div": quotient("div"),
             "reciprocal": reciprocal,
             "square": square,
             "remainder": remainder,

@@ -1,4 +1,4 @@
-"""Enclosures of elementary functions: by their values at the ends, and at the places between where they turn."""
+"""Enclosures of elementary functions: by their values at the ends, and at the turning points between."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tensorken_conformance.enclosure.arithmetic import (
     floats,
     infinite,
     on_flushed_operands,
+    propagates_nan,
     sizes,
     spoilt,
     with_zero,
 )
 from tensorken_conformance.enclosure.errors import Errors, with_hull
-from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, outward
+from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, no_nan, outward
 
 Function = Callable[[Array], Array]
 
@@ -31,8 +32,8 @@ class Monotone:
 
     Attributes:
         function: in float64.
-        spare: by how many representable numbers that may be off.
-        domain: outside it is NaN.
+        spare: its largest error in representable numbers.
+        domain: where it is not NaN.
         falls: whether it falls.
     """
 
@@ -110,17 +111,12 @@ def monotone(name: str, facts: Monotone) -> Rule:
     """An op that rises or falls all along its domain, and is NaN outside."""
     least, most = facts.domain
 
+    @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
-        (x,), certain, maybe = floats(x)
         outside = (x.low < least) | (x.high > most)
         nowhere = (x.high < least) | (x.low > most)
-        low = facts.function(np.clip(x.low, least, most))
-        high = facts.function(np.clip(x.high, least, most))
-        if facts.falls:
-            low, high = high, low
-        if facts.spare:
-            low, high = outward(low, high, facts.spare)
-        return spoilt(errors.result(name, low, high, outside, x.dtype), certain | nowhere, maybe)
+        low, high = _ends(facts, np.clip(x.low, least, most), np.clip(x.high, least, most))
+        return spoilt(errors.result(name, low, high, outside, x.dtype), nowhere, outside)
 
     return rule
 
@@ -128,16 +124,20 @@ def monotone(name: str, facts: Monotone) -> Rule:
 def even(name: str, facts: Monotone) -> Rule:
     """An op on the size of its operand."""
 
+    @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
-        (x,), certain, maybe = floats(x)
-        least, most = sizes(x)
-        low, high = facts.function(least), facts.function(most)
-        if facts.falls:
-            low, high = high, low
-        low, high = outward(low, high, facts.spare)
-        return spoilt(errors.result(name, low, high, maybe, x.dtype), certain, maybe)
+        low, high = _ends(facts, *sizes(x))
+        return errors.result(name, low, high, no_nan(low), x.dtype)
 
     return rule
+
+
+def _ends(facts: Monotone, low: Array, high: Array) -> tuple[Array, Array]:
+    """The lower and the upper end of a function between two numbers."""
+    low, high = facts.function(low), facts.function(high)
+    if facts.falls:
+        low, high = high, low
+    return outward(low, high, facts.spare) if facts.spare else (low, high)
 
 
 # ---- circular functions --------------------------------------------------------------------------------------
@@ -154,45 +154,50 @@ def _has_multiple(low: Array, high: Array, offset: float, period: float) -> Arra
     return np.asarray(((first <= last) & (low != high)) | ((high - low) >= period))
 
 
-def _wave(name: str, function: Function, top: float, bottom: float) -> Rule:
-    """sin and cos, with a maximum at top and a minimum at bottom, and 2 * pi from there."""
+def _angles(x: Interval) -> tuple[Array, Array, Array]:
+    """Finite ends, and where the interval is infinite or too far from 0."""
+    p, q = [np.where(infinite(x), 0.0, end) for end in (x.low, x.high)]
+    return p, q, infinite(x) | ((np.maximum(np.abs(p), np.abs(q)) > _FAR) & (p != q))
 
+
+def _periodic(errors: Errors, name: str, x: Interval, low: Array, high: Array) -> Interval:
+    """The result with these ends, NaN at infinities."""
+    endless = infinite(x)
+    return spoilt(errors.result(name, low, high, endless, x.dtype), endless & (x.low == x.high), endless)
+
+
+def _wave(name: str, function: Function, top: float, bottom: float) -> Rule:
+    """sin or cos, with a maximum at `top`, a minimum at `bottom`, and the period 2 * pi."""
+
+    @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
-        (x,), certain, maybe = floats(x)
-        endless = infinite(x)
-        p, q = [np.where(endless, 0.0, end) for end in (x.low, x.high)]
+        p, q, far = _angles(x)
         ends = function(p), function(q)
         low, high = outward(np.minimum(*ends), np.maximum(*ends), LIBRARY)
-        all_of_it = endless | ((np.maximum(np.abs(p), np.abs(q)) > _FAR) & (p != q))
-        low = np.where(all_of_it | _has_multiple(p, q, bottom, 2 * math.pi), -1.0, low)
-        high = np.where(all_of_it | _has_multiple(p, q, top, 2 * math.pi), 1.0, high)
-        nowhere = endless & (x.low == x.high)
-        return spoilt(errors.result(name, low, high, endless, x.dtype), certain | nowhere, maybe)
+        low = np.where(far | _has_multiple(p, q, bottom, 2 * math.pi), -1.0, low)
+        high = np.where(far | _has_multiple(p, q, top, 2 * math.pi), 1.0, high)
+        return _periodic(errors, name, x, low, high)
 
     return rule
 
 
+@propagates_nan
 def tan(errors: Errors, x: Interval) -> Interval:
     """Rises between its poles."""
-    (x,), certain, maybe = floats(x)
-    endless = infinite(x)
-    p, q = [np.where(endless, 0.0, end) for end in (x.low, x.high)]
+    p, q, far = _angles(x)
     low, high = outward(np.tan(p), np.tan(q), LIBRARY)
-    far = (np.maximum(np.abs(p), np.abs(q)) > _FAR) & (p != q)
-    all_of_it = endless | far | _has_multiple(p, q, math.pi / 2, math.pi)
-    low, high = np.where(all_of_it, -np.inf, low), np.where(all_of_it, np.inf, high)
-    nowhere = endless & (x.low == x.high)
-    return spoilt(errors.result("tan", low, high, endless, x.dtype), certain | nowhere, maybe)
+    anything = far | _has_multiple(p, q, math.pi / 2, math.pi)
+    return _periodic(errors, "tan", x, np.where(anything, -np.inf, low), np.where(anything, np.inf, high))
 
 
+@propagates_nan
 def atan2(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """By the corners of the box of both, unless it meets the half line to the left, where the angle jumps."""
-    (a, b), certain, maybe = floats(a, b)
+    """By the corners of the box of both, unless the box meets the negative half line, where the angle jumps."""
     corners = [np.arctan2(p, q) for p in (a.low, a.high) for q in (b.low, b.high)]
     low, high = outward(np.minimum.reduce(corners), np.maximum.reduce(corners), LIBRARY)
     jumps = with_zero(a) & (b.low <= 0)
     low, high = np.where(jumps, -math.pi, low), np.where(jumps, math.pi, high)
-    return spoilt(errors.result("atan2", low, high, maybe, a.dtype), certain, maybe)
+    return errors.result("atan2", low, high, no_nan(low), a.dtype)
 
 
 # ---- two operands --------------------------------------------------------------------------------------------
@@ -207,15 +212,14 @@ def hypot(errors: Errors, a: Interval, b: Interval) -> Interval:
     return with_hull(y, y.maybe_nan & (infinite(a) | infinite(b)), np.inf) if maybe.any() else y
 
 
+@propagates_nan
 def logaddexp(errors: Errors, a: Interval, b: Interval) -> Interval:
     """Rises with both; near 0, where the sum is 1, as inexact as the rounding of the larger operand makes it."""
-    (a, b), certain, maybe = floats(a, b)
     low, high = outward(np.logaddexp(a.low, b.low), np.logaddexp(a.high, b.high), LIBRARY)
     largest = np.maximum(sizes(a)[1], sizes(b)[1])
     units = errors.steps("logaddexp", a.dtype) + 1.0
     slack = np.where(np.isfinite(largest), largest, 0.0) * 2.0 * PRECISION[a.dtype.name] * units
-    y = errors.result("logaddexp", low - slack, high + slack, maybe, a.dtype)
-    return spoilt(y, certain, maybe)
+    return errors.result("logaddexp", low - slack, high + slack, no_nan(low), a.dtype)
 
 
 def pow_(errors: Errors, a: Interval, b: Interval) -> Interval:

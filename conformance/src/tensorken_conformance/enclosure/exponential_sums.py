@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensorken_conformance.enclosure.arithmetic import Rule, floats, on_flushed_operands, sizes, spoilt
+from tensorken_conformance.enclosure.arithmetic import Rule, on_flushed_operands, propagates_nan, sizes
 from tensorken_conformance.enclosure.errors import Errors
-from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, outward
+from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, no_nan, outward
 from tensorken_core.language.shapes import Axes
-
-Rows = tuple[Interval, Array, Array, tuple[int, ...]]
 
 
 def _flattened(x: Interval, axes: Axes) -> Interval:
@@ -49,32 +47,27 @@ def _log1p(others: Array, mine: Array, its: Array) -> Array:
 def weights(name: str) -> Rule:
     """softmax or its logarithm: 1 / (1 + the sum of exp(other - mine)), or minus log1p of that sum."""
 
+    @propagates_nan
     def rule(errors: Errors, x: Interval, axes: Axes) -> Interval:
         if 0 in x.shape:
             return x
-        (clean,), certain, maybe = floats(x)
-        rows = _flattened(clean, axes)
+        rows = _flattened(x, axes)
         n = rows.shape[-1]
         more, fewer = _others(rows.low, rows.high), _others(rows.high, rows.low)
         spare = 2 * LIBRARY + n + 2.0 * _spread(rows)[..., None]
         if name == "softmax":
-            low, high = outward(1.0 / (1.0 + more), 1.0 / (1.0 + fewer), spare)
+            ends, least, most = (1.0 / (1.0 + more), 1.0 / (1.0 + fewer)), 0.0, 1.0
         else:
-            low, high = outward(
-                -_log1p(more, rows.low, rows.high), -_log1p(fewer, rows.high, rows.low), spare
-            )
+            ends = -_log1p(more, rows.low, rows.high), -_log1p(fewer, rows.high, rows.low)
+            least, most = -np.inf, 0.0
+        low, high = outward(*ends, spare)
         endless = (np.isinf(rows.low) | np.isinf(rows.high)).any(-1, keepdims=True)
-        least, most = (0.0, 1.0) if name == "softmax" else (-np.inf, 0.0)
         low, high = np.where(endless, least, low), np.where(endless, most, high)
         share = errors.gamma(n, x.dtype) if n > 1 else 0.0
         low, high = low - np.abs(low) * share, high + np.abs(high) * share
         low = np.where(np.isnan(low), -np.inf, low)
         low, high = [_restored(end, x, axes) for end in (low, high)]
-        over = [
-            np.broadcast_to(np.logical_or.reduce(found, axes, keepdims=True), x.shape)
-            for found in (certain, maybe)
-        ]
-        return spoilt(errors.result(name, low, high, over[1], x.dtype), *over)
+        return errors.result(name, low, high, no_nan(low), x.dtype)
 
     return rule
 
@@ -85,26 +78,24 @@ def _spread(rows: Interval) -> Array:
     return np.where(np.isfinite(largest), largest, 0.0)
 
 
+@propagates_nan
 def logsumexp(errors: Errors, x: Interval, axes: Axes) -> Interval:
     """Rises with all operands; near 0 as inexact as the rounding of the largest operand makes it."""
-    (clean,), certain, maybe = floats(x)
-    over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
     count = int(np.prod([x.shape[i] for i in axes], dtype=int))
     if count == 0:
-        nothing = np.full(over[0].shape, -np.inf)
-        return Interval(nothing, nothing, over[1], x.dtype)
+        nothing = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], -np.inf)
+        return Interval(nothing, nothing, no_nan(nothing), x.dtype)
     ends = []
-    for end in (clean.low, clean.high):
+    for end in (x.low, x.high):
         top = np.maximum.reduce(end, axes, keepdims=True)
         middle = np.where(np.isfinite(top), top, 0.0)
         ends.append(np.log(np.add.reduce(np.exp(end - middle), axes, keepdims=True)) + middle)
-    largest = np.maximum.reduce(sizes(clean)[1], axes, keepdims=True)
+    largest = np.maximum.reduce(sizes(x)[1], axes, keepdims=True)
     slack = np.where(np.isfinite(largest), largest, 0.0) + np.log(count) + 1.0
     share = PRECISION[x.dtype.name] * (2.0 + count) + 2.0**-52 * (LIBRARY + count)
     low, high = outward(ends[0], ends[1], 2 * LIBRARY + count)
-    single = count == 1
-    low, high = (ends[0], ends[1]) if single else (low - slack * share, high + slack * share)
-    return spoilt(errors.result("logsumexp", low, high, over[1], x.dtype), *over)
+    low, high = (ends[0], ends[1]) if count == 1 else (low - slack * share, high + slack * share)
+    return errors.result("logsumexp", low, high, no_nan(low), x.dtype)
 
 
 RULES: dict[str, Rule] = on_flushed_operands(

@@ -50,6 +50,12 @@ def by_corners(function: Callable[[Array, Array], Array], a: Interval, b: Interv
     )
 
 
+def negative(x: Interval) -> Interval:
+    """0 - x."""
+    zero = np.zeros((1,) * x.low.ndim, x.low.dtype)
+    return by_corners(np.subtract, Interval(zero, zero, no_nan(zero), x.dtype), x)
+
+
 def square(x: Interval) -> Interval:
     """As a product, but not below 0 where it does not wrap."""
     y = by_corners(np.multiply, x, x)

@@ -12,10 +12,13 @@ from tensorken_conformance.enclosure import integers
 from tensorken_conformance.enclosure.arithmetic import (
     Rule,
     floats,
+    infinite,
     on_flushed_operands,
     product_ends,
+    propagates_nan,
     sizes,
     spoilt,
+    with_zero,
 )
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import (
@@ -25,6 +28,8 @@ from tensorken_conformance.enclosure.interval import (
     Array,
     Interval,
     anything,
+    chosen,
+    no_nan,
     outward,
     rounded,
 )
@@ -34,14 +39,9 @@ Total = Callable[[Array], Array]
 """A sum, or running sum, of an array along the axes at hand."""
 
 
-def _infinities(low: Array, high: Array, total: Total) -> tuple[Array, Array, Array]:
-    """How many terms may be -inf, how many may be inf, and whether there may be both, which is NaN."""
-    down, up = total((low == -np.inf).astype(float)) > 0, total((high == np.inf).astype(float)) > 0
-    return down, up, down & up
-
-
-def _certain(ends: Array, value: float, total: Total) -> Array:
-    return total((ends == value).astype(float)) > 0
+def _any(places: Array, total: Total) -> Array:
+    """Whether a condition holds for one of the terms."""
+    return total(places.astype(float)) > 0
 
 
 def summed(errors: Errors, x: Interval, total: Total, terms: float | Array, lost: float) -> Interval:
@@ -60,13 +60,13 @@ def summed(errors: Errors, x: Interval, total: Total, terms: float | Array, lost
     size = total(largest)
     bound = errors.gamma(terms, x.dtype) * size + terms * 2.0**-52 * size + terms * lost
     low, high = total(finite[0]) - bound, total(finite[1]) + bound
-    down, up, undefined = _infinities(x.low, x.high, total)
-    low = np.where(down, -np.inf, np.where(_certain(x.low, np.inf, total), np.inf, low))
-    high = np.where(up, np.inf, np.where(_certain(x.high, -np.inf, total), -np.inf, high))
+    down, up = _any(x.low == -np.inf, total), _any(x.high == np.inf, total)
+    low = np.where(down, -np.inf, np.where(_any(x.low == np.inf, total), np.inf, low))
+    high = np.where(up, np.inf, np.where(_any(x.high == -np.inf, total), -np.inf, high))
     overflows = (size + bound > LARGEST[x.dtype.name]) & ~np.isinf(low * 0.0 + high * 0.0)
     low, high = np.where(overflows, -np.inf, low), np.where(overflows, np.inf, high)
-    y = rounded(low, high, undefined | overflows, x.dtype, 0)
-    return spoilt(errors.flushed(y), total(certain.astype(float)) > 0, total(maybe.astype(float)) > 0)
+    y = rounded(low, high, (down & up) | overflows, x.dtype, 0)
+    return spoilt(errors.flushed(y), _any(certain, total), _any(maybe, total))
 
 
 def _count(x: Interval, axes: Axes) -> int:
@@ -80,17 +80,12 @@ def _over(axes: Axes) -> Total:
 def _integer_sum(x: Interval, total: Total) -> Interval:
     """Wrapped where all terms are known; by the ends where it cannot wrap."""
     exact = integers.known(total(x.low), x.dtype)
-    uncertain = total((x.low != x.high).astype(float)) > 0
+    uncertain = _any(x.low != x.high, total)
     if not uncertain.any():
         return exact
     size = total(np.maximum(np.abs(x.low.astype(float)), np.abs(x.high.astype(float))))
     wide = integers.between(total(x.low), total(x.high), size < integers.SAFE, x.dtype)
-    return Interval(
-        np.where(uncertain, wide.low, exact.low),
-        np.where(uncertain, wide.high, exact.high),
-        exact.maybe_nan,
-        x.dtype,
-    )
+    return chosen(uncertain, wide, exact)
 
 
 def sum_(errors: Errors, x: Interval, axes: Axes) -> Interval:
@@ -100,13 +95,8 @@ def sum_(errors: Errors, x: Interval, axes: Axes) -> Interval:
     count = _count(x, axes)
     if count == 1:
         return x
-    return summed(
-        errors,
-        x,
-        _over(axes),
-        count + 1 if count else 0,
-        0.0 if not errors.flushes(x.dtype) else errors.lost(x.dtype),
-    )
+    lost = errors.lost(x.dtype) if errors.flushes(x.dtype) else 0.0
+    return summed(errors, x, _over(axes), count + 1 if count else 0, lost)
 
 
 def cumsum(errors: Errors, x: Interval, axis: int) -> Interval:
@@ -118,13 +108,8 @@ def cumsum(errors: Errors, x: Interval, axis: int) -> Interval:
     if x.dtype.kind == "int":
         return _integer_sum(x, total)
     terms = np.arange(1.0, x.shape[axis] + 1.0).reshape([-1 if i == axis else 1 for i in range(x.low.ndim)])
-    return summed(
-        errors,
-        x,
-        total,
-        np.where(terms > 1, terms + 1, 0),
-        errors.lost(x.dtype) if errors.flushes(x.dtype) else 0.0,
-    )
+    lost = errors.lost(x.dtype) if errors.flushes(x.dtype) else 0.0
+    return summed(errors, x, total, np.where(terms > 1, terms + 1, 0), lost)
 
 
 def fused_multiply_add(errors: Errors, a: Interval, b: Interval, axes: Axes) -> Interval:
@@ -132,9 +117,7 @@ def fused_multiply_add(errors: Errors, a: Interval, b: Interval, axes: Axes) -> 
     if a.dtype.kind == "int":
         return _integer_sum(integers.by_corners(np.multiply, a, b), _over(axes))
     (p, q), certain, maybe = floats(a, b)
-    undefined = ((p.low <= 0) & (p.high >= 0) & np.isinf(sizes(q)[1])) | (
-        (q.low <= 0) & (q.high >= 0) & np.isinf(sizes(p)[1])
-    )
+    undefined = (with_zero(p) & infinite(q)) | (infinite(p) & with_zero(q))
     product = spoilt(Interval(*product_ends(p, q), undefined, a.dtype), certain, maybe)
     count = _count(product, axes)
     y = summed(errors, product, _over(axes), count, errors.lost(a.dtype))
@@ -158,11 +141,11 @@ def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: f
     """The product of n factors: relatively off by gamma(n), where no partial product leaves the normal range."""
     if x.dtype.kind == "int":
         exact = integers.known(times(x.low), x.dtype)
-        uncertain = total((x.low != x.high).astype(float)) > 0
+        uncertain = _any(x.low != x.high, total)
         return integers.between(exact.low, exact.high, ~uncertain, x.dtype)
     (x,), certain, maybe = floats(x)
     least, largest = sizes(x)
-    has_zero, has_infinity = total((least == 0).astype(float)) > 0, total(np.isinf(largest).astype(float)) > 0
+    has_zero, has_infinity = _any(least == 0, total), _any(np.isinf(largest), total)
     low, high = times(least), times(np.where((largest == 0) & np.isinf(largest), 1.0, largest))
     high = np.where(np.isnan(high), 0.0, high)
     low = np.where(np.isnan(low), 0.0, low)
@@ -182,13 +165,13 @@ def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: f
     high = np.where(undefined, np.inf, high)
     low = np.where(underflows | undefined, 0.0, low)
     negative = total((x.high < 0).astype(float)) % 2.0 == 1.0
-    unsure = total(((x.low < 0) & (x.high >= 0)).astype(float)) > 0
+    unsure = _any((x.low < 0) & (x.high >= 0), total)
     ends = (
         np.where(unsure, -high, np.where(negative, -high, low)),
         np.where(unsure, high, np.where(negative, -low, high)),
     )
     y = rounded(*ends, undefined, x.dtype, 0)
-    return spoilt(errors.flushed(y), total(certain.astype(float)) > 0, total(maybe.astype(float)) > 0)
+    return spoilt(errors.flushed(y), _any(certain, total), _any(maybe, total))
 
 
 def prod(errors: Errors, x: Interval, axes: Axes) -> Interval:
@@ -204,13 +187,8 @@ def prod(errors: Errors, x: Interval, axes: Axes) -> Interval:
 def cumprod(errors: Errors, x: Interval, axis: int) -> Interval:
     """By the running products of sizes."""
     terms = np.arange(0.0, x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.low.ndim)])
-    return multiplied(
-        errors,
-        x,
-        lambda v: np.multiply.accumulate(v, axis),
-        lambda v: np.add.accumulate(v, axis),
-        terms,
-    )
+    times, total = (lambda v: np.multiply.accumulate(v, axis)), (lambda v: np.add.accumulate(v, axis))
+    return multiplied(errors, x, times, total, terms)
 
 
 # ---- extremes and norms --------------------------------------------------------------------------------------
@@ -219,11 +197,10 @@ def cumprod(errors: Errors, x: Interval, axis: int) -> Interval:
 def extreme(function: Any) -> Rule:
     """The largest or the smallest over axes."""
 
+    @propagates_nan
     def rule(errors: Errors, x: Interval, axes: Axes) -> Interval:
-        (clean,), certain, maybe = floats(x)
-        low, high = [function.reduce(end, axes, keepdims=True) for end in (clean.low, clean.high)]
-        over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
-        return spoilt(Interval(low, high, over[1], x.dtype), *over)
+        low, high = [function.reduce(end, axes, keepdims=True) for end in (x.low, x.high)]
+        return Interval(low, high, no_nan(low), x.dtype)
 
     return rule
 
@@ -239,22 +216,17 @@ def _length(x: Array, axes: Axes) -> Array:
     return np.where(scaled, largest * np.sqrt(_over(axes)(np.where(scaled, ratio, 0.0) ** 2)), y)
 
 
+@propagates_nan
 def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
     """The root of the sum of squares: relatively off by half of gamma(n) and some roundings of the parts."""
-    (clean,), certain, maybe = floats(x)
-    least, largest = sizes(clean)
     count = _count(x, axes)
-    low, high = [_length(size, axes) for size in (least, largest)]
-    low, high = outward(low, high, LIBRARY + count)
+    least, largest = sizes(x)
+    low, high = outward(_length(least, axes), _length(largest, axes), LIBRARY + count)
     share = errors.gamma(count + 4, x.dtype)
-    over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
     zero = high <= LIBRARY * 5e-324
-    low, high = (
-        np.where(zero, 0.0, low * (1.0 - np.minimum(share, 1.0))),
-        np.where(zero, 0.0, high * (1.0 + share)),
-    )
-    y = errors.result("norm", low, high, over[1], x.dtype)
-    return spoilt(y, *over)
+    low = np.where(zero, 0.0, low * (1.0 - np.minimum(share, 1.0)))
+    high = np.where(zero, 0.0, high * (1.0 + share))
+    return errors.result("norm", low, high, no_nan(low), x.dtype)
 
 
 RULES: dict[str, Rule] = {
