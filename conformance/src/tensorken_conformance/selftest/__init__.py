@@ -1,1 +1,1 @@
-"""The selftest: what the kit finds when it examines backends that are known to be wrong, or right."""
+"""The selftest: examine backends that are known to be wrong or right."""

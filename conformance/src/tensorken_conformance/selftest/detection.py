@@ -1,4 +1,4 @@
-"""Detection: what the last full selftest found, which holds for its ops, laws and faults and for no others."""
+"""Detection: the results of the last full selftest, which hold only for its ops, laws and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = "detection.json"
 
 
 def fingerprint() -> str:
-    """A digest of the table of ops, the laws and the faults, as they are in this process."""
+    """A digest of the ops, laws and faults of this process."""
     ops = [(op.name, op.arity, op.params, op.operand_kinds, op.results, op.domain) for op in OPS.values()]
     laws = [(law.id, law.says, law.symbolic) for law in LAWS.values()]
     faults = [(fault.id, fault.law, fault.ops, fault.crude, fault.says) for fault in FAULTS.values()]
@@ -27,7 +27,7 @@ def fingerprint() -> str:
 
 @functools.cache
 def recorded() -> dict[str, Any]:
-    """The counts of that selftest, and `fingerprint`: the digest of what it ran with.
+    """The counts of that selftest, and `fingerprint`, the digest of its ops, laws and faults.
 
     >>> found = recorded()
     >>> found["caught"] == found["faults"]
@@ -38,7 +38,7 @@ def recorded() -> dict[str, Any]:
 
 
 def rate(digest: str) -> tuple[int, int]:
-    """How many faults are caught, of how many, with ops, laws and faults of this digest; zeros if that is not known.
+    """The number of caught faults and of all faults, for a digest of ops, laws and faults; zeros if unknown.
 
     >>> rate("another table")
     (0, 0)

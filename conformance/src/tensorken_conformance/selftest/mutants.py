@@ -1,13 +1,13 @@
-"""Mutants: the reference backend with one operator, constant or comparison of its op bodies changed, each in turn.
+"""Mutants: the reference backend with one operator, constant or comparison of its op bodies changed.
 
-The modules of MODULES hold the bodies: the methods of `Reference`, and what they call to move, convert, add, multiply
+MODULES hold the bodies: the methods of `Reference`, and the functions that they use to move, convert, add, multiply
 and round.  A site is one node of their syntax trees; a mutant is the whole backend with the code of one function, or
 one value of a module, exchanged in place and put back afterwards.  The oracles of the laws on values use nothing of
-that backend, so a mutant cannot spoil what it is held to.
+that backend, so a mutant cannot change its own oracle.
 
-Left as they are: the enclosures of elementary functions (`fixed`, `circular`, `exponentials`, `logarithms`, `power` and
-the strategy in `function`), where a guard bit more or less changes the time and never a result; what is declared, which
-computes nothing; text; and `strict=` of `zip`, which is an assertion.
+Not mutated: the enclosures of elementary functions (`fixed`, `circular`, `exponentials`, `logarithms`, `power` and the
+strategy in `function`), where a guard bit changes the time and never a result; declarations, which compute nothing;
+text; and `strict=` of `zip`, which is an assertion.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MODULES = ("backend", "arrays", "rows", "conversion", "sums", "products", "bits"
 """The modules that are mutated."""
 
 DECLARED = ("_ULP",)
-"""The values that say what the backend can do, and compute nothing."""
+"""Values that declare capabilities and compute nothing."""
 
 EQUIVALENTS = "equivalents.txt"
-"""The file with the mutants that no operands tell from the original: `id | reason` on each line."""
+"""The file of mutants that return the original results for all operands: `id | reason` on each line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Mutant:
     """One change.
 
     Attributes:
-        module: in which module.
-        function: of which function or method, by its qualified name; of which value of the module.
-        change: what became of what, and the how manieth such site of the function it is.
-        line: in which line of the module.
-        site: the how manieth node of the module's syntax tree.
+        module: the name of the module.
+        function: the qualified name of the function or method, or the name of a value of the module.
+        change: the old and the new node, and the number of this change within the function.
+        line: the line in the module.
+        site: the number of the node in the module's syntax tree.
     """
 
     module: str
@@ -56,12 +56,12 @@ class Mutant:
 
     @property
     def place(self) -> str:
-        """The function or value, with its module."""
+        """The qualified name of the function or value, with its module."""
         return f"{self.module}.{self.function}"
 
     @property
     def id(self) -> str:
-        """Such as `sums._units:Sub-to-Add-1`; lines may move without changing it."""
+        """Such as `sums._units:Sub-to-Add-1`; it does not depend on lines."""
         return f"{self.place}:{self.change}"
 
 
@@ -111,7 +111,7 @@ _EXTREMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], ast.AST]]]:
-    """What can be changed at a node, and the node as it is then."""
+    """The possible changes of a node, each with a function that makes the changed node."""
     copy: Any = node
     match node:
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator):
@@ -140,7 +140,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], ast.AST]]]:
 
 
 def _is_plain(test: ast.expr) -> bool:
-    """Whether a condition has no operator that would be changed anyway."""
+    """Whether a condition has no operator that other mutants change."""
     return not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp)
 
 
@@ -164,7 +164,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _sites(module: str) -> Iterator[tuple[str, ast.AST]]:
-    """The nodes of functions and of values of the module, with the name of the function or value."""
+    """The nodes of all functions and values of a module, with their names."""
 
     def inside(name: str, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         for field, value in ast.iter_fields(node):
@@ -210,7 +210,7 @@ def mutants() -> dict[str, Mutant]:
 
 @contextmanager
 def mutated(mutant: Mutant) -> Iterator[None]:
-    """Exchange the code of the function, or the value, that a mutant is about, and put it back at the end."""
+    """Exchange the code of the mutant's function, or its value, for the time of the block."""
     module = importlib.import_module(f"{PACKAGE}.{mutant.module}")
     tree = _changed(mutant)
     if code_of(mutant.module, mutant.function) is not None:
@@ -236,7 +236,7 @@ def _changed(mutant: Mutant) -> ast.Module:
 
 
 def _replaced(tree: ast.AST, old: ast.AST, new: ast.AST) -> ast.AST:
-    """A tree with another node in the place of one; what does not lead to it is shared."""
+    """A tree with one node replaced; other branches are shared with the old tree."""
     if tree is old:
         return new
     fields: dict[str, Any] = {}
@@ -257,7 +257,7 @@ def _function(module: ModuleType, name: str) -> FunctionType:
 
 
 def code_of(module: str, name: str) -> CodeType | None:
-    """The code of a function or method as it is; None if the name is one of a value."""
+    """The code of a function or method; None for a value."""
     home = importlib.import_module(f"{PACKAGE}.{module}")
     is_value = not isinstance(vars(home).get(name.split(".")[0]), FunctionType | type)
     return None if is_value else _function(home, name).__code__
@@ -282,7 +282,7 @@ def _exchanged_code(function: FunctionType, code: CodeType) -> Iterator[None]:
 
 @contextmanager
 def _exchanged_values(module: ModuleType, tree: ast.Module, name: str) -> Iterator[None]:
-    """Assign the values of the statement again, here and wherever they were imported."""
+    """Assign new values in the module and in all modules that imported them."""
     statement = next(
         node
         for node in tree.body
@@ -311,10 +311,10 @@ def _exchanged_values(module: ModuleType, tree: ast.Module, name: str) -> Iterat
 
 
 def equivalents() -> dict[str, str]:
-    """The mutants that are listed as changing nothing, and why.
+    """The mutants that are listed as changing nothing, with reasons.
 
     Raises:
-        ValueError: if a line of the file is wrong, or there is no such mutant.
+        ValueError: if a line is malformed, or names an unknown mutant.
     """
     found: dict[str, str] = {}
     text = resources.files(__package__).joinpath(EQUIVALENTS).read_text("utf-8")

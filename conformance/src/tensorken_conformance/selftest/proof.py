@@ -1,12 +1,12 @@
-"""Selftest: the proof of the kit: it finds every seeded fault and every mutant, and none where there is none."""
+"""Selftest: prove that the kit finds every seeded fault and every mutant, and raises no false alarm."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorken_conformance.faults
@@ -22,53 +22,53 @@ from tensorken_conformance.selftest.right import RIGHT
 from tensorken_core.host.discovery import did_you_mean
 
 PORTION = 0.05
-"""How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""
+"""The share of the cases of right backends that an ordinary selftest examines; each seed picks others."""
 
 NARROW = 0.01
-"""In how many cells of its ops a fault may show that is not crude."""
+"""The share of the cells of its ops in which a fault may show, unless it is declared crude."""
 
 LIMIT = 10.0
-"""Seconds that a case may compute on a faulty backend before that counts as hanging: it is one of its faults."""
+"""The seconds that a case may compute on a faulty backend before it counts as hanging."""
 
 SLOW = 30.0
-"""The same where the deepest cases are examined, and for mutants, which stop by themselves sooner."""
+"""The same for the deepest cases, and for mutants, which have a shorter limit of their own."""
 
 PATIENCE = 120.0
 """The same for right backends."""
 
 WITHOUT_VERDICT = ("performance",)
-"""The groups of laws that measure and never fail, so that no fault is aimed at them."""
+"""The groups of laws that measure and never fail."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Selftest:
-    """What a selftest has found.
+    """The results of a selftest.
 
     Attributes:
-        seeds: how many seeds of random numbers it ran with.
-        faults: how many faulty backends there are.
-        caught: how many of them every seed caught by the law that they are aimed at.
-        mutants: how many changes of the reference backend there are.
-        killed: how many of them a law found.
-        equivalent: how many of them are listed as changing nothing.
-        examined: how many cases were examined on right backends.
-        alarms: how many of them failed.
-        misses: a line for each thing that is not as it should be.
+        seeds: the number of seeds.
+        faults: the number of faulty backends.
+        caught: the number of faulty backends that the law aimed at caught with every seed.
+        mutants: the number of changes of the reference backend.
+        killed: the number of mutants that a law found.
+        equivalent: the number of mutants that are listed as changing nothing.
+        examined: the number of cases that were examined on right backends.
+        alarms: the number of these cases that failed.
+        misses: a line for each error.
         found: for each fault the case that found it last.
-        seconds: how long it took.
+        seconds: the time of the selftest.
     """
 
     seeds: int
     faults: int
     caught: int
-    mutants: int
-    killed: int
-    equivalent: int
-    examined: int
-    alarms: int
-    misses: tuple[str, ...]
-    found: dict[str, str]
-    seconds: float
+    mutants: int = 0
+    killed: int = 0
+    equivalent: int = 0
+    examined: int = 0
+    alarms: int = 0
+    misses: tuple[str, ...] = ()
+    found: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @property
     def detection(self) -> str:
@@ -86,51 +86,51 @@ class Selftest:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """The counts, as `detection.json` has them, and what they hold for."""
+        """The content of `detection.json`: the counts, and the fingerprint that they hold for."""
         names = ("faults", "caught", "mutants", "killed", "equivalent", "alarms", "seeds")
         return {"fingerprint": fingerprint(), **{name: getattr(self, name) for name in names}}
 
     @property
     def status(self) -> int:
-        """The exit status: 0 if everything was as it should be, else 1."""
+        """The exit status: 0 if there was no error, else 1."""
         return 1 if self.misses else 0
 
 
 def run(
     seeds: int = 1, deep: bool = False, select: Collection[str] = (), tell: Callable[[str], None] = print
 ) -> Selftest:
-    """Try the kit on backends whose faults are known, on mutants of a right one, and on right ones.
+    """Try the kit on faulty backends, on mutants of a right one, and on right ones.
 
     Args:
-        seeds: with how many seeds of random numbers, from 0 on.
+        seeds: the number of seeds, from 0 on.
         deep: whether to examine the right backends in full, to try each mutant that is listed as changing nothing on
             every case, and to measure how narrow the faults are.
         select: families or ids of faults, ids of laws, `mutants` or `right`; none: all.
-        tell: called with each line of the report, as it comes.
+        tell: receives each line of the report at once.
 
     Raises:
         PlanError: if `select` names something unknown.
     """
     start = time.perf_counter()
     faults, with_mutants, with_right = _selected(select)
-    tally = _Tally(seeds, {fault.id: fault for fault in faults}, tell)
-    tasks = tally.fault_tasks()
+    plan = _Plan(seeds, faults, tell)
+    tasks = plan.fault_tasks()
     if with_mutants:
-        tasks += tally.mutant_tasks(deep)
+        tasks += plan.mutant_tasks(deep)
     if with_right:
-        tasks += tally.right_tasks(1.0 if deep else PORTION)
+        tasks += plan.right_tasks(1.0 if deep else PORTION)
     if deep:
-        tasks += tally.share_tasks()
+        tasks += plan.share_tasks()
     while tasks:
         do_all(tasks, "selftest.trials", min(8, os.cpu_count() or 1))
-        tasks, tally.waiting = tally.waiting, []
-    found = tally.result(time.perf_counter() - start)
-    tell(found.summary)
-    return found
+        tasks, plan.waiting = plan.waiting, []
+    plan.found.seconds = time.perf_counter() - start
+    tell(plan.found.summary)
+    return plan.found
 
 
 def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
-    """The faults that are chosen, and whether mutants and right backends are."""
+    """The selected faults, and whether mutants and right backends are selected."""
     rest = set(select) - {"mutants", "right"}
     known = {name for fault in FAULTS.values() for name in (fault.family, fault.id, fault.law)}
     for name in sorted(rest - known):
@@ -139,35 +139,34 @@ def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
     return faults, not select or "mutants" in select, not select or "right" in select
 
 
-class _Tally:
-    """What a selftest has found so far."""
+class _Plan:
+    """The tasks of a selftest, and what they have found so far."""
 
-    def __init__(self, seeds: int, faults: dict[str, Fault], tell: Callable[[str], None]) -> None:
-        self._seeds, self._faults, self._tell = seeds, faults, tell
+    def __init__(self, seeds: int, faults: Sequence[Fault], tell: Callable[[str], None]) -> None:
+        self._faults, self._tell = faults, tell
         self._missed: set[str] = set()
-        self._found: dict[str, str] = {}
-        self._counts = Counter[str]()
-        self._misses: list[str] = []
-        self._left = Counter(dict.fromkeys(faults, seeds))
+        self._left = Counter(dict.fromkeys([fault.id for fault in faults], seeds))
+        self.found = Selftest(seeds, len(faults), len(faults))
         self.waiting: list[Task] = []
 
     def _miss(self, says: str) -> None:
-        self._misses.append(says)
+        self.found.misses += (says,)
         self._tell(says)
 
     # ---- faults --------------------------------------------------------------------------------------------
 
     def fault_tasks(self) -> list[Task]:
-        """Each fault with each seed; those that are aimed at one law together, as they share oracles."""
-        order = sorted(self._faults.values(), key=lambda fault: fault.law)
-        return [self._fault_task(fault, seed) for seed in range(self._seeds) for fault in order]
+        """Each fault with each seed; faults aimed at one law follow each other, since they share oracles."""
+        order = sorted(self._faults, key=lambda fault: fault.law)
+        return [self._fault_task(fault, seed) for seed in range(self.found.seeds) for fault in order]
 
     def _fault_task(self, fault: Fault, seed: int) -> Task:
         def note(case: str, says: str) -> None:
             law = case.partition("/")[0]
-            self._found[fault.id] = case
+            self.found.found[fault.id] = case
             if law != fault.law:
                 self._missed.add(fault.id)
+                self.found.caught = self.found.faults - len(self._missed)
                 by = f"only {law} found it, in {case}: {says}" if law else "no law found it"
                 self._miss(f"MISSED {fault.id} (seed {seed}), aimed at {fault.law}: {by}")
             self._left[fault.id] -= 1
@@ -178,11 +177,11 @@ class _Tally:
         return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT, twice=False)
 
     def share_tasks(self) -> list[Task]:
-        """For each fault in ops, in how many of their cells it shows."""
-        return [self._share_task(fault) for fault in self._faults.values() if fault.ops]
+        """For each fault in ops, the number of cells in which it shows."""
+        return [self._share_task(fault) for fault in self._faults if fault.ops]
 
     def _share_task(self, fault: Fault, deadly: tuple[str, ...] = ()) -> Task:
-        """A process that dies of a cell is asked again without it, so that the cells are counted in the end."""
+        """If the process dies in a cell, a new task does the same without that cell."""
 
         def note(found: dict[str, Any]) -> None:
             wrong, total = found["wrong"], found["total"]
@@ -201,10 +200,9 @@ class _Tally:
     # ---- mutants -------------------------------------------------------------------------------------------
 
     def mutant_tasks(self, deep: bool) -> list[Task]:
-        """All mutants, on the cases that found them before; then, where needed, on those that found their like.
+        """All mutants, on the cases that found them before, then on those that found other mutants of the function.
 
-        A mutant that is listed as changing nothing is tried on all that is known to find others of its function, and
-        with `deep` on every case.
+        With `deep`, each mutant that is listed as changing nothing is tried on every case.
         """
         known, listed = finders(), mutants.equivalents()
         likely: dict[str, list[str]] = {}
@@ -215,9 +213,7 @@ class _Tally:
             first = [known[mutant.id]] if mutant.id in known else []
             cases = list(dict.fromkeys([*first, *likely[mutant.place]]))
             tasks.append(self._mutant_task(mutant.id, {"kind": "mutant", "seed": 0, "cases": cases}))
-        tasks.sort(
-            key=lambda task: str(task.data["cases"][:1])
-        )  # those on one op together: they share oracles
+        tasks.sort(key=lambda task: str(task.data["cases"][:1]))  # cases on one op share oracles
         return tasks + [self._mutant_task(name, {"kind": "hunt"}) for name in listed if deep]
 
     def _mutant_task(self, name: str, data: dict[str, Any]) -> Task:
@@ -225,9 +221,9 @@ class _Tally:
 
         def note(case: str, says: str = "") -> None:
             if data["kind"] == "mutant":
-                self._counts["mutants"] += 1
-                self._counts["killed"] += bool(case)
-                self._counts["equivalent"] += bool(reason)
+                self.found.mutants += 1
+                self.found.killed += bool(case)
+                self.found.equivalent += bool(reason)
             if case and reason:
                 self._miss(f"FOUND mutant {name} by {case}, though it is listed as equivalent: {reason}")
             if not case and not reason:
@@ -241,7 +237,7 @@ class _Tally:
         """Each law on each right backend with each seed."""
         return [
             self._right_task(name, law.id, seed, portion)
-            for seed in range(self._seeds)
+            for seed in range(self.found.seeds)
             for name in RIGHT
             for law in LAWS.values()
             if not law.symbolic and law.group not in WITHOUT_VERDICT
@@ -249,8 +245,8 @@ class _Tally:
 
     def _right_task(self, name: str, law: str, seed: int, portion: float) -> Task:
         def note(count: int, alarms: list[str]) -> None:
-            self._counts["examined"] += count
-            self._counts["alarms"] += len(alarms)
+            self.found.examined += count
+            self.found.alarms += len(alarms)
             for alarm in alarms:
                 self._miss(f"FALSE ALARM on {name} (seed {seed}): {alarm}")
 
@@ -260,23 +256,4 @@ class _Tally:
             lambda found: note(found["count"], found["alarms"]),
             lambda case, says: note(1, [f"{case}: {says}"]),
             PATIENCE,
-        )
-
-    # ---- in all --------------------------------------------------------------------------------------------
-
-    def result(self, seconds: float) -> Selftest:
-        """What was found."""
-        counts = self._counts
-        return Selftest(
-            seeds=self._seeds,
-            faults=len(self._faults),
-            caught=len(self._faults) - len(self._missed),
-            mutants=counts["mutants"],
-            killed=counts["killed"],
-            equivalent=counts["equivalent"],
-            examined=counts["examined"],
-            alarms=counts["alarms"],
-            misses=tuple(self._misses),
-            found=self._found,
-            seconds=seconds,
         )

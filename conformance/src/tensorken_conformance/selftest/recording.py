@@ -1,8 +1,8 @@
-"""Recording: which case finds which mutant, searched once; a selftest tries that case first, and need not search.
+"""Recording: search the case that finds each mutant; a selftest tries that case first.
 
-Run as a program, this module writes `finders.json` and `detection.json` beside itself: after the reference backend, the
-laws, the faults or the mutants have changed. It searches for mutants of which no case is known, with `--all` for all
-that are not listed as equivalent; with `--mutants` that is all it does.
+Run as a program after the reference backend, the laws, the faults or the mutants have changed, this module writes
+`finders.json` and `detection.json` into its folder. It searches for mutants without a known case, with `--all` for all
+that are not listed as equivalent; with `--mutants` it does nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -40,29 +41,29 @@ LARGE = (
     "wide",
     "tall-crop",
 )
-"""The shapes of cases that find nothing which others do not."""
+"""Shapes whose cases find no mutants that other cases do not find."""
 
 ELEMENTWISE = ("scalar", "empty", "small", "257", "pool")
-"""The shapes that are enough for laws on single elements; 257 elements take all numbers of a class."""
+"""Enough shapes for laws on single elements; 257 elements take all numbers of a class."""
 
 EXACT = ("values.cast", "values.sums", "values.contractions", "values.elementwise")
-"""The laws that hold the reference backend to the last bit."""
+"""The laws that compare the reference backend to the last bit."""
 
 SLOW = ("values.workgroups", "values.tiles", "values.factorizations")
-"""The laws whose cases take long, and find what others find sooner."""
+"""Laws with slow cases, which find no mutants that other laws do not find."""
 
 LIMIT = 60.0
-"""Seconds that a worker may be silent."""
+"""The seconds that a worker may compute on one case."""
 
 AT_MOST = 15_000
-"""On how many cases a mutant is tried before it counts as not found."""
+"""The number of cases after which a mutant counts as not found."""
 
 Kind = tuple[str, str | None]
 """Law and op of a case."""
 
 
 def subject_and_cases() -> tuple[Subject, list[Case]]:
-    """The reference backend, and the cases of the quick laws on values, in any order."""
+    """The reference backend, and the cases of the quick laws on values, in random order."""
     subject = Subject(RIGHT["reference"](), "reference")
     found = []
     for law in laws_for(subject, ["values"]):
@@ -79,9 +80,9 @@ _REACHED: dict[str, set[Kind]] = {}
 
 
 def watch(start: Callable[[str], None]) -> None:
-    """Find for each function of the reference backend, and each value of its modules, which laws and ops come by it.
+    """Find the laws and ops that call each function of the reference backend, or use a value of its modules.
 
-    One case of each law, op and dtype tells. `start` is told each; this takes some seconds, once.
+    This runs one case of each law, op and dtype; it takes some seconds, once.
     """
     subject, cases = subject_and_cases()
     names = {code: f"{module}.{name}" for module in mutants.MODULES for name, code in _functions(module)}
@@ -103,9 +104,9 @@ def watch(start: Callable[[str], None]) -> None:
 
 
 def candidates(id: str, start: Callable[[str], None]) -> list[str]:
-    """The cases on which a mutant may be found: first those of laws and ops that come by it, then any.
+    """The cases that may find a mutant: first those of laws and ops that use its function, then all others.
 
-    They take turns by law, op, dtype and class of values, so that none of these has to wait for all of another.
+    They take turns by law, op, dtype and class of values.
     """
     if not _CASES:
         watch(start)
@@ -122,7 +123,7 @@ def candidates(id: str, start: Callable[[str], None]) -> list[str]:
 
 
 def _functions(module: str) -> Iterator[tuple[str, CodeType]]:
-    """The code of all functions of a module, also of those within others, by the names of the outermost."""
+    """The code of all functions of a module, also of inner ones, with the name of the outermost function."""
     for name in dict.fromkeys(m.function for m in mutants.mutants().values() if m.module == module):
         code = mutants.code_of(module, name)
         waiting = [code] if code else []
@@ -132,25 +133,23 @@ def _functions(module: str) -> Iterator[tuple[str, CodeType]]:
             waiting += [part for part in code.co_consts if isinstance(part, CodeType)]
 
 
-class _profiled:
-    """Tells the code of every function that is called in the block."""
+@contextmanager
+def _profiled(tell: Callable[[CodeType], None]) -> Iterator[None]:
+    """Report the code of every function that the block calls."""
 
-    def __init__(self, tell: Callable[[CodeType], None]) -> None:
-        self._tell = tell
-
-    def __enter__(self) -> None:
-        sys.setprofile(self._note)
-
-    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+    def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            self._tell(frame.f_code)
+            tell(frame.f_code)
 
-    def __exit__(self, *_: object) -> None:
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
         sys.setprofile(None)
 
 
 def main() -> None:
-    """Search, run a selftest, and write down what came of both."""
+    """Search for mutants, run a selftest, and write both results."""
     known = finders()
     found: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""Right backends: three that are right for reasons of their own, in which no law may find a fault."""
+"""Right backends: three independent implementations in which no law may find a fault."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tensorken_reference.backend import Reference
 
 
 class Different(Numpy):
-    """Right by other choices than numpy's: it copies instead of viewing, adds from the end, and derives all it can.
+    """A right backend unlike numpy: it copies instead of viewing, adds from the end, and derives all ops it can.
 
-    No view outlives a call, no operand broadcasts, sums run backwards in halves, and every op that has a body is the
-    body: so its last bits, its strides and its memory are not numpy's.
+    No view outlives a call, operands do not broadcast, sums run backwards in halves, and every op with a body runs as
+    the body.  So its last bits, its strides and its memory differ from numpy's.
     """
 
     broadcasts = False

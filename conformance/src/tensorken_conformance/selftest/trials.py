@@ -1,4 +1,4 @@
-"""Trials: what a selftest tries in its worker processes: one fault, one mutant, or some cases on a right backend."""
+"""Trials: the tasks of a selftest, run in worker processes: a fault, a mutant, or cases on a right backend."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Depth, Subject
 
 PATIENCE = 2.0
-"""Seconds of its own time after which a mutant that has not finished a case counts as found: it hangs."""
+"""The CPU seconds after which a mutant that has not finished a case counts as found: it hangs."""
 
 ELSEWHERE = 10.0
-"""Seconds in which the other laws may find what the law that it is aimed at has missed."""
+"""The seconds in which other laws may find a fault that the law aimed at has missed."""
 
 Start = Callable[[str], None]
-"""Told each case before it is examined, so that whoever waits knows where a process died."""
+"""Receives each case before it is examined, so that a death of the process can be assigned to a case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The case in which a law found something, and what it said; both empty if nothing was found."""
+    """The case that failed, and its message; both empty if none failed."""
 
     case: str = ""
     says: str = ""
@@ -52,16 +52,15 @@ class Finding:
 
 @contextlib.contextmanager
 def subject_of(fault: Fault, seed: int, depth: Depth = "default") -> Iterator[Subject]:
-    """The faulty backend as a subject of laws, for the time in which it is faulty."""
+    """The faulty backend as a subject of laws; the fault ends with the block."""
     with fault.place() as name:
         yield Subject(fault.make(), name or fault.id, seed, depth)
 
 
 def cases_about(law: Law, subject: Subject, ops: tuple[str, ...]) -> list[Case]:
-    """The cases of a law about some ops; all of them, if the law is not about single ops or none is named.
+    """The cases of a law on these ops, the only ones that a fault in these ops can change.
 
-    What a fault does not touch, it does not change: of a law on single ops only the cases on those that it touches
-    can come out otherwise.
+    All cases, if the law is not about single ops or no ops are given.
     """
     found = _about(law.id, repr((subject.capabilities, subject.seed, law.group == "host" and subject.name)))
     if not found:
@@ -73,23 +72,17 @@ def cases_about(law: Law, subject: Subject, ops: tuple[str, ...]) -> list[Case]:
 
 @functools.lru_cache(maxsize=256)
 def _about(law: str, subject: str) -> dict[str, list[Case]]:
-    """By ops, the cases of a law for subjects that declare the same; empty before they are enumerated."""
+    """The cases of a law by op, for all subjects with the same declarations; empty before they are enumerated."""
     return {}
 
 
 def try_fault(fault: Fault, seed: int, start: Start, likely: str = "") -> Finding:
-    """Where the law that a fault is aimed at finds it; else where any other law does.
-
-    Args:
-        fault: the fault.
-        seed: of all numbers that are drawn.
-        start: told each case.
-        likely: the case that found it before, which is tried first.
-    """
+    """The case in which the law aimed at finds a fault, or else any other law; `likely` is tried first."""
     with subject_of(fault, seed) as subject:
         aimed = LAWS[fault.law]
         end = math.inf
-        for law in (aimed, *_others(aimed)):
+        others = [law for law in LAWS.values() if law is not aimed and law.symbolic == aimed.symbolic]
+        for law in (aimed, *others):
             cases = cases_about(law, subject, fault.ops)
             for case in sorted(cases, key=lambda case: case.id != likely):
                 if time.perf_counter() > end:
@@ -102,22 +95,12 @@ def try_fault(fault: Fault, seed: int, start: Start, likely: str = "") -> Findin
     return Finding()
 
 
-def _others(aimed: Law) -> list[Law]:
-    return [law for law in LAWS.values() if law is not aimed and law.symbolic == aimed.symbolic]
-
-
 def share_of_wrong_cells(
     fault: Fault, seed: int = 0, start: Start = lambda case: None, deadly: Collection[str] = ()
 ) -> tuple[int, int]:
-    """In how many cells of the ops that it touches a fault is found, and how many there are.
+    """The number of cells of its ops in which a fault is found, and the number of all their cells.
 
-    A cell is a case of a law on values; depth is `deep`, which has all shapes with all values.
-
-    Args:
-        fault: the fault.
-        seed: of all numbers that are drawn.
-        start: told each case.
-        deadly: the cases of which it is known that no process survives them, so that they are wrong.
+    A cell is a deep case of a law on values.  The `deadly` cases end the process, so they count and are not run.
     """
     with subject_of(fault, seed, "deep") as subject:
         wrong = total = 0
@@ -135,7 +118,7 @@ def share_of_wrong_cells(
 
 
 def try_mutant(mutant: mutants.Mutant, subject: Subject, cases: list[Case], start: Start) -> Finding:
-    """Where a law on values finds a mutant of the reference backend, among these cases."""
+    """The first of these cases that finds a mutant of the reference backend."""
     with mutants.mutated(mutant):
         for case in cases:
             start(case.id)
@@ -151,7 +134,7 @@ def try_mutant(mutant: mutants.Mutant, subject: Subject, cases: list[Case], star
 
 @contextlib.contextmanager
 def _no_longer_than(seconds: float) -> Iterator[None]:
-    """Interrupt what computes longer; the time of other processes does not count."""
+    """Interrupt the block after these CPU seconds of this process."""
     end, over = time.process_time() + seconds, threading.Event()
 
     def watch() -> None:
@@ -173,14 +156,9 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
 
 
 def try_right(name: str, law: Law, seed: int, portion: float, start: Start) -> tuple[int, list[Finding]]:
-    """How many cases of a law were examined on a right backend, and where the law raised a false alarm.
+    """The number of cases of a law that were examined on a right backend, and the false alarms.
 
-    Args:
-        name: of the backend.
-        law: the law.
-        seed: of the numbers, and of which cases are examined.
-        portion: how many of the cases, from 0 to 1; another seed picks others.
-        start: told each case.
+    A portion from 0 to 1 of the cases is examined; the seed picks them.
     """
     subject = Subject(RIGHT[name](), name, seed)
     alarms = []
@@ -199,7 +177,7 @@ def try_right(name: str, law: Law, seed: int, portion: float, start: Start) -> t
 
 
 def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
-    """One task of a selftest, described by data; what came of it, as data."""
+    """Do one task of a selftest; the task and its result are JSON data."""
     kind = task["kind"]
     if kind == "fault":
         finding = try_fault(FAULTS[task["id"]], task["seed"], start, task["likely"])
@@ -220,7 +198,7 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
 
 
 def serve(tasks: IO[str], results: IO[str]) -> None:
-    """Do tasks, one a line, until there are no more; tell each case that is begun, and what came of each task."""
+    """Do tasks, one a line; write each case that starts, and the result of each task."""
     import tensorken_conformance.faults
     import tensorken_conformance.laws  # noqa: F401, entering them is what it does
 
@@ -233,7 +211,7 @@ def serve(tasks: IO[str], results: IO[str]) -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one; what backends print goes to stderr."""
+    """Serve the process that started this one; output of backends goes to stderr."""
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     serve(sys.stdin, results)
