@@ -118,6 +118,12 @@ class Subject:
             raise Failure(f"ravel: expected {x.size} values in one dimension, got shape {values.shape}")
         return values.reshape(x.shape)
 
+    def sampled(self, dtypes: list[DType]) -> list[DType]:
+        """These dtypes; in the smoke run only one, float32 if it is there."""
+        if self.depth != "smoke":
+            return dtypes
+        return [dtype for dtype in dtypes if dtype.name == "float32"] or dtypes[:1]
+
     def dtypes(self) -> list[DType]:
         """The dtypes that the backend declares."""
         return [dtype for name, dtype in DTYPES.items() if name in self.capabilities.dtypes]

@@ -1,4 +1,4 @@
-"""Reductions: the cases of laws on ops along axes: which shapes, axes and value classes each is tried on."""
+"""Reductions: the cases of laws on ops along axes: their shapes, axes and value classes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LONG: dict[str, ShapeClass] = {
     "long-columns": ShapeClass((1031, 3)),
     "blocks": ShapeClass((65, 63)),
 }
-"""Plain shapes with more terms than a block of anything has."""
+"""Plain shapes with more terms than the blocks of implementations."""
 
 DEEP: dict[str, ShapeClass] = {"longer": ShapeClass((65_537,)), "longer-columns": ShapeClass((16_385, 3))}
-"""Those for which there is no time by default."""
+"""Shapes of the deep run."""
 
 FEW = ("small", "prime", "permuted", "flipped", "257", "tall-permute")
-"""The shapes on which the value classes beside the ordinary ones are tried."""
+"""The shapes of all value classes; other shapes have only ordinary values."""
 
 Variants = dict[str, tuple[Any, ...]]
 
@@ -43,7 +43,7 @@ def class_of(shape: str) -> ShapeClass:
 
 
 def several(shape: tuple[int, ...]) -> Variants:
-    """Axes for a reduction, as they stand in ids: all, each alone, the outer two, some in between, none."""
+    """Axes for a reduction, by their names in ids: all, each alone, the outer two, some inner ones, none."""
     rank = len(shape)
     each = [(axis,) for axis in range(rank)]
     some = [(0, rank - 1), (1, rank - 2), (2, rank - 2, rank - 1)]
@@ -55,22 +55,19 @@ def several(shape: tuple[int, ...]) -> Variants:
 
 
 def one(shape: tuple[int, ...]) -> Variants:
-    """The axis of a scan, as it stands in ids."""
+    """The axes of a scan, by their names in ids."""
     return {str(axis): (axis,) for axis in range(len(shape))}
 
 
 def length(params: tuple[Any, ...], shape: tuple[int, ...]) -> int:
-    """How many elements meet in one result."""
+    """The number of elements that are reduced to one."""
     axes = params[0] if isinstance(params[0], tuple) else params[:1]
     return int(np.prod([shape[axis] for axis in axes], dtype=int))
 
 
 def dtypes_of(subject: Subject, kinds: Collection[str]) -> list[DType]:
-    """The dtypes of these kinds that the backend has; in the quick run only one of them."""
-    found = [dtype for dtype in subject.dtypes() if dtype.kind in kinds]
-    if subject.depth == "smoke":
-        return [dtype for dtype in found if dtype.name == "float32"] or found[:1]
-    return found
+    """The dtypes of these kinds that the backend has; in the smoke run only one."""
+    return subject.sampled([dtype for dtype in subject.dtypes() if dtype.kind in kinds])
 
 
 def grid(
@@ -88,14 +85,14 @@ def grid(
 
     Args:
         subject: the backend under test.
-        law: whose cases they are.
-        op: what runs.
+        law: the id of the law.
+        op: the name of the op.
         variants: the params for a shape, by the details of their cases.
         values: the value classes of a dtype.
-        ordinary: those of them that are tried on every shape, the last of them on those of the other table, too.
-        longest: how many elements may meet in one result.
-        kinds: of dtypes that the op takes.
-        views: whether the shapes of the other table are tried, too, for which an op must be quick.
+        ordinary: the value classes that are tried on all of SHAPES; the last of them also on VIEWS.
+        longest: the largest number of elements that are reduced to one.
+        kinds: the kinds of dtypes that the op takes.
+        views: whether VIEWS are tried, which takes long for a slow op.
     """
     smoke = subject.depth == "smoke"
     for dtype in dtypes_of(subject, kinds):

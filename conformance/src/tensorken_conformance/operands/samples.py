@@ -1,4 +1,4 @@
-"""Samples: operands for every op, as it describes them itself: its samples, its domain, the roles of its operands."""
+"""Samples: operands for every op, from its own samples, domain and kinds of operands."""
 
 from __future__ import annotations
 
@@ -67,19 +67,17 @@ def offered(subject: Subject, op: Op) -> list[DType]:
 
 
 def cases(law: str, subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype that it takes and the backend has; in the quick run in one of them."""
+    """Each op in each dtype that it takes and the backend has; in the smoke run in one of them."""
     for op in OPS.values():
-        found = offered(subject, op) if op.samples else []
-        if subject.depth == "smoke":
-            found = sorted(found, key=lambda dtype: dtype is not DTYPES["float32"])[:1]
-        yield from [Case(law, op.name, dtype.name) for dtype in found]
+        dtypes = subject.sampled(offered(subject, op)) if op.samples else []
+        yield from [Case(law, op.name, dtype.name) for dtype in dtypes]
 
 
 # ---- samples -----------------------------------------------------------------------------------------------
 
 
 def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
-    """The samples of an op; a dtype among the params is one of these.
+    """The samples of an op; each of these dtypes takes the place of a dtype among the params.
 
     >>> [str(params[0]) for shapes, params in samples_of(OPS["cast"], ["bool", "float32"])]
     ['float32', 'bool']
@@ -93,12 +91,12 @@ def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
 
 
 def heavy(op: Op) -> bool:
-    """Whether an op is a factorization or the like, which backends may compute in many steps: they prepare operands."""
+    """Whether an op prepares its operands, as factorizations do, which backends may compute in many steps."""
     return op.adjust_samples is not None
 
 
 def declared(subject: Subject, op: Op) -> list[Sample]:
-    """Those that the op declares; in place of a dtype among the params that the backend lacks one that it has."""
+    """The samples of an op; a dtype of the backend replaces a param dtype that the backend lacks."""
     has = subject.dtypes()
     return [
         (shapes, tuple([has[0] if isinstance(p, DType) and p not in has else p for p in params]))
@@ -107,7 +105,7 @@ def declared(subject: Subject, op: Op) -> list[Sample]:
 
 
 def of_size(op: Op, size: int) -> list[Sample]:
-    """An op on one axis of a size, if that can be told from its params."""
+    """A sample with one axis of a size, if the params of the op allow it."""
     if op.elementwise:
         return [(((size,),) * (op.arity or 1), ())]
     if op.arity == 1 and op.params in (("axes",), ("axis",)):
@@ -117,9 +115,9 @@ def of_size(op: Op, size: int) -> list[Sample]:
 
 
 def repeated(subject: Subject, op: Op) -> list[Sample]:
-    """Those on which an op is run many times: the few that it declares, and one of more elements than a workgroup.
+    """The samples of laws that run an op many times: its own, and one with more elements than a workgroup.
 
-    In the quick run it is the smallest with several elements.
+    In the smoke run it is the smallest sample with several elements.
     """
     found = declared(subject, op)
     if subject.depth == "smoke":
@@ -133,7 +131,7 @@ def repeated(subject: Subject, op: Op) -> list[Sample]:
 
 
 def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Array]:
-    """Operands of a sample: data from the op's domain, conditions, indices, some of them twice; floats in float64."""
+    """Operands of a sample: data from the op's domain, conditions, indices with repetitions; floats in float64."""
     shapes, params = sample
     operands = []
     for place, (shape, kind) in enumerate(zip(shapes, kinds_of(op, len(shapes), dtype), strict=True)):
@@ -153,7 +151,7 @@ def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Arra
 
 
 def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
-    """The operands made such that the op is smooth there."""
+    """The operands as the op adjusts them, so that it is smooth there."""
     place = Numpy()
     given = [Tensor(place, x, x.shape, float64) for x in operands]
     assert op.adjust_samples is not None
@@ -161,7 +159,7 @@ def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
 
 
 def values_of(op: Op, sample: Sample, dtype: DType, seed: int = 0) -> list[tuple[Array, DType]]:
-    """Operands as the sample describes them, with their dtypes; others for each seed.
+    """Operands of a sample, with their dtypes; each seed draws others.
 
     >>> [x.shape for x, dtype in values_of(OPS["gather"], OPS["gather"].samples[0], DTYPES["int32"])]
     [(3, 4), (5,)]
@@ -185,5 +183,5 @@ def _values(
 def tensors_of(
     subject: Subject, op: Op, sample: Sample, dtype: DType, interpreter: RawTensor[Any] | None = None
 ) -> list[Tensor]:
-    """These operands as tensors, on the call counter if no interpreter is named."""
+    """These operands as tensors, by default on the call counter."""
     return [subject.tensor(x, kind, interpreter) for x, kind in values_of(op, sample, dtype)]

@@ -1,1 +1,1 @@
-"""What is true: results known without any backend."""
+"""Oracles: right results, known without any backend."""

@@ -1,8 +1,8 @@
-"""Bounds: exact numbers, unit roundoffs, and what a theorem says of the error of one computation.
+"""Bounds: exact numbers, unit roundoffs, and theorems on the error of a computation.
 
-A `Dyadic` is an array of whole numbers times one power of two: every float is such a number, and sums and products of
-them are exact.  The theorems are those of N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition,
-2002; each law names its own.
+A `Dyadic` is an array of integers times one power of two: every float is such a number, and sums and products of them
+are exact.  The theorems are those of N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002;
+each law names its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensorken_core.language.capabilities import Capabilities
 Array = np.ndarray[Any, Any]
 
 GUARD = 64
-"""How many bits more than it has a bound gets before it is divided, so that rounding it up costs nothing."""
+"""The extra bits of a bound before it is divided, so that rounding it up changes almost nothing."""
 
 
 # ---- exact numbers -----------------------------------------------------------------------------------------
@@ -30,11 +30,11 @@ GUARD = 64
 
 @dataclass(frozen=True, slots=True)
 class Dyadic:
-    """An array of exact numbers: whole numbers times a power of two.
+    """An array of exact numbers: integers times a power of two.
 
     Attributes:
         integers: Python ints, in an array of objects.
-        exponent: of the power of two.
+        exponent: the exponent of the power of two.
 
     >>> x = Dyadic.of(np.array([0.5, 0.1]))
     >>> (x * x).sum().fraction() == Fraction(0.5) ** 2 + Fraction(0.1) ** 2
@@ -111,17 +111,17 @@ class Dyadic:
         return Dyadic(_objects(np.abs(self.integers)), self.exponent)
 
     def sum(self, axes: Any = None) -> Dyadic:
-        """The sum over axes, which stay with size 1; of all elements if none are named."""
+        """The sum over axes, which stay with size 1; by default the sum of all elements."""
         if axes is None:
             return Dyadic(_objects(np.add.reduce(self.integers.reshape(-1))), self.exponent)
         return Dyadic(_objects(np.add.reduce(self.integers, axes, keepdims=True)), self.exponent)
 
     def mapped(self, function: Callable[[Array], Array]) -> Dyadic:
-        """What a function that adds or moves elements makes of them."""
+        """The result of a function that adds or moves elements."""
         return Dyadic(_objects(function(self.integers)), self.exponent)
 
     def times(self, factors: Any) -> Dyadic:
-        """The product with fractions, not negative ones, rounded up by less than 2**-GUARD of it."""
+        """The product with non-negative fractions, rounded up by less than 2**-GUARD of it."""
         factors = np.asarray(factors, object)
         wide = (np.abs(self.integers) << GUARD) * _numerators(factors)
         return Dyadic(_objects(-(-wide // _denominators(factors))), self.exponent - GUARD)
@@ -163,7 +163,7 @@ def _raised(x: Dyadic, exponent: int) -> Array:
 
 
 def _objects(x: Any, shape: tuple[int, ...] | None = None) -> Array:
-    """As an array of objects, which numpy does not make of a single one."""
+    """An array of objects, also of a single one."""
     if isinstance(x, np.ndarray):
         return x if shape is None else x.reshape(shape)
     found = np.empty((), object)
@@ -172,7 +172,7 @@ def _objects(x: Any, shape: tuple[int, ...] | None = None) -> Array:
 
 
 def _quotient(a: int, b: int, exponent: int) -> float:
-    """a / b * 2**exponent, the largest float where that is too large, 0 where b is."""
+    """a / b * 2**exponent as a float, at most about 2**1020; 0 where b is 0."""
     if not b:
         return 0.0
     places = a.bit_length() - b.bit_length()
@@ -220,13 +220,7 @@ def gammas(counts: Any, unit: Fraction) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """What a backend's arithmetic in a dtype promises.
-
-    Attributes:
-        capabilities: what it declares.
-        dtype: the name of the dtype.
-        level: of the case, by which errors are limited where nothing is declared.
-    """
+    """The errors of a backend's arithmetic in a dtype, as declared, and at most those that a level allows."""
 
     capabilities: Capabilities
     dtype: str
@@ -243,7 +237,7 @@ class Arithmetic:
         return self.dtype in self.capabilities.flushes_subnormals
 
     def error(self, *ops: str) -> Fraction:
-        """The relative error of one such op: the half unit of rounding, and those beside it that are allowed.
+        """The relative error of one of these ops: half a unit for rounding, and the allowed error.
 
         An error of k representable numbers is at most k + 1/2 units in the last place, each at most 2 u.
         """
@@ -257,10 +251,10 @@ class Arithmetic:
 
     @property
     def loss(self) -> Fraction:
-        """What a product or a quotient can lose beside that by underflow."""
+        """The absolute error of a product or a quotient by underflow."""
         return self.format.normal if self.flushes else self.format.subnormal / 2
 
     @property
     def faithful(self) -> bool:
-        """Whether sums and products that need no rounding are exact, as when rounding is towards zero, too."""
+        """Whether sums and products that need no rounding are exact."""
         return not any(limits.allowed(self.capabilities, op, self.dtype, 2) for op in ("add", "sub", "mul"))

@@ -1,4 +1,4 @@
-"""Casts: every number in every other dtype, from whole numbers and fractions of them alone."""
+"""Casts: convert every number to every dtype, with integers and fractions only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Array = np.ndarray[Any, Any]
 def cast(values: Array, dtype: DType) -> Array:
     """Values in another dtype.
 
-    To int: floats lose their fraction, those beyond the range become its ends, and NaN is 0; ints wrap.  To float: the
-    nearest, ties to even, beyond the range infinite.  To bool: whether it is not 0.
+    To int: floats truncate and saturate, NaN becomes 0, ints wrap.  To float: the nearest number, ties to even,
+    infinity beyond the range.  To bool: whether the value is not 0.
 
     >>> from tensorken_core.language.dtypes import float16, int32
     >>> cast(np.array([2.0**-25, 1.00048828125, 65520.0]), float16).tolist()

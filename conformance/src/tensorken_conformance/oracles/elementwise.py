@@ -1,16 +1,16 @@
-"""Elementwise: what every elementwise op gives, correctly rounded, known without any backend.
+"""Elementwise: the correctly rounded result of every elementwise op, computed without any backend.
 
-Ops are of four kinds here: the elementary functions (elementwise_functions.py); arithmetic, of which double has more
-than twice the digits of a narrower float, so that rounding its result once more is innocuous (S. A. Figueroa, "When is
-double rounding innocuous?", 1995), and which for float64 is Python's own; what is exact; and ops that a plugin brings,
-which have their meaning on Python numbers.
+There are four kinds of ops: elementary functions (elementwise_functions.py); arithmetic, for which double has more than
+twice the digits of a narrower float, so that rounding its result again is innocuous (S. A. Figueroa, "When is double
+rounding innocuous?", 1995), and which for float64 is Python's own; exact ops; and ops of plugins, whose meaning is
+their function on Python numbers.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,14 @@ Array = np.ndarray[Any, Any]
 
 inf, nan = math.inf, math.nan
 
+FUNCTIONS: dict[str, Unary | Binary] = {**UNARY, **BINARY}
+"""The elementary functions."""
+
 _TRUSTED = 2.0**-40
-"""The relative error that an estimate of the math module never has: a C library is right to some units of 2**-53."""
+"""A relative error that estimates of the math module never reach: C libraries err by a few units of 2**-53."""
 
 _TURNS = 2.0**17
-"""Beyond this, a sine in double is not trusted: some C libraries reduce large angles with too short a pi."""
+"""Sines of larger angles are not trusted: some C libraries reduce them with too few digits of pi."""
 
 
 def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
@@ -36,14 +39,11 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
 
     Args:
         op: any elementwise op in the table.
-        dtype: of the data among the operands.
-        rows: the operands, an array of one axis each; row i is the i-th element of every one.
-
-    Returns:
-        As many results, of the dtype of the op's results.
+        dtype: the dtype of the data operands.
+        rows: the operands, an array of one axis each; row i is the i-th element of each.
 
     Raises:
-        LookupError: if the op has no meaning on numbers, so that nothing is known of it.
+        LookupError: if the op has no meaning on numbers.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_core.language.op import OPS
@@ -51,12 +51,10 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     [1.0, 2.7182817459106445, inf]
     """
     name = op.name
-    dtypes = tuple([_dtype_of(column, dtype) for column in rows])
+    dtypes = tuple([bool_ if column.dtype.kind == "b" else dtype for column in rows])
     result: DType = op.result_dtype(dtypes, ())
-    if dtype.kind == "float" and name in UNARY:
-        return _rounded(UNARY[name], dtype, rows)
-    if dtype.kind == "float" and name in BINARY:
-        return _rounded(BINARY[name], dtype, rows)
+    if dtype.kind == "float" and name in FUNCTIONS:
+        return _rounded(FUNCTIONS[name], dtype, rows)
     if name in _BITS:
         return np.asarray(_BITS[name](dtype, *rows)).astype(result.name, copy=False)
     meaning = _EXACT[dtype.kind].get(name)
@@ -70,7 +68,7 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
 
 
 def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
-    """Where the result of a rounded op is a fact that no error excuses: 0, 1, an infinity or NaN at special operands.
+    """Where a rounded op must return an exact result: 0, 1, an infinity or NaN at special operands.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_core.language.op import OPS
@@ -78,16 +76,17 @@ def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     [True, False, True, False]
     """
     found = ~np.all([np.isfinite(column) for column in rows], 0)
-    function = UNARY.get(op.name) or BINARY.get(op.name)
-    if dtype.kind == "float" and function is not None:
-        facts = [function.fact(*point) for point in zip(*[x.ravel().tolist() for x in rows], strict=True)]
+    if dtype.kind == "float" and op.name in FUNCTIONS:
+        facts = [
+            FUNCTIONS[op.name].fact(*point) for point in zip(*[x.ravel().tolist() for x in rows], strict=True)
+        ]
         certain = [f is not None and (f != f or abs(f) in (0.0, 1.0, inf)) for f in facts]
         found = np.array(certain, bool).reshape(rows[0].shape)
     return np.asarray(found)
 
 
 def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> bool:
-    """Whether the value at ordinary operands is more than so many units in the last place beyond the largest number.
+    """Whether the exact value exceeds the largest number by more than so many units in the last place.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_core.language.op import OPS
@@ -111,18 +110,18 @@ VALUES: dict[str, Callable[..., Any]] = {
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1 / x,
     "hypot": lambda a, b: mp.sqrt(a * a + b * b),
-    **{name: function.value for name, function in (UNARY | BINARY).items()},
+    **{name: function.value for name, function in FUNCTIONS.items()},
 }
-"""What the ops that are smooth mean in real numbers, at the precision of `mp`."""
+"""The smooth ops on real numbers, at the precision of `mp`."""
 
 
 def known(op: Op) -> bool:
-    """Whether there is an oracle for an op that is better than its own meaning on Python numbers."""
-    return any(op.name in table for table in _TABLES)
+    """Whether an op has an oracle beside its own meaning on Python numbers."""
+    return op.name in {**FUNCTIONS, **_BITS, **_EXACT["float"], **_EXACT["int"], **_EXACT["bool"]}
 
 
 def numbers(values: Sequence[Any], dtype: DType) -> Array:
-    """Python numbers in a dtype: ints wrap, floats round, to int they truncate and saturate and NaN is 0.
+    """Python numbers in a dtype: ints wrap, floats round; floats to int truncate and saturate, and NaN is 0.
 
     >>> from tensorken_core.language.dtypes import int32
     >>> numbers([2**31, 1.5, float("inf")], int32).tolist()
@@ -142,10 +141,6 @@ def _whole(value: float, half: int) -> int:
     if value != value:
         return 0
     return int(value) if -half <= value < half else half - 1 if value > 0.0 else -half
-
-
-def _dtype_of(column: Array, dtype: DType) -> DType:
-    return bool_ if column.dtype.kind == "b" else dtype
 
 
 # ---- the elementary functions --------------------------------------------------------------------------------
@@ -188,7 +183,7 @@ def _div(a: float, b: float) -> float:
 
 
 def _remainder(a: float, b: float) -> float:
-    """a - floor(a / b) * b: what fmod leaves, which is exact, moved to the sign of b with one rounding."""
+    """a - floor(a / b) * b: the exact result of fmod, moved to the sign of b with one rounding."""
     if a != a or b != b or abs(a) == inf or b == 0.0:
         return nan
     rest = math.fmod(a, b)
@@ -215,75 +210,69 @@ def _integer_pow(a: int, b: int) -> int:
     return pow(a, b, 2**64)
 
 
-_FLOATS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": _div,
-    "square": lambda x: x * x,
-    "reciprocal": lambda x: _div(1.0, x),
-    "remainder": _remainder,
-    "neg": operator.neg,
-    "abs": abs,
-    "sign": _sign,
-    "maximum": _extreme(operator.gt),
-    "minimum": _extreme(operator.lt),
-    "relu": lambda x: x if x > 0.0 or x != x else 0.0,
-    "floor": _to_whole(math.floor),
-    "ceil": _to_whole(math.ceil),
-    "trunc": _to_whole(math.trunc),
-    "round": _to_whole(round),
-    "signbit": lambda x: math.copysign(1.0, x) < 0.0,
-    "copysign": math.copysign,
-    "eq": operator.eq,
-    "lt": operator.lt,
-    "where": lambda c, a, b: a if c else b,
-}
-
-_INTS: dict[str, Callable[..., Any]] = {
+_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
     "square": lambda x: x * x,
     "neg": operator.neg,
     "abs": abs,
-    "sign": lambda x: (x > 0) - (x < 0),
-    "maximum": max,
-    "minimum": min,
-    "remainder": lambda a, b: a % b if b else 0,
-    "floor_divide": lambda a, b: a // b if b else 0,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "integer_pow": _integer_pow,
+}
+
+_COMPARED: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,
     "lt": operator.lt,
     "where": lambda c, a, b: a if c else b,
 }
 
-_BOOLS: dict[str, Callable[..., Any]] = {name: _INTS[name] for name in ("eq", "lt", "where")}
+_EXACT: dict[str, dict[str, Callable[..., Any]]] = {
+    "float": {
+        **_NUMBERS,
+        **_COMPARED,
+        "div": _div,
+        "reciprocal": lambda x: _div(1.0, x),
+        "remainder": _remainder,
+        "sign": _sign,
+        "maximum": _extreme(operator.gt),
+        "minimum": _extreme(operator.lt),
+        "relu": lambda x: x if x > 0.0 or x != x else 0.0,
+        "floor": _to_whole(math.floor),
+        "ceil": _to_whole(math.ceil),
+        "trunc": _to_whole(math.trunc),
+        "round": _to_whole(round),
+        "signbit": lambda x: math.copysign(1.0, x) < 0.0,
+        "copysign": math.copysign,
+    },
+    "int": {
+        **_NUMBERS,
+        **_COMPARED,
+        "sign": lambda x: (x > 0) - (x < 0),
+        "maximum": max,
+        "minimum": min,
+        "remainder": lambda a, b: a % b if b else 0,
+        "floor_divide": lambda a, b: a // b if b else 0,
+        "bitwise_and": operator.and_,
+        "bitwise_or": operator.or_,
+        "bitwise_xor": operator.xor,
+        "integer_pow": _integer_pow,
+    },
+    "bool": _COMPARED,
+}
 
-_EXACT: dict[str, dict[str, Callable[..., Any]]] = {"float": _FLOATS, "int": _INTS, "bool": _BOOLS}
+
+def _shift(shifted: Callable[[int, int, int], int]) -> Callable[[DType, Array, Array], Array]:
+    """A shift of the bits of a number, from its value, the amount and the number of bits."""
+
+    def call(dtype: DType, a: Array, b: Array) -> Array:
+        bits = 8 * dtype.itemsize
+        pairs = zip(a.tolist(), b.tolist(), strict=True)
+        return numbers([shifted(p, q, bits) if 0 <= q < bits else 0 for p, q in pairs], dtype)
+
+    return call
 
 
-def _shift_left(dtype: DType, a: Array, b: Array) -> Array:
-    bits = 8 * dtype.itemsize
-    pairs = zip(a.tolist(), b.tolist(), strict=True)
-    return numbers([p << q if 0 <= q < bits else 0 for p, q in pairs], dtype)
-
-
-def _shift_right(dtype: DType, a: Array, b: Array) -> Array:
-    bits = 8 * dtype.itemsize
-    pairs = zip(a.tolist(), b.tolist(), strict=True)
-    return numbers([p % (1 << bits) >> q if 0 <= q < bits else 0 for p, q in pairs], dtype)
-
-
-def _to_bits(dtype: DType, x: Array) -> Array:
-    return np.ascontiguousarray(x).view(f"i{dtype.itemsize}")
-
-
-def _from_bits(dtype: DType, x: Array) -> Array:
-    return np.ascontiguousarray(x).view(f"f{dtype.itemsize}")
+def _bits_as(kind: str) -> Callable[[DType, Array], Array]:
+    return lambda dtype, x: np.ascontiguousarray(x).view(f"{kind}{dtype.itemsize}")
 
 
 def _nextafter(dtype: DType, a: Array, b: Array) -> Array:
@@ -310,7 +299,7 @@ def _hypot(dtype: DType, a: Array, b: Array) -> Array:
 
 
 def _hypotenuse(a: float, b: float, form: Format) -> float | None:
-    """From integers, as it may be a tie: the root of the sum of squares, and one bit more where that is not whole."""
+    """The root of the sum of squares from integers, with a sticky bit, since it may be a tie."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return inf if inf in (abs(a), abs(b)) else nan
     (n, m), (p, q) = a.as_integer_ratio(), b.as_integer_ratio()
@@ -322,16 +311,13 @@ def _hypotenuse(a: float, b: float, form: Format) -> float | None:
 
 _BITS: dict[str, Callable[..., Array]] = {
     "hypot": _hypot,
-    "shift_left": _shift_left,
-    "shift_right": _shift_right,
-    "to_bits": _to_bits,
-    "from_bits": _from_bits,
+    "shift_left": _shift(lambda p, q, bits: p << q),
+    "shift_right": _shift(lambda p, q, bits: p % (1 << bits) >> q),
+    "to_bits": _bits_as("i"),
+    "from_bits": _bits_as("f"),
     "nextafter": _nextafter,
 }
-"""What depends on how many bits a number of the dtype has."""
-
-
-_TABLES: tuple[Container[str], ...] = (UNARY, BINARY, _BITS, *_EXACT.values())
+"""Ops that depend on the number of bits of the dtype."""
 
 
 def _attempt(meaning: Callable[..., Any], row: tuple[Any, ...]) -> Any:

@@ -1,8 +1,8 @@
-"""The elementary functions: what is a fact at each of their special operands, and their value in mpmath elsewhere.
+"""The elementary functions: their facts at special operands, and their values in mpmath elsewhere.
 
-A row of FUNCTIONS knows a function three times: the facts of IEEE 754 and C's annex F at zeros, infinities and poles
-and where it is not defined; an estimate by Python's math module, which is only used where it cannot be wrong; and its
-value at any precision.
+Each row of the tables has the facts of IEEE 754 and of C's annex F at zeros, infinities, poles and outside of the
+domain; an estimate by Python's math module, which is used only where it cannot be wrong; and the value at any
+precision.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tensorken_conformance.oracles.rounding import Format, nearest
 inf, nan = math.inf, math.nan
 
 mp: Any = MPContext()
-"""A context of our own: the precision of anyone else's stays as it is."""
+"""A private context, so that the precision of others does not change."""
 
 GUARD = 96
-"""How many bits more than asked for are computed with: the formulas below lose fewer to cancellation."""
+"""The number of extra bits of computations; the formulas below lose fewer to cancellation."""
 
 Ends = tuple[float | None, float | None, float | None, float | None]
 
@@ -32,12 +32,11 @@ class Unary:
     """A function of one number; of NaN it is NaN.
 
     Attributes:
-        ends: what it is at -inf, -0.0, 0.0 and inf; None: its value, which has to be computed.
-        value: of an mpf elsewhere, an mpf at the precision of `mp`.
-        estimate: the same in double; None: there is none to be trusted.
-        low: it is defined from here
-        high: to here.
-        at: what it is at poles, and other points with a fact of their own.
+        ends: the results at -inf, -0.0, 0.0 and inf; None: the value, which has to be computed.
+        value: the value elsewhere, from an mpf to an mpf at the precision of `mp`.
+        estimate: the same in double; None: no estimate can be trusted.
+        low, high: the ends of the domain.
+        at: the results at poles and other special points.
     """
 
     ends: Ends
@@ -48,7 +47,7 @@ class Unary:
     at: Mapping[float, float] = field(default_factory=dict)
 
     def fact(self, x: float) -> float | None:
-        """What is known at a special operand; None at an ordinary one."""
+        """The result at a special operand; None at an ordinary one."""
         if x != x or not self.low <= x <= self.high:
             return nan
         if x == 0.0 or abs(x) == inf:
@@ -61,9 +60,9 @@ class Binary:
     """A function of two numbers.
 
     Attributes:
-        fact: what it is at special operands; None at ordinary ones.
-        value: of two floats elsewhere, an mpf at the precision of `mp`.
-        estimate: the same in double; None: there is none to be trusted.
+        fact: the result at special operands; None at ordinary ones.
+        value: the value elsewhere, from floats to an mpf at the precision of `mp`.
+        estimate: the same in double; None: no estimate can be trusted.
     """
 
     fact: Callable[[float, float], float | None]
@@ -71,7 +70,7 @@ class Binary:
     estimate: Callable[[float, float], float] | None
 
 
-# ---- values that mpmath has not ------------------------------------------------------------------------------
+# ---- values that mpmath lacks ------------------------------------------------------------------------------
 
 
 def _sigmoid(x: Any) -> Any:
@@ -98,7 +97,7 @@ def _logaddexp(a: float, b: float) -> Any:
 
 
 def _erfinv(x: Any) -> Any:
-    """Halley's method, each step at least doubling the digits of a double."""
+    """Halley's method; each step at least doubles the number of right digits."""
     a = abs(x)
     if a < mp.ldexp(1, -mp.prec):  # x * sqrt(pi) / 2 * (1 + pi * x**2 / 12 + ...)
         return x * mp.sqrt(mp.pi) / 2
@@ -113,7 +112,7 @@ def _erfinv(x: Any) -> Any:
 
 
 def _angle(a: float, b: float) -> Any:
-    """atan2, with the angles of the axes and diagonals that infinities and zeros lead to."""
+    """atan2, with the angles of axes and diagonals for infinities and zeros."""
     if math.isfinite(a) and math.isfinite(b) and a and b:
         return mp.atan2(a, b)
     if abs(a) == abs(b) == inf:
@@ -183,13 +182,6 @@ def _or(function: Callable[[float], float], beyond: float = inf) -> Callable[[fl
     return call
 
 
-def _sinh_estimate(x: float) -> float:
-    try:
-        return math.sinh(x)
-    except OverflowError:
-        return math.copysign(inf, x)
-
-
 def _pow_estimate(a: float, b: float) -> float:
     try:
         return math.pow(a, b)
@@ -243,7 +235,7 @@ UNARY: dict[str, Unary] = {
     "asin": Unary(_TURNING, lambda x: mp.asin(x), math.asin, -1.0, 1.0),
     "acos": Unary((nan, None, None, nan), lambda x: mp.acos(x), math.acos, -1.0, 1.0, {1.0: 0.0}),
     "atan": Unary(_ODD, lambda x: mp.atan(x), math.atan),
-    "sinh": Unary(_SAME, lambda x: mp.sinh(x), _sinh_estimate),
+    "sinh": Unary(_SAME, lambda x: mp.sinh(x), lambda x: math.copysign(_or(math.sinh)(abs(x)), x)),
     "cosh": Unary((inf, 1.0, 1.0, inf), lambda x: mp.cosh(x), _or(math.cosh)),
     "tanh": Unary(_TO_ONE, lambda x: mp.tanh(x), math.tanh),
     "sech_squared": Unary(_BELL, _sech_squared, lambda x: 1.0 / _or(math.cosh)(x) / _or(math.cosh)(x)),
@@ -254,7 +246,7 @@ UNARY: dict[str, Unary] = {
     "erfinv": Unary(_TURNING, _erfinv, _erfinv_estimate, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
     "gaussian": Unary(_BELL, _gaussian, lambda x: math.exp(-x * x)),
 }
-"""The functions of one number that are rounded, but for those of arithmetic."""
+"""The rounded functions of one number, except arithmetic."""
 
 BINARY: dict[str, Binary] = {
     "pow": Binary(_pow_fact, _pow, _pow_estimate),
@@ -264,14 +256,14 @@ BINARY: dict[str, Binary] = {
 """The functions of two numbers."""
 
 _MOST_BITS = 4000
-"""Where even so many bits leave the rounding open, the value is a tie: of these functions only powers have any."""
+"""If so many bits leave the rounding open, the value is a tie; of these functions only powers have ties."""
 
 
 def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format) -> float:
-    """The value of a function rounded once.
+    """The value of a function, rounded once.
 
-    Ziv's strategy: more and more bits, until all that the value may be rounds to one number (A. Ziv, "Fast evaluation
-    of elementary mathematical functions with correctly rounded last bit", 1991).
+    Ziv's strategy: compute with more and more bits until the whole error interval rounds to one number (A. Ziv, "Fast
+    evaluation of elementary mathematical functions with correctly rounded last bit", 1991).
 
     >>> from tensorken_conformance.oracles.rounding import FORMATS
     >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS["float32"])
@@ -296,7 +288,7 @@ def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format)
 
 
 def _scaled(value: Any, bits: int) -> tuple[int, int]:
-    """n and e with n * 2**e the value, n having so many bits."""
+    """n and e with n * 2**e the value, where n has so many bits."""
     sign, man, exp, size = value._mpf_
     if not man:
         return 0, 0

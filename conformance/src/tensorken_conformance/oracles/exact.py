@@ -1,6 +1,6 @@
-"""Exact: what laws on results without rounding share: values that tell places apart, comparison to the bit, scripts.
+"""Exact: shared parts of laws on exact results: values that identify places, comparison to the bit, scripts.
 
-All NaNs count as alike, and the two zeros as different.
+All NaNs are equal, and the two zeros are different.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 VALUES = ("ordinary", "special")
-"""Value classes: random bits of a moderate range, nearly all different; and the numbers at the edges of the format."""
+"""Value classes: moderate random numbers, nearly all different; and the numbers at the edges of the format."""
 
 LONGEST = 4096
-"""How many values of a class there are; an operand takes some neighbours of them."""
+"""The number of values of a class; an operand takes a slice of them."""
 
 SHOWN = 70
-"""How many elements an operand may have to stand in a script."""
+"""The largest number of elements of an operand in a script."""
 
 
 # ---- values ------------------------------------------------------------------------------------------------
 
 
 def shuffled(rng: np.random.Generator, numbers: Array) -> Array:
-    """The numbers again and again, each time in another order, so that all stand within any neighbours of enough."""
+    """The numbers repeated, each time in another order, so that any slice of ENOUGH has all of them."""
     rounds = -(-LONGEST // len(numbers))
     return np.concatenate([rng.permutation(numbers) for _ in range(rounds)])[:LONGEST]
 
@@ -58,34 +58,17 @@ def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
     if values == "ordinary":
         return rng.uniform(-100.0, 100.0, LONGEST).astype(dtype)
     facts = np.finfo(dtype)
-    numbers: list[Any] = [
-        0.0,
-        -0.0,
-        np.inf,
-        -np.inf,
-        np.nan,
-        1.0,
-        -1.5,
-        facts.max,
-        facts.min,
-        facts.tiny,
-        -facts.tiny,
-    ]
-    if subnormals:
-        numbers += [
-            facts.smallest_subnormal,
-            -facts.smallest_subnormal,
-            facts.tiny - facts.smallest_subnormal,
-        ]
-    return shuffled(rng, np.array(numbers, dtype))
+    least, tiny = facts.smallest_subnormal, facts.tiny
+    numbers: list[Any] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, tiny, -tiny]
+    return shuffled(rng, np.array(numbers + [least, -least, tiny - least] * subnormals, dtype))
 
 
 ENOUGH = 28
-"""Of so many neighbouring special values all are among them."""
+"""A slice of so many special values has all of them."""
 
 
 def draws(case: Case, shape: Shape) -> int:
-    """How many operands a case tries: of few elements that are not ordinary so many that all values come."""
+    """The number of operands of a case: for special values enough to try all of them."""
     size = int(np.prod(shape, dtype=int))
     return -(-ENOUGH // size) if size and case.values not in ("", "ordinary") else 1
 
@@ -93,10 +76,9 @@ def draws(case: Case, shape: Shape) -> int:
 def drawn(
     subject: Subject, case: Case, shape: Shape, dtype: str = "", values: str = "", number: int = 0
 ) -> Array:
-    """The values of a case; of its own dtype and value class, if no other is named, and ordinary if it has none.
+    """The values of operand `number` of a case, by default of its dtype and value class, or else ordinary.
 
-    Subnormal numbers are among the special ones unless the backend declares that they may become zero.  Each number
-    gives the values that follow those of the number before.
+    Subnormal numbers are special values unless the backend declares to flush them.
     """
     dtype = dtype or case.dtype
     subnormals = dtype not in subject.capabilities.flushes_subnormals
@@ -120,23 +102,20 @@ def dtypes_for(
     beside: tuple[DType, ...] = (),
     kinds: tuple[str, ...] = ("bool", "int", "float"),
 ) -> list[DType]:
-    """The dtypes of operands that an op takes and the backend has; only one of them in the quick run.
+    """The dtypes of operands that an op takes and the backend has; in the smoke run only one.
 
-    What the backend declares to refuse is among them: those cases count as unsupported.
+    This includes dtypes in which the backend declares the op unsupported.
 
     Args:
         subject: the backend under test.
         op: the op.
-        params: of the op, since rules of dtypes take them, too.
-        operands: how many operands have that dtype.
-        beside: the dtypes of those that follow.
-        kinds: of dtypes that the law is about.
+        params: the params of the op, which its dtype rule takes.
+        operands: the number of operands of the dtype.
+        beside: the dtypes of the operands that follow.
+        kinds: the kinds of dtypes that the law is about.
     """
     able = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands + beside, params)]
-    found = [dtype for dtype in able if dtype.kind in kinds]
-    if subject.depth == "smoke":
-        found = [dtype for dtype in found if dtype.name == "float32"][:1] or found[:1]
-    return found
+    return subject.sampled([dtype for dtype in able if dtype.kind in kinds])
 
 
 def takes(op: Op, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> bool:
@@ -149,16 +128,14 @@ def takes(op: Op, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> bool:
 
 
 def classes(subject: Subject) -> list[str]:
-    """The names of the classes of shapes that laws on exact results try: more of them than other laws."""
+    """The names of the shape classes of laws on exact results, which try more than other laws."""
     if subject.depth == "smoke":
         return []
-    return list(
-        dict.fromkeys([*shapes.SHAPES, *shapes.VIEWS, *(shapes.LONG if subject.depth == "deep" else ())])
-    )
+    return [*{**shapes.SHAPES, **shapes.VIEWS, **(shapes.LONG if subject.depth == "deep" else {})}]
 
 
 def makes(subject: Subject, shape: str, dtype: DType) -> bool:
-    """Whether the backend declares nothing against the movement by which operands of a class are made."""
+    """Whether the backend supports the movement that makes operands of a class."""
     movement = shapes.class_of(shape).movement
     return not movement or subject.capabilities.why_not(movement, dtype.name) is None
 
@@ -169,7 +146,7 @@ def level_of(case: Case) -> int:
 
 
 def needs_of(case: Case) -> tuple[str, ...]:
-    """The movement by which the operand is made."""
+    """The cases of the movement that makes the operand."""
     return shapes.need(case.shape, case.dtype)
 
 
@@ -177,7 +154,7 @@ def needs_of(case: Case) -> tuple[str, ...]:
 
 
 def differing(got: Array, expected: Array) -> Array | None:
-    """Where the bits differ, NaNs alike; None if they agree everywhere."""
+    """Where the bits differ, all NaNs being equal; None if they agree everywhere."""
     if got.tobytes() == expected.tobytes():
         return None
     if got.dtype.kind == "f":
@@ -190,7 +167,7 @@ def differing(got: Array, expected: Array) -> Array | None:
 
 
 def told(got: Array, expected: Array, places: Array) -> str:
-    """In words how a result differs: the first place, and how many there are."""
+    """The first difference in words, and the number of differences."""
     index = tuple([int(i) for i in np.argwhere(places)[0]])
     where = f" at {list(index)}" if index else ""
     count = int(places.sum())
@@ -201,14 +178,14 @@ def told(got: Array, expected: Array, places: Array) -> str:
 def agree(
     subject: Subject, result: Tensor, expected: Array, says: str, script: Callable[[], list[str]] = list
 ) -> None:
-    """Compare a result with the values that it must have.
+    """Compare a result with the expected values.
 
     Args:
         subject: the backend under test.
-        result: what it gave.
-        expected: what is right.
-        says: what the message begins with.
-        script: gives Python that shows the failure, if it comes to that.
+        result: the result.
+        expected: the expected values.
+        says: the beginning of the message.
+        script: returns Python that shows a failure.
 
     Raises:
         Failure: if a bit differs.
@@ -230,7 +207,7 @@ IMPORTS = (
 
 
 def shown(subject: Subject, values: Array, shape: str = "") -> str:
-    """Python that makes an operand: from its values, by the movement of its class."""
+    """Python that makes an operand from its values by the movement of its class."""
     values, ops = chains.origin(shapes.chain_of(shape, values), values)
     rest = "".join([f'.apply(OPS["{op}"], {", ".join(map(repr, params))})' for op, params in ops])
     form = "" if values.ndim == 1 else f".reshape({values.shape})"
@@ -245,17 +222,14 @@ def script_of(
     expected: Array,
     shape: str = "",
 ) -> list[str]:
-    """Python that runs ops one after the other and prints what came and what was expected.
+    """Python that runs ops one after the other and prints the result; no lines if there is too much to show.
 
     Args:
         subject: the backend under test.
-        steps: the ops by name, with params; the first takes all operands, each other the result so far.
-        operands: the values; the first is made as its class says, the others are plain.
-        expected: what is right.
-        shape: the class of the first operand.
-
-    Returns:
-        The lines; none if there is too much to show.
+        steps: the ops by name, with params; the first takes all operands, each other one the result so far.
+        operands: the values of the operands.
+        expected: the expected values.
+        shape: the shape class of the first operand; the other operands are plain.
     """
     if max([expected.size, *(values.size for values in operands)]) > SHOWN:
         return []

@@ -1,4 +1,4 @@
-"""Rounded: a backend that declares no error for an op on many numbers gives the exact result, rounded once."""
+"""Rounded: a backend that declares no error for a reduction must return the exact result, rounded once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_conformance.subject import Subject
 
 
 def declared(subject: Subject, case: Case) -> bool:
-    """Whether the backend declares no error for the op of a case; the bounds of theorems hold for the others."""
+    """Whether the backend declares no error for the op of a case; otherwise the bounds of theorems hold."""
     return (
         subject.capabilities.largest_error(case.op, case.dtype) == 0
         and not subject.capabilities.flushes_subnormals
@@ -24,19 +24,19 @@ def declared(subject: Subject, case: Case) -> bool:
 def require(
     says: str, dtype: str, integers: Array, exponents: Any, got: Array, where: Array, error: int | None = None
 ) -> Measured:
-    """Demand of floats that they are the numbers nearest to integers times powers of two, ties being even.
+    """Require floats to be the numbers nearest to integers times powers of two, ties to even.
 
     Args:
-        says: what the message begins with.
-        dtype: of the results.
+        says: the beginning of the message.
+        dtype: the dtype of the results.
         integers: Python ints in an array of objects.
-        exponents: of the powers of two.
-        got: the results; the sign of a zero does not matter here.
-        where: which of them are compared.
-        error: the integers may be off by so much; where that leaves two numbers open, nothing is demanded.
+        exponents: the exponents of the powers of two.
+        got: the results; the sign of a zero is not compared.
+        where: the results that are compared.
+        error: the largest error of the integers; results that it leaves open are not compared.
 
     Raises:
-        Failure: if one is another number.
+        Failure: if a result differs.
 
     >>> import numpy as np
     >>> whole = np.array([2**25 + 1, 2**25 + 2], object)

@@ -1,4 +1,4 @@
-"""Rounding: from an exact value, or one known to so many bits, to the nearest number of a format, ties to even.
+"""Rounding: from an exact value, or one with a known error, to the nearest number of a format, ties to even.
 
 The rules are those of IEEE 754 in its default rounding: gradual underflow, infinity beyond the largest number, and a
 zero keeps the sign of what underflowed.
@@ -57,7 +57,7 @@ class Format:
 
     @property
     def overflow(self) -> Fraction:
-        """From here on numbers are rounded to infinity: half a unit above the largest."""
+        """The smallest number that rounds to infinity: half a unit above the largest."""
         return power_of_two(self.top) * (1 - self.unit / 2)
 
     @property
@@ -88,13 +88,13 @@ def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | N
     """The number of a format nearest to n * 2**e.
 
     Args:
-        n: the significand; its sign is that of a result that underflows.
+        n: the significand; a result that underflows keeps its sign.
         e: the exponent.
         form: the format.
-        error: the true value is within error * 2**e; None: the value is exact.
+        error: the largest error of the value, times 2**e; None: the value is exact.
 
     Returns:
-        None if the error leaves open which number is the nearest.
+        The number; None if several numbers may be the nearest.
 
     >>> nearest(2**24 + 1, 0, FORMATS["float32"]), nearest(2**24 + 1, 0, FORMATS["float32"], 1)
     (16777216.0, None)

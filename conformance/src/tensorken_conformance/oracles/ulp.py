@@ -1,7 +1,7 @@
-"""Ulp: how far a result is from the true one, counted in representable numbers.
+"""Ulp: the distance of a result from the true one, counted in representable numbers.
 
-All NaNs are alike.  The two zeros are not: what should be a zero and has the other sign is as far off as can be, since
-the sign of a zero decides what a quotient or a logarithm makes of it.
+All NaNs are alike.  The two zeros are not: a zero with the wrong sign is as far off as possible, since the sign of a
+zero decides the result of a quotient or a logarithm.
 """
 
 from __future__ import annotations
@@ -13,22 +13,15 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 FAR = 2**62
-"""The distance of what is not near in any sense: NaN from a number, a zero from that of the other sign."""
+"""The largest distance: of NaN from a number, of a zero from the other zero."""
 
 _BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
 
 
 def distance(got: Array, expected: Array) -> Array:
-    """How many representable numbers lie between results and what they should be, the last one counted.
+    """The number of representable steps from results to the expected values, as int64, at most FAR.
 
-    An infinity is the number after the largest.  Ints count their difference, bools count 1.
-
-    Args:
-        got: results, of any dtype of the language.
-        expected: as many of the same dtype.
-
-    Returns:
-        int64, FAR at most.
+    Infinity is the number after the largest.  The distance of ints is their difference, that of bools is 1.
 
     >>> distance(np.float32([1.0, np.inf, 0.0]), np.float32([1.0000001, 3.4028235e38, -0.0])).tolist()
     [1, 1, 4611686018427387904]
@@ -51,9 +44,9 @@ def distance(got: Array, expected: Array) -> Array:
 
 
 def distance_beside(got: Array, expected: Array, operands: tuple[Array, ...]) -> Array:
-    """The same, but counted in the spacing of the largest of the operands where that is larger than the result.
+    """The same, but in the spacing of the largest operand where that is larger than the result.
 
-    So is measured what the rounding of an operand alone would change by as much.
+    The rounding of an operand alone may change the result by as much.
 
     >>> a = np.float32([1.0])
     >>> distance_beside(np.float32([1e-7]), np.float32([2e-7]), (a, -a)).tolist()

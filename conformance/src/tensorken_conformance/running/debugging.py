@@ -1,4 +1,4 @@
-"""Debugging: a single case of a run in this process, with the traceback of what the backend raised."""
+"""Debugging: examine one case in this process, with the traceback of the backend's exception."""
 
 from __future__ import annotations
 
@@ -18,14 +18,7 @@ from tensorken_core.host.discovery import close_matches, suggested
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Again:
-    """A case that was examined again.
-
-    Attributes:
-        law: of which it is.
-        result: what became of it.
-        traceback: where it failed, if the backend raised an exception.
-        depth: of the run that has the case.
-    """
+    """A case that was examined again: its law, the new result, the backend's traceback, if any, and the depth."""
 
     law: Law
     result: Result
@@ -36,18 +29,18 @@ class Again:
 def examine_again(
     id: str, backend: str, seed: int = 0, options: Mapping[str, Any] | None = None, depth: Depth | None = None
 ) -> Again:
-    """Examine one case here and now.
+    """Examine one case in this process.
 
     Args:
-        id: of the case, as reports have it.
-        backend: its name.
-        seed: of the run that the report is from.
-        options: for what makes the backend.
-        depth: of that run; None: the first of default, smoke and deep which has the case.
+        id: the id of the case, as reports have it.
+        backend: the name of the backend.
+        seed: the seed of the run of the report.
+        options: arguments of the backend's factory.
+        depth: the depth of that run; None: the first of default, smoke and deep that has the case.
 
     Raises:
-        PlanError: if there is no such law or case.
-        BackendError: if there is no such backend, or it cannot be loaded.
+        PlanError: if the law or the case is unknown.
+        BackendError: if the backend is unknown, or cannot be loaded.
 
     >>> examine_again("values.read-back/new/float32/small", "numpy").result.status
     'passed'
@@ -65,7 +58,7 @@ def examine_again(
 
 
 def _recorded(subject: Subject, law: Law, case: Case, depth: Depth) -> Again:
-    """Examine a case, and keep the traceback of an exception of the backend, be it that a law has words for it."""
+    """Examine a case, and keep the traceback of the backend's exception, also if the law handled it."""
     traces: list[str] = []
 
     def check(subject: Subject, case: Case) -> Measured | None:
@@ -75,10 +68,9 @@ def _recorded(subject: Subject, law: Law, case: Case, depth: Depth) -> Again:
             if failure.__context__ is not None and not isinstance(failure.__context__, Failure):
                 traces.append("".join(traceback.format_exception(failure.__context__)))
             raise
-        except Unsupported:
-            raise
-        except BaseException:
-            traces.append(traceback.format_exc())
+        except BaseException as error:
+            if not isinstance(error, Unsupported):
+                traces.append(traceback.format_exc())
             raise
 
     result = examined(subject, dataclasses.replace(law, check=check), case)

@@ -1,4 +1,4 @@
-"""Delegation: which other backends of this project work while one of them, or a stranger's, should do so itself."""
+"""Delegation: detect that a backend lets another backend of this project do its work."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
 BACKENDS: dict[str, type[RawTensor[Any]]] = {"numpy": Numpy, "reference": Reference}
-"""The backends that compute without a device, to which others may be tempted to hand what they lack."""
+"""The backends without a device, to which other backends may delegate ops that they lack."""
 
 
 @contextmanager
 def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
-    """Count the ops that other backends run in the block; not those that this one declares to hand work to.
+    """Count the ops that other backends run in the block, except those that this one declares as delegates.
 
-    What a subclass inherits is its own, and so is what an interpreter such as ShapeTracker stands on.
+    Methods that a subclass inherits are its own; so are those of the backend below an interpreter like ShapeTracker.
 
     >>> class Idle(RawTensor[Any]):
     ...     def exp(self, x: Any) -> Any:
@@ -46,7 +46,7 @@ def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
                 found = getattr(kind, method, None)
                 if found is not None and not hasattr(
                     found, "op"
-                ):  # those with an op are the language's, not its
+                ):  # a default method of the language has an op
                     setattr(kind, method, _counted(f"{name}.{method}", found, own, seen))
             kind.overrides = Overrides(kind)
         yield seen
@@ -61,7 +61,7 @@ def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
 
 
 def _stack(backend: RawTensor[Any]) -> tuple[Any, ...]:
-    """The backend, and what stands below it."""
+    """The backend, and the interpreters below it."""
     found: list[Any] = []
     below: Any = backend
     while below is not None:

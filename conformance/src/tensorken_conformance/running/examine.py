@@ -1,4 +1,4 @@
-"""Examine: one case on one subject, and what became of it; all that holds for every law alike."""
+"""Examine: run one case of any law on a subject."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tensorken_core.errors import RetraceWarning, TensorkenError
 from tensorken_core.language.dtypes import DTYPES
 
 HOST_LAWS = "host"
-"""The group of laws for which the backend need not run anything."""
+"""The group of laws that need not run ops on the backend."""
 
 
 ABOUT_MISSING_OPS = ("declarations.levels", "declarations.refuses")
-"""The laws on what a backend lacks: the first fails for each op that it lacks and does not declare."""
+"""The laws on missing ops: the first one fails for each op that is missing and not declared unsupported."""
 
 
 def laws_for(subject: Subject, select: Collection[str] = ()) -> list[Law]:
-    """The laws for a subject, those of lower stages first; `select` has ids or groups (none: all).
+    """The laws for a subject, those of lower stages first; `select` has ids or groups (empty: all).
 
     Raises:
-        ValueError: if `select` names a law that there is not.
+        ValueError: if `select` names an unknown law.
     """
-    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+    import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 
     for name in select:
         if not any(name in (law.id, law.group) for law in LAWS.values()):
@@ -43,13 +43,10 @@ def laws_for(subject: Subject, select: Collection[str] = ()) -> list[Law]:
 
 
 def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ()) -> Result:
-    """Check one case.  Where it fails as the backend lacks an op, it is the law on that which blocks it.
+    """Check one case.
 
-    Args:
-        subject: the backend under test.
-        law: the law.
-        case: one of its cases.
-        failed: the ids of the cases that have failed so far; one that this case needs blocks it.
+    A case is blocked if a case that it needs is among the ids of `failed`.  A case that fails because the backend lacks
+    an op is blocked by the case on the missing op.
     """
     level = law.level(case)
     blocked = next((need for need in law.needs(case) if need in failed), None)
@@ -67,16 +64,11 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
     script: tuple[str, ...] = ()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", RetraceWarning
-            )  # laws compile many functions, each but a few times
+            warnings.simplefilter("ignore", RetraceWarning)  # laws compile many functions
             measured = law.check(subject, case)
     except Unsupported as outcome:
-        status, says = (
-            ("unsupported", str(outcome))
-            if _ours(outcome)
-            else ("failed", f"not the backend's to say: {outcome}")
-        )
+        ours, says = _ours(outcome), str(outcome)
+        status, says = ("unsupported", says) if ours else ("failed", f"not the backend's to say: {says}")
     except Failure as failure:
         status, says, measured = "failed", failure.says, Measured(failure.ulp, failure.worst)
         script = tuple(failure.script) or default_script(subject, case)
@@ -100,7 +92,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
 
 
 def _missing(subject: Subject, law: Law, case: Case, failed: Container[str]) -> str:
-    """The case that has failed since the backend lacks an op which it was asked for; empty if it was for none."""
+    """The failed case on an op that is missing and that the backend was asked to run; empty if there is none."""
     if law.id in ABOUT_MISSING_OPS:
         return ""
     dtypes = [case.dtype, *(dtype for dtype in DTYPES if dtype != case.dtype)]
@@ -111,7 +103,7 @@ def _missing(subject: Subject, law: Law, case: Case, failed: Container[str]) -> 
 
 
 def _ours(outcome: BaseException) -> bool:
-    """Whether the kit itself raised this: a backend could import the class, and excuse itself."""
+    """Whether the kit raised this exception; a backend that raises it must not excuse itself."""
     innermost = list(traceback.walk_tb(outcome.__traceback__))[-1][0]
     return str(innermost.f_globals.get("__name__", "")).startswith("tensorken_conformance.")
 
@@ -119,7 +111,7 @@ def _ours(outcome: BaseException) -> bool:
 def examine_all(
     subject: Subject, select: Collection[str] = (), cases: Collection[str] = ()
 ) -> Iterator[Result]:
-    """All cases of the chosen laws in this process, or those of them that `cases` names by id."""
+    """Examine the cases of the selected laws in this process, or those with these ids."""
     failed: set[str] = set()
     for law in laws_for(subject, select):
         chosen: Iterable[Case] = law.cases(subject)
@@ -132,5 +124,5 @@ def examine_all(
 
 
 def default_script(subject: Subject, case: Case) -> tuple[str, ...]:
-    """Python that runs the case again."""
+    """Python that examines a case again."""
     return script_of(case, subject.name, subject.seed, subject.depth)

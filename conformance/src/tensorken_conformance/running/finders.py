@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 @functools.cache
 def finders() -> Mapping[str, str]:
-    """For each fault and each mutant the id of the case that found it when that was recorded.
+    """The id of the case that found each fault and each mutant when the selftest was recorded.
 
     >>> finders()["rules/relu-rises-at-zero"]
     'derivatives.decisions/relu-at-zero/float64'

@@ -1,4 +1,4 @@
-"""Loading: from the name of a backend, and options for its factory, to a subject; and where the backend comes from."""
+"""Loading: make a subject from the name of a backend and options of its factory; find the origin of a backend."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class OptionsError(BackendError):
-    """What makes the backend does not take these options."""
+    """The factory of the backend does not take these options."""
 
 
 def load(
     name: str, options: Mapping[str, Any] | None = None, seed: int = 0, depth: Depth = "default"
 ) -> Subject:
-    """The backend of a name, to be examined.
+    """The subject for the name of a backend.
 
     Args:
-        name: anything that the host accepts; modules are looked for in the current folder, too.
-        options: `device`, and keyword arguments for what makes the backend: the `load` of its BackendEntry, or the
-            class or function that `module:attribute` leads to.
-        seed: of all numbers that are drawn.
-        depth: how many cases there are.
+        name: anything that the host accepts; modules are searched in the current folder, too.
+        options: `device`, and keyword arguments of the factory: the `load` of the BackendEntry, or the class or
+            function of `module:attribute`.
+        seed: the seed of all random numbers.
+        depth: `smoke`, `default` or `deep`.
 
     Raises:
-        UnknownBackendError: if there is no such backend.
-        OptionsError: if what makes it takes no such options.
+        UnknownBackendError: if the backend is unknown.
+        OptionsError: if its factory does not take the options.
         BackendError: if it cannot be loaded.
 
     >>> load("tensorken_numpy.backend:Numpy").name
@@ -54,14 +54,14 @@ def load(
 
 
 def record_of(name: str) -> PluginRecord | None:
-    """The plugin that a name means; None if it means none, or several, or is `module:attribute`."""
+    """The plugin of a name; None if there is none or several, or the name is `module:attribute`."""
     name, _, distribution = name.partition(":")[0].strip().partition("@")
     found = REGISTRY.find("backends", name, distribution)
     return found[0] if len(found) == 1 else None
 
 
 def origin(subject: Subject, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Where a backend comes from and what it says of itself, for the report.
+    """The origin of a backend, its device and its notes, for the report.
 
     >>> origin(load("numpy"))["interpreter"]
     'tensorken_numpy.backend.Numpy'
@@ -83,10 +83,10 @@ def origin(subject: Subject, options: Mapping[str, Any] | None = None) -> dict[s
 
 
 def _attribute(name: str) -> Any:
-    """What `module:attribute` leads to."""
+    """The value of `module:attribute`."""
     module, _, attribute = (part.strip() for part in name.partition(":"))
     if not attribute:
-        SELECTION.resolve(name)  # which tells what there is instead
+        SELECTION.resolve(name)  # raises an error with the known backends
     try:
         return attribute_of(importlib.import_module(module), attribute, name)
     except ImportError as error:
@@ -94,7 +94,7 @@ def _attribute(name: str) -> Any:
 
 
 def _check_options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise OptionsError if what makes a backend does not take these options, as far as its signature tells."""
+    """Raise OptionsError if a factory does not take these options, as far as its signature is known."""
     try:
         signature = inspect.signature(make)
     except (ValueError, TypeError):
@@ -109,26 +109,25 @@ def _check_options(name: str, make: Callable[..., Any], options: Mapping[str, An
 
 
 def _made(name: str, device: str | None, options: dict[str, Any]) -> RawTensor[Any]:
-    """A backend that is made with options, and is wrapped as the host would."""
+    """A backend made with options, and wrapped as the host wraps it."""
     record = record_of(name)
-    after = name.partition(":")[2].strip()
+    after = name.partition(":")[2].strip() if record is not None else ""
+
+    def of(entry: BackendEntry) -> RawTensor[Any]:
+        return interpreter_of(entry, pick_device(devices_of(entry), device or after or None, name))
+
     try:
-        if record is not None:
-            entry = REGISTRY.entry(record)
-            _check_options(name, entry.load, options)
-            entry = replace(entry, load=partial(entry.load, **options))
-            return interpreter_of(entry, pick_device(devices_of(entry), device or after or None, name))
-        target = _attribute(name)
+        target = _attribute(name) if record is None else REGISTRY.entry(record)
         if isinstance(target, BackendEntry):
             _check_options(name, target.load, options)
-            entry = replace(target, load=partial(target.load, **options))
-            return interpreter_of(entry, pick_device(devices_of(entry), device, name))
-        _check_options(name, target, options if device is None else {"device": device, **options})
-        made = target(**options) if device is None else target(device=device, **options)
+            return of(replace(target, load=partial(target.load, **options)))
+        given = options if device is None else {"device": device, **options}
+        _check_options(name, target, given)
+        made = target(**given)
     except TypeError as error:
         raise BackendError(f"backend {name!r} cannot be made with {', '.join(options)}: {error}") from error
     if isinstance(made, BackendEntry):
-        return interpreter_of(made, pick_device(devices_of(made), device, name))
+        return of(made)
     if not isinstance(made, RawTensor):
         raise BackendError(
             f"backend {name!r}: it makes {made!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"

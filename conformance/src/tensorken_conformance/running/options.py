@@ -1,4 +1,4 @@
-"""Options: what a run is to examine, and the record of what it has found; nothing heavy is imported for them."""
+"""Options: the settings of a run, and the record of its results; this module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorken_conformance.subject import Depth
 
 LAW_LIMIT = 20
-"""How many times as long as for one case a law may take in all, unless the run is a deep one."""
+"""The time limit of a law, in limits of a case; a deep run has none."""
 
 Tell = Callable[[Result], None]
 
@@ -23,17 +23,17 @@ class RunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to examine, and how.
+    """The settings of a run.
 
     Args:
         backend: the name of the backend.
-        seed: of all numbers that are drawn.
-        depth: how many cases there are.
-        select: the ids or groups of the laws, or beginnings of ids of cases; none: all.
-        workers: how many processes; None: as many as there are processors, at most 8, and one at the depth `smoke`.
-        limit: seconds that a worker may compute for one case; it may wait for twice as long.
-        options: for what makes the backend, as in `loading.load`.
-        in_process: whether to do without worker processes, for a debugger.
+        seed: the seed of all random numbers.
+        depth: `smoke`, `default` or `deep`, for more and more cases.
+        select: the ids or groups of the laws, or beginnings of ids of cases; empty: all.
+        workers: the number of processes; None: that of processors, at most 8, and one for a smoke run.
+        limit: the seconds that a worker may compute for one case; it may wait for twice as long.
+        options: arguments of the backend's factory, as in `loading.load`.
+        in_process: whether to run without worker processes, for a debugger.
     """
 
     backend: str
@@ -47,25 +47,25 @@ class Options:
 
     @property
     def law_limit(self) -> float:
-        """Seconds that the workers may compute and wait for one law."""
+        """The seconds that the workers may compute and wait for one law."""
         return float("inf") if self.depth == "deep" else LAW_LIMIT * self.limit
 
 
 @dataclass(slots=True)
 class Run:
-    """What a run has found so far.
+    """The record of a run.
 
     Attributes:
-        options: what was to be examined.
-        laws: those that were examined, in order: `id`, `says` and `stage` of each.
-        results: what became of the cases, in the order of the laws and of their cases.
+        options: the settings of the run.
+        laws: `id`, `says` and `stage` of each law, in their order.
+        results: the results, in the order of the laws and of their cases.
         capabilities: what the backend declares.
-        about: where it comes from.
-        expectations: the failures that the backend's wheel lists.
-        problems: what is wrong with that list.
-        seconds: how long it took.
+        about: the origin of the backend.
+        expectations: the expected failures that the backend's wheel lists.
+        problems: the errors of that list.
+        seconds: the time of the run.
         partial: why cases are missing, such as `interrupted`; empty if none are.
-        begun: called with the run when it is known what is to be examined.
+        begun: called with the run before its first case.
     """
 
     options: Options
@@ -80,7 +80,7 @@ class Run:
     begun: Callable[[Run], None] = field(default=lambda found: None, repr=False)
 
     def take(self, first_message: Mapping[str, Any]) -> None:
-        """Note what `worker.introduction` says."""
+        """Take over the data of `worker.introduction`."""
         self.laws, self.problems = first_message["laws"], first_message["problems"]
         self.capabilities, self.about = as_tuples(first_message["capabilities"]), first_message["about"]
         self.expectations = first_message["expectations"]
@@ -88,5 +88,5 @@ class Run:
 
 
 def as_tuples(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """What a backend declares, with tuples where JSON has lists."""
+    """Declared capabilities, with tuples in place of JSON's lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in declared.items()}

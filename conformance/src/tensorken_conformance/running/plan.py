@@ -1,4 +1,4 @@
-"""Plan: which laws and which of their cases a run examines, in what order, and in what parts."""
+"""Plan: the laws and cases of a run, their order, and their division into parts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tensorken_core.host.discovery import close_matches, suggested
 from tensorken_core.language.op import OPS
 
 TIMED = "performance"
-"""The group of laws that measure time: they run after all others, one case at a time."""
+"""The group of laws that measure time; they run last, one case at a time."""
 
 ALONE = 1000
-"""Laws of this stage and later ones run one after the other, in one process: they measure time."""
+"""From this stage on, laws run one after the other in one process, since they measure time."""
 
 FINDERS = "finders"
 """Selects the cases that found the seeded faults."""
 
 _PLACES = {name: place for place, name in enumerate(OPS)}
-"""Of each op of the table."""
+"""The place of each op in the table."""
 
 
 class PlanError(RunError, ValueError):
@@ -34,18 +34,15 @@ class PlanError(RunError, ValueError):
 
 
 class Plan:
-    """What is examined of a subject.
+    """The selected laws of a subject, in their order, and the selected cases.
 
     Args:
         subject: the backend under test.
         select: ids of laws, groups, and beginnings of the ids of cases, such as `values.elementwise/exp` or
-            `values/exp/float32`; `finders`: the cases that found the seeded faults; none: all.
+            `values/exp/float32`; `finders`: the cases that found the seeded faults; empty: all.
 
     Raises:
-        PlanError: if `select` names what there is not.
-
-    Attributes:
-        laws: in the order in which they are examined.
+        PlanError: if a law, group or case of `select` is unknown.
 
     >>> from tensorken_conformance.running.loading import load
     >>> plan = Plan(load("reference"), ["values.read-back/full/int32"])
@@ -80,9 +77,9 @@ class Plan:
         return list(law.cases(self.subject))
 
     def part(self, law: Law, part: int, parts: int) -> list[tuple[int, Case]]:
-        """One of several parts of a law's cases, each with its place among all.
+        """One of several parts of a law's cases, each case with its place among all.
 
-        Those about one op are together, and in the same part of every law.
+        All cases of an op are in one part, the same for every law.
         """
         return self._parts(law, parts)[part]
 
@@ -106,19 +103,19 @@ class Plan:
 
 
 def _finders_for(subject: Subject) -> list[tuple[str, ...]]:
-    """The cases that found the seeded faults, split like other selections, of the laws for a subject."""
+    """The cases of the subject's laws that found the seeded faults, split like other selections."""
     laws = {law.id for law in laws_for(subject)}
     found = {tuple(id.split("/", 5)) for id in finders().values()}
     return sorted(id for id in found if id[0] in laws)
 
 
 def _number_of(op: str) -> int:
-    """A number of an op, or of what else cases are about: those of the table follow each other, which spreads them."""
+    """A number for an op; those of the table are consecutive, which spreads them over the parts."""
     return _PLACES[op] if op in _PLACES else zlib.crc32(op.encode())
 
 
 def stage_of(law: Law) -> int:
-    """When a law is examined: after those of a lower stage."""
+    """The stage of a law; lower stages run first."""
     return law.stage + ALONE * (law.group == TIMED)
 
 
@@ -126,12 +123,12 @@ def law_named(name: str) -> Law:
     """The law of an id.
 
     Raises:
-        PlanError: if there is none; it names those that may have been meant.
+        PlanError: if there is none; it suggests similar ids.
 
     >>> law_named("values.movement").group
     'values'
     """
-    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+    import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 
     if name not in LAWS:
         group = [id for id in LAWS if name in id.split(".")]
@@ -142,29 +139,22 @@ def law_named(name: str) -> Law:
 
 
 def _check_names(subject: Subject, names: Collection[str]) -> None:
-    """Raise PlanError if one of the names is none of a law or group for the subject."""
-    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+    """Raise PlanError if a name is neither a law nor a group, or is not for the subject."""
+    import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 
     groups = {law.group for law in LAWS.values()}
     for name in names:
-        if name not in groups:
-            _check_name(name, groups)
+        if name not in groups and name not in LAWS:
+            likely = suggested(close_matches(name, {*LAWS, *groups}))
+            likely = likely or f"; there are {', '.join(sorted(groups))}"
+            raise PlanError(f"there is no law and no group of laws {name!r}{likely}")
         if not laws_for(subject, [name]):
             kind = "have no values" if subject.capabilities.symbolic else "have values"
             raise PlanError(f"{name} is not for backends that {kind}, as {subject.name} is")
 
 
-def _check_name(name: str, groups: Collection[str]) -> None:
-    """Raise PlanError if a name is neither that of a law nor of a group."""
-    if name not in LAWS:
-        likely = (
-            suggested(close_matches(name, {*LAWS, *groups})) or f"; there are {', '.join(sorted(groups))}"
-        )
-        raise PlanError(f"there is no law and no group of laws {name!r}{likely}")
-
-
 def _begins(case: Case, beginning: tuple[str, ...]) -> bool:
-    """Whether the id of a case begins so; the first part may be the group."""
+    """Whether the id of a case has this beginning, whose first part may be the group."""
     parts = ["" if part == "-" else part for part in beginning[1:]]
     return [case.op, case.dtype, case.shape, case.values, case.detail][: len(parts)] == parts and (
         beginning[0] in (case.law, case.law.partition(".")[0])

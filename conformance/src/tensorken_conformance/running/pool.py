@@ -1,6 +1,6 @@
-"""Pool: worker processes that do tasks, several at a time; one that dies or hangs is reported and replaced.
+"""Pool: worker processes that do tasks in parallel; a worker that dies or hangs is reported and replaced.
 
-A task whose worker hangs may be done once more in the end, alone, before that is reported.
+A task whose worker hangs may run once more in the end, alone, before the hang is reported.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorken_conformance.running.process import Process
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
 BEGINNING = 120.0
-"""Seconds that a worker may compute before it begins with its first case: it imports, and lists the cases."""
+"""The seconds that a worker may compute before its first case, to import and to list the cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker is to do.
+    """A task for a worker.
 
     Attributes:
-        data: what it is told.
-        done: called with what came of it.
-        died: called with the case that was running, and how the worker ended, if it did.
-        limit: seconds that it may compute without telling anything, from the worker's first case on.
-        twice: whether it is done once more, alone, before it counts as hanging.
+        data: the message to the worker.
+        done: called with the result.
+        died: called, if the worker died or hung, with the running case and the reason.
+        limit: the seconds that the worker may compute without a message, from its first case on.
+        twice: whether a task that hangs runs once more, alone.
     """
 
     data: dict[str, Any]
@@ -49,11 +49,9 @@ class Worker:
         self._has_begun = False
 
     def do(self, task: Task, hung: Callable[[], None] | None = None) -> bool:
-        """Have a task done; whether the worker outlived it.
+        """Do a task; returns whether the worker is still alive.
 
-        Args:
-            task: what to do.
-            hung: called in place of the task's `died`, if it is given and the worker hangs.
+        If `hung` is given and the worker hangs, it is called in place of the task's `died`.
         """
         self._process.send(**task.data)
         running, watch = "", Stopwatch(self._process.pid)
@@ -88,12 +86,12 @@ class Worker:
 
 
 def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
-    """Have all tasks done, in their order.
+    """Do all tasks, started in their order.
 
     Args:
-        tasks: what to do; their callbacks are called from several threads, one at a time.
-        module: of this package, which serves tasks when it is run as a program.
-        workers: how many processes.
+        tasks: the tasks; several threads call their callbacks, one at a time.
+        module: the module of this package that a worker runs as a program.
+        workers: the number of processes.
     """
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     again: list[Task] = []
@@ -129,14 +127,13 @@ def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
 
 
 def _locked(task: Task, lock: threading.Lock) -> Task:
-    """The task with callbacks that wait for each other."""
+    """The task with callbacks that run one at a time."""
 
-    def done(result: dict[str, Any]) -> None:
-        with lock:
-            task.done(result)
+    def locked(callback: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            with lock:
+                callback(*arguments)
 
-    def died(case: str, reason: str) -> None:
-        with lock:
-            task.died(case, reason)
+        return call
 
-    return Task(task.data, done, died, task.limit, task.twice)
+    return replace(task, done=locked(task.done), died=locked(task.died))

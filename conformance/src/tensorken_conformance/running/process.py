@@ -1,4 +1,4 @@
-"""Process: a worker process as its starter sees it: what it is sent, what it answers, and why it ended."""
+"""Process: a worker process, its messages, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pathlib import Path, PurePath
 from typing import Any
 
 LAST_WORDS = 16_384
-"""How many bytes of a worker's stderr are kept."""
+"""The number of bytes of a worker's stderr that are kept."""
 
 
 class Process:
     """A process that runs a module of this package, which reads and writes lines of JSON.
 
     Args:
-        module: its name within the package.
-        path: where it looks for modules.
+        module: the name of the module within the package.
+        path: the module search path.
 
     Raises:
-        OSError: if it cannot be started.
+        OSError: if the process cannot be started.
     """
 
     def __init__(self, module: str, path: Sequence[str]) -> None:
@@ -46,14 +46,14 @@ class Process:
         self._collector.start()
 
     def listen(self, receive: Callable[[dict[str, Any] | None], None]) -> None:
-        """Have a function called, in a thread, with each message, and with None when there will be no more."""
+        """Call a function in a thread with each message, and with None after the last one."""
         self._reader = threading.Thread(target=self._pass_on, args=(receive,), daemon=True)
         self._reader.start()
 
     def _pass_on(self, receive: Callable[[dict[str, Any] | None], None]) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            with contextlib.suppress(ValueError):  # not from the worker, whoever wrote it
+            with contextlib.suppress(ValueError):  # a line of another writer
                 message = json.loads(line)
                 if isinstance(message, dict):
                     receive(message)
@@ -65,7 +65,7 @@ class Process:
             self._stderr = (self._stderr + chunk)[-LAST_WORDS:]
 
     def send(self, **message: Any) -> None:
-        """Send a message; if the process has ended, that shows where its answer is awaited."""
+        """Send a message; errors of a process that has ended are ignored, since its reader reports them."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -77,15 +77,11 @@ class Process:
         return self._process.pid
 
     def exit_reason(self, hangs: str) -> str:
-        """Why the process sends no more; it is ended if it still runs.
-
-        Args:
-            hangs: why it counts as hanging if it still runs.
-        """
+        """Why the process ended, or `hangs` if it still runs; then it is killed."""
         code = self._wait(0.5)
         if code is None:
             if sys.platform != "win32":
-                self._process.send_signal(signal.SIGABRT)  # it shows where it is
+                self._process.send_signal(signal.SIGABRT)  # its fault handler prints the stack
                 self._wait(1.0)
             self.end()
             place = last_frame(self._stderr)
@@ -102,7 +98,7 @@ class Process:
             return None
 
     def end(self) -> None:
-        """Stop the process, and those that it started."""
+        """Kill the process, and those that it started."""
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -118,10 +114,7 @@ class Process:
 
 
 def search_path(backend: str) -> list[str]:
-    """Where to look for modules: as this process does, and for `module:attribute` first in the current folder.
-
-    So does `python -m`, unless it is told to be safe.
-    """
+    """The module search path; for `module:attribute` with the current folder first, as with `python -m`."""
     here = str(Path.cwd())
     if ":" not in backend or sys.flags.safe_path or here in sys.path or "" in sys.path:
         return sys.path
@@ -136,7 +129,7 @@ def _signal_name(number: int) -> str:
 
 
 def last_words(said: bytes) -> str:
-    r"""What a dying process said on stderr, in one line.
+    r"""The last words of a dying process on stderr, in one line.
 
     >>> last_words(b"nonsense\nValueError: no adapter\n\n")
     'ValueError: no adapter'
@@ -150,16 +143,14 @@ def last_words(said: bytes) -> str:
 
 
 def last_frame(said: bytes) -> str:
-    r"""Where Python was, by the dump of its fault handler; empty without one.
+    r"""The innermost frame in the dump of Python's fault handler; empty without one.
 
     >>> last_frame(b'Current thread 0x1 (most recent call first):\n  File "mine.py", line 3 in exp\n')
     'in exp, line 3 of mine.py'
     """
     text = said.decode("utf-8", "replace").rpartition("Current thread")[2]
-    found = (
-        re.search(r'File "(.*)", line (\d+) in (.*)', text) if "(most recent call first)" in text else None
-    )
-    if found is None:
+    found = re.search(r'File "(.*)", line (\d+) in (.*)', text)
+    if found is None or "(most recent call first)" not in text:
         return ""
     path, line, name = found.groups()
     return f"in {name.strip()}, line {line} of {PurePath(path).name}"

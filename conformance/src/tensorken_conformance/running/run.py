@@ -17,15 +17,15 @@ from tensorken_core.errors import BackendError, UnknownBackendError
 def run(
     options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda found: None
 ) -> Run:
-    """Examine a backend.  Ctrl-C ends that early, with what was found so far.
+    """Examine a backend.  Ctrl-C ends the run early, and keeps its results.
 
     Args:
-        options: what to examine, and how.
-        tell: called with each result as it comes.
-        begun: called with the run before that, when it is known what is to be examined.
+        options: the settings of the run.
+        tell: receives each result at once.
+        begun: called with the run before its first case.
 
     Raises:
-        RunError: if there is no such backend, or no such law.
+        RunError: if the backend or a law is unknown.
     """
     began = time.perf_counter()
     found = Run(options, begun=begun)
@@ -38,7 +38,7 @@ def run(
 
 
 def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
-    """Examine a backend in this process, with the same results as in worker processes, as long as none crashes."""
+    """Examine a backend in this process; the results are those of worker processes, unless a case crashes."""
     options = found.options
     try:
         subject = load(options.backend, options.options, options.seed, options.depth)

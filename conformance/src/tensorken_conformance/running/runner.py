@@ -18,29 +18,29 @@ from tensorken_conformance.running.process import Process, search_path
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
 PARTS = 64
-"""Into how many jobs the cases of a law are split, each with ops of its own, the same ones in every law.
+"""The number of jobs per law.  Each has its own ops, the same in every law.
 
-A worker does the same part of one law after the other: what a backend has made ready for an op, which may take longer
-than to run it, is then still there.  So a part has a few ops only.
+A worker does the same part of each law in turn, so that a backend can reuse the code that it compiled for an op, which
+may take longer to compile than to run.  So a part has only a few ops.
 """
 
 MAX_CRASHES_OF_OP = 2
-"""How many crashes on an op end the work on it in a law; a hang counts as two."""
+"""The number of crashes after which a law gives up an op; a hang counts as two."""
 
 MAX_CRASHES = 100
-"""How many crashes end a run."""
+"""The number of crashes that end a run."""
 
 CRASHES_PER_HANG = 10
-"""For how many crashes a hang counts there: each takes as long as a case may."""
+"""A hang counts as so many of MAX_CRASHES, since it takes as long as the limit of a case."""
 
 BEGINNING = 120.0
-"""Seconds that a worker may compute before it says what it is, if the limit for a case is less: it imports."""
+"""The least limit, in seconds, for the first message of a worker, which imports the backend."""
 
 SECOND_TIME = "twice"
-"""What the report of a hang ends with: the case was tried again, alone."""
+"""The end of the report of a hang: the case was tried again, alone."""
 
 REST = "enumeration"
-"""What a result is about that stands for cases which did not run."""
+"""The op in the id of a result that counts for all cases that did not run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,12 +48,12 @@ class Job:
     """A part of a law's cases.
 
     Attributes:
-        skip: how many of them are behind us.
-        total: how many there are, as soon as that is known.
-        level: the lowest of theirs.
-        crashes: how often it crashed, by op; by the empty name, if it was at no case.
-        without: the ops that were given up, and why.
-        rest: what comes after this job, which is one case that is tried again alone.
+        skip: the number of finished cases.
+        total: the number of cases; None before the worker has listed them.
+        level: the lowest level of the cases.
+        crashes: the number of crashes by op; by an empty name for crashes outside of cases.
+        without: the ops that were given up, with reasons.
+        rest: the job that follows a job of one case which is tried again, alone.
     """
 
     law: str
@@ -80,21 +80,21 @@ def examine_apart(found: Run, tell: Tell) -> None:
 
 
 class _Worker:
-    """A worker process, and what it is at."""
+    """A worker process and its state."""
 
     def __init__(self, process: Process, job: Job | None) -> None:
         self.process, self.job = process, job
         self.part = -1  # of the last job
-        self.case, self.level, self.place = "", 0, 0  # what it is examining
+        self.case, self.level, self.place = "", 0, 0  # of the running case
         self.heard = time.monotonic()
-        self.ready = False  # whether it has told anything
+        self.ready = False  # whether it has sent a message
         self.watch = Stopwatch(process.pid)
-        self.before = 0.0  # what the watch showed when it began with the job
-        self.failed = 0  # how many of the failed cases it knows
+        self.before = 0.0  # the watch's total at the start of the job
+        self.failed = 0  # the number of failed cases that it knows
 
 
 class _Workers:
-    """The worker processes of a run; whatever they tell arrives in one queue, so that there is one thread of action."""
+    """The worker processes of a run; all messages arrive in one queue, which one thread reads."""
 
     def __init__(self, found: Run, tell: Tell) -> None:
         self._found, self._tell, self._options = found, tell, found.options
@@ -109,10 +109,10 @@ class _Workers:
     # ---- starting ------------------------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Start the first worker, and learn what there is to do; false if the backend cannot even be loaded.
+        """Start the first worker, and receive the plan; false if the backend cannot be loaded.
 
         Raises:
-            RunError: if there is no such backend, or no such law.
+            RunError: if the backend or a law is unknown.
         """
         first = self._start(None)
         first_message, hangs = self._first_message(first)
@@ -142,7 +142,7 @@ class _Workers:
         return worker
 
     def _first_message(self, first: _Worker) -> tuple[dict[str, Any] | None, str]:
-        """What the first worker says of itself; None if it died, or hangs for the reason beside it."""
+        """The first message of the first worker; None if it died, or hangs for the returned reason."""
         while True:
             with contextlib.suppress(queue.Empty):
                 _, first_message = self._messages.get(timeout=POLL)
@@ -153,7 +153,7 @@ class _Workers:
                 return None, reason
 
     def _limit(self, worker: _Worker) -> float:
-        """Seconds that a worker may compute without telling anything."""
+        """The seconds that a worker may compute without a message."""
         return self._options.limit if worker.ready else max(self._options.limit, BEGINNING)
 
     # ---- a stage -------------------------------------------------------------------------------------------
@@ -161,9 +161,7 @@ class _Workers:
     def perform(self, stage: int) -> None:
         """Do all jobs of a stage."""
         laws = [law["id"] for law in self._found.laws if law["stage"] == stage]
-        smoke = (
-            self._options.depth == "smoke"
-        )  # which is over before another process has started, unless told
+        smoke = self._options.depth == "smoke"  # it ends before another process has started
         parts = 1 if smoke or stage >= ALONE else PARTS
         count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
         jobs = deque(Job(law, part, parts) for part in range(parts) for law in laws)
@@ -176,9 +174,7 @@ class _Workers:
             if not busy:
                 return
             try:
-                worker, message = self._messages.get(
-                    timeout=POLL
-                )  # on Windows, Ctrl-C waits for the end of this
+                worker, message = self._messages.get(timeout=POLL)  # on Windows, Ctrl-C waits for its end
             except queue.Empty:
                 pass
             else:
@@ -191,7 +187,7 @@ class _Workers:
             self._end_hanging(busy, jobs)
 
     def _end_hanging(self, busy: Sequence[_Worker], jobs: deque[Job]) -> None:
-        """Find those that hang; none does that has told something which has not been heard yet."""
+        """End the workers that hang, unless there are unread messages."""
         for worker in busy:
             if worker in self._workers and worker.watch.due:
                 worker.watch.look()
@@ -202,9 +198,9 @@ class _Workers:
                     self._handle_exit(worker, jobs, reason)
 
     def _hand_out(self, jobs: deque[Job], count: int, known: int) -> None:
-        """Give jobs to those that have none, and hire more if there is work for them.
+        """Give jobs to idle workers, and start more workers for further jobs.
 
-        A case that hung comes first, when all have done what they are at, in a process that is at nothing else.
+        A case that hung comes first: when all workers are idle, in a new process.
         """
         if self._retries:
             if not any(worker.job is not None for worker in self._workers):
@@ -243,7 +239,7 @@ class _Workers:
         )
 
     def _take_job(self, jobs: deque[Job], idle: _Worker | None) -> Job:
-        """Take a job for a worker: of the part that it has been at, else of one that no other worker is at."""
+        """Take a job for a worker: of the part of its last job, or else of a part without a worker."""
         part = -1 if idle is None else idle.part
         others = {worker.part for worker in self._workers if worker is not idle}
         job = next((job for job in jobs if job.part == part), None)
@@ -255,7 +251,7 @@ class _Workers:
         job, worker.ready = worker.job, True
         worker.heard = time.monotonic()
         worker.watch.restart()
-        if job is None:  # it has said what it is
+        if job is None:  # its first message
             return
         if "unlisted" in message:
             self._end_law(job, jobs, message["unlisted"])
@@ -278,9 +274,9 @@ class _Workers:
             self._end_law(job, jobs, f"{reason}; the rest of its cases did not run")
 
     def _handle_exit(self, worker: _Worker, jobs: deque[Job], hangs: str) -> None:
-        """A worker died, or hangs: note the case that it was at, and have another one do the rest.
+        """Record the running case of a worker that died or hangs; another worker does the rest of its job.
 
-        A case that hangs for the first time is tried again, alone, before it counts.
+        A case that hangs for the first time is tried again, alone.
         """
         job, reason = worker.job, worker.process.exit_reason(hangs)
         hung = reason.startswith("hang")
@@ -316,7 +312,7 @@ class _Workers:
             self._record(Result(rest, "crashed", job.level, reason, seconds=seconds))
 
     def _skip_ops(self, job: Job, left: Mapping[str, Sequence[str]]) -> None:
-        """Count the cases of an op that was given up as crashed, once for each dtype; what needs one is blocked."""
+        """Record the cases of an op that was given up as one crash per dtype; they block the cases that need them."""
         for op, ids in left.items():
             reason, job.without[op] = job.without[op], ""
             if reason:
@@ -326,7 +322,7 @@ class _Workers:
                 self._failed += ids
 
     def _end_law(self, job: Job, jobs: deque[Job], reason: str) -> None:
-        """End all work on the law of a job, and count the rest of it as crashed, once."""
+        """End all jobs of the law of a job, and record their other cases as one crash."""
         for waiting in (jobs, self._retries):
             for other in [other for other in waiting if other.law == job.law]:
                 waiting.remove(other)
@@ -346,7 +342,7 @@ class _Workers:
         self._tell(result)
 
     def put_in_order(self) -> None:
-        """Sort the results by law and case, whichever worker was the first."""
+        """Sort the results by law and case."""
         laws = {law["id"]: place for place, law in enumerate(self._found.laws)}
         last = len(self._places)
         self._found.results.sort(
@@ -366,6 +362,6 @@ class _Workers:
 
 
 def processors() -> int:
-    """How many processes work at once: one for each processor that this one may use, at most 8."""
+    """The default number of processes: one for each usable processor, at most 8."""
     usable = getattr(os, "sched_getaffinity", None)
     return min(8, len(usable(0)) if usable else os.cpu_count() or 1)

@@ -1,8 +1,8 @@
-"""Stopwatch: how long a worker process has computed, and how long it has waited, since it was last heard of.
+"""Stopwatch: how long a worker process has computed, and how long it has waited, since its last message.
 
-A limit in seconds of the wall clock accuses a process that a busy machine does not let run.  So what counts is the time
-that the process itself computes.  One that waits, for a lock that is never released, say, computes nothing: the time in
-which it does not compute counts as well, up to a longer limit.
+A limit of wall time would fail a process that a busy machine does not run.  So the limit is on the CPU time of the
+process.  A process that waits, for a lock that is never released, say, uses no CPU time: idle time counts as well, up
+to a longer limit.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ import time
 from collections.abc import Callable
 
 POLL = 0.5
-"""Seconds between two looks at a process."""
+"""The seconds between two looks at a process."""
 
 IDLE = 0.01
-"""A process waits that computes for less than this part of the time."""
+"""A process that computes for less than this share of the time is waiting."""
 
 MOSTLY_IDLE = 0.1
-"""The same where the time of many cases is added up."""
+"""The same for the sum over many cases."""
 
 LONGER = 2.0
-"""How many times as long as it may compute a process may wait."""
+"""The limit of waiting, in limits of computing."""
 
 
 class Stopwatch:
     """Measures one process.
 
     Args:
-        pid: of the process.
-        cpu: gives the seconds that a process has computed so far, all its threads together; None: it cannot be told.
+        pid: the id of the process.
+        cpu: returns the CPU seconds of a process, of all its threads; None if they are unknown.
 
     Attributes:
-        computed: seconds in which it has computed; so many at most have gone by, however many threads it has.
-        waited: seconds in which it has not.
-        total: the seconds of all cases together, those of waiting too; `restart` does not set it back.
+        computed: the seconds in which the process has computed, at most the wall time.
+        waited: the seconds in which it has not.
+        total: the seconds of all cases, with those of waiting; `restart` does not reset it.
     """
 
     def __init__(self, pid: int, cpu: Callable[[int], float | None] | None = None) -> None:
@@ -47,9 +47,9 @@ class Stopwatch:
         return time.monotonic(), self._cpu(self._pid)
 
     def look(self) -> None:
-        """Count what has gone by since the last look, but no more than two polls.
+        """Count the time since the last look, at most two polls.
 
-        If this process has not looked for longer, it was kept from running itself, and the other one may have been.
+        If more time has passed, this process did not run, and perhaps the other one did not either.
         """
         (then, cpu_then), self._before = self._before, self._now()
         now, cpu_now = self._before
@@ -67,14 +67,13 @@ class Stopwatch:
         return time.monotonic() - self._before[0] >= POLL
 
     def restart(self) -> None:
-        """Begin anew: the process has told something."""
+        """Start again, after a message of the process."""
         self.computed = self.waited = 0.0
 
     def verdict(self, limit: float) -> str:
-        """Why the process counts as hanging, in words; empty if it does not.
+        """Why the process counts as hanging; empty if it does not.
 
-        Args:
-            limit: seconds that it may compute without telling anything; it may wait for LONGER times as long.
+        It may compute for `limit` seconds without a message, and wait for LONGER times as long.
         """
         if self.computed >= limit:
             return f"no result within {limit:g} s of computing"
@@ -84,7 +83,7 @@ class Stopwatch:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The seconds that a process has computed, all its threads together; None where that cannot be told."""
+    """The CPU seconds of a process, of all its threads; None if they are unknown."""
     platform: str = sys.platform  # not narrowed by a type checker, which sees one platform
     if platform == "win32":
         return _of_windows(pid)
@@ -97,7 +96,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _by_ps(pid: int) -> float | None:
-    """What POSIX's ps says: [[days-]hours:]minutes:seconds."""
+    """The time that POSIX's ps shows: [[days-]hours:]minutes:seconds."""
     try:
         shown = subprocess.run(
             ["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, timeout=5, check=True

@@ -1,7 +1,7 @@
-"""A worker: a process that examines cases for the runner, so that a crash or a hang is a result and not the end.
+"""Worker: a process that examines cases for the runner, so that a crash or a hang is a result.
 
-It reads jobs as lines of JSON, and writes what it starts and what came of it, as lines of JSON too.  The backend has
-neither of the two: what it prints goes to stderr, and what it reads is empty.
+It reads jobs, and writes cases and results, as lines of JSON.  The backend's output goes to stderr, and its input is
+empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import IO, Any
 
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
+from tensorken_conformance.expectations import ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import default_script, examine
 from tensorken_conformance.running.loading import OptionsError, load, origin
@@ -25,11 +25,11 @@ from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
 
 LONGEST = 1_000
-"""How many characters of a message are kept: a backend may put a whole tensor into one."""
+"""The number of characters of a message that are kept; a backend may put a whole tensor into one."""
 
 
 def examined(subject: Subject, law: Law, case: Case, failed: Container[str] = ()) -> Result:
-    """What becomes of a case, even if the backend would end the process; long messages are cut."""
+    """The result of a case, even if the backend calls sys.exit; long messages are cut."""
     try:
         result = examine(subject, law, case, failed)
     except SystemExit as end:
@@ -85,14 +85,12 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
 
 
 def introduction(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run has to know before the first case: the laws, and the backend as it describes itself."""
+    """The first message to the runner: the laws, and the backend's description of itself."""
     subject = plan.subject
-    expected: list[Expectation] = []
-    problems: list[str] = []
     try:
-        expected = expectations_of(subject.backend)
+        expected, problems = expectations_of(subject.backend), []
     except ExpectationError as error:
-        problems = [str(error)]
+        expected, problems = [], [str(error)]
     return {
         "laws": plan.described(),
         "capabilities": asdict(subject.capabilities),
