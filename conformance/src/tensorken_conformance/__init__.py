@@ -1,4 +1,4 @@
-"""The conformance kit of Tensorken: proves a backend right, and its own power of doing so."""
+"""The conformance kit of Tensorken: prove that a backend is right, and that the kit finds faults."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ if TYPE_CHECKING:
 
 
 def check(case: str, backend: str, seed: int = 0, depth: Depth | None = None) -> None:
-    """Run one case of a report again, here and now, and print what became of it.
-
-    If the backend raised an exception, its traceback is printed, too.
+    """Examine one case of a report again, and print the result and the traceback of the backend's exception, if any.
 
     Args:
-        case: its id, as reports have it.
+        case: the id of the case, as reports have it.
         backend: the name of the backend.
-        seed: of the run that the report is from.
-        depth: of that run: `smoke`, `default` or `deep`; None: the first of default, smoke and deep which has the case.
+        seed: the seed of the run of the report.
+        depth: `smoke`, `default` or `deep`, as in that run; None: the first of default, smoke and deep with the case.
 
     Raises:
-        ValueError: if there is no such case.
-        BackendError: if there is no such backend, or it cannot be loaded.
+        ValueError: if the case is unknown.
+        BackendError: if the backend is unknown, or cannot be loaded.
 
     >>> check("values.read-back/new/float32/small", backend="reference")
     passed

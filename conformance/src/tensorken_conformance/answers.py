@@ -1,7 +1,8 @@
-"""Answers: what the smaller commands say: one case again, a law explained, what a backend lacks."""
+"""Answers: the texts of small commands: a case examined again, a law, the missing ops of a backend."""
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -16,26 +17,18 @@ from tensorken_conformance.subject import Depth, Subject
 from tensorken_core.host.registry import SELECTION
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
 
 CLAUSES = "docs/conformance.md"
-"""The page with a clause for each law, under a heading that is the law's id."""
+"""The page with a clause for each law, whose heading is the id of the law."""
 
 
 def repeated(
     case: str, backend: str | None, seed: int, options: Mapping[str, Any], depth: Depth | None = None
 ) -> tuple[int, str]:
-    """One case examined again, with all that is known of it; and the exit status.
+    """Examine a case again; returns the exit status, and a text with all that is known of the case.
 
-    Args:
-        case: its id.
-        backend: the name of the backend; None: the one that is used where none is named.
-        seed: of the run that the report is from.
-        options: for what makes the backend.
-        depth: of that run, if that matters.
-
-    Raises:
-        PlanError: if there is no such law or case.
-        BackendError: if there is no such backend, or it cannot be loaded.
+    The arguments and errors are those of `examine_again`; without a backend it takes the default one.
 
     >>> status, text = repeated("values.read-back/new/bool/small", "numpy", 0, {})
     >>> status, text.splitlines()[0]
@@ -66,10 +59,10 @@ def repeated(
 
 
 def explained(name: str) -> str:
-    """What a law is about: its sentence, its cases on the numpy backend, where it is written, and its faults.
+    """Explain a law: its sentence, its cases on the numpy backend, its clause, and its faults.
 
     Raises:
-        PlanError: if there is no such law.
+        PlanError: if the law is unknown.
 
     >>> explained("values.read-back").splitlines()[0]
     'values.read-back'
@@ -77,7 +70,7 @@ def explained(name: str) -> str:
     from tensorken_conformance.faults.fault import FAULTS
 
     law = law_named(name)
-    import tensorken_conformance.faults  # noqa: F401, entering the faults is what it does
+    import tensorken_conformance.faults  # noqa: F401, importing it registers the faults
 
     subject = load("string" if law.symbolic else "numpy")
     cases = list(law.cases(subject))
@@ -102,10 +95,10 @@ def explained(name: str) -> str:
 
 
 def lacking(name: str, options: Mapping[str, Any] | None = None) -> str:
-    """What a backend lacks: dtypes, ops that it must have, ops that it refuses, and ops that run as their bodies.
+    """The missing parts of a backend: dtypes, required ops, unsupported ops, and ops that run as their bodies.
 
     Raises:
-        BackendError: if there is no such backend, or it cannot be loaded.
+        BackendError: if the backend is unknown, or cannot be loaded.
 
     >>> print(lacking("reference").splitlines()[0])
     reference has the dtypes bool, int32, int64, float16, float32, float64
@@ -136,19 +129,17 @@ def lacking(name: str, options: Mapping[str, Any] | None = None) -> str:
         lines.append(f"{title}: {len(found) or 'nothing'}")
         lines += [f"  {line}" for line in found]
     lines.append(f"no method of its own, runs as its body in other ops: {len(derived) or 'nothing'}")
-    lines += _wrapped(derived)
+    lines += textwrap.wrap(", ".join(derived), 100, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
 
 
 def _interprets(subject: Subject) -> bool:
-    """Whether the backend takes ops of any kind, as `string` does, without methods for them."""
-    from tensorken_core.language.raw import RawTensor
-
+    """Whether the backend interprets all ops without methods, as `string` does."""
     return type(subject.backend).interpret is not RawTensor.interpret
 
 
 def _refused(subject: Subject, op: Op) -> dict[str, list[str]]:
-    """The dtypes in which the backend refuses an op which it could have in them, by the reason."""
+    """The dtypes of an op in which the backend declares it unsupported, by the reason."""
     found: dict[str, list[str]] = {}
     for dtype in subject.dtypes():
         reason = subject.capabilities.why_not(op.name, dtype.name)
@@ -160,9 +151,3 @@ def _refused(subject: Subject, op: Op) -> dict[str, list[str]]:
 def _signature(op: Op) -> str:
     count = "..." if op.arity is None else ", ".join("abcdef"[: op.arity])
     return f"{op.name}({', '.join([count, *op.params])})"
-
-
-def _wrapped(words: list[str], width: int = 100) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(", ".join(words), width, initial_indent="  ", subsequent_indent="  ")

@@ -1,4 +1,4 @@
-"""CallCounter: an interpreter around the backend under test, which counts what really runs on it."""
+"""CallCounter: an interpreter around the backend under test that counts the ops that run on it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from tensorken_core.rewriting.wrapper import Wrapper
 
 
 class CallCounter(Wrapper[Any]):
-    """The backend as it is, with a count of the ops that it ran; the backend itself never sees the count.
+    """The backend, with a count of the ops that it ran, and the names of missing ops that it was asked to run.
 
-    Beside that it notes which ops the backend was asked for and has not.
-
-    Where the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.  Whole programs
+    If the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.  Whole programs
     are compiled for the backend itself, by compiler plugins too, as for users.
 
     >>> from tensorken_core.language.dtypes import float32

@@ -1,4 +1,4 @@
-"""Declarations: whether what a backend declares makes sense, entry by entry."""
+"""Capability checks: whether each entry of a backend's declared capabilities is valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _unknown_dtype(name: str) -> str:
 
 
 def _place(declared: Capabilities, key: str) -> str:
-    """What is wrong with a key, which names an op, a dtype, both or all; empty if nothing is."""
+    """The error of a key, which names an op, a dtype, both or all; empty if there is none."""
     op, _, dtype = key.partition(".")
     if op != "*" and op not in OPS:
         return _unknown_op(op)
@@ -59,7 +59,7 @@ def _ulp(declared: Capabilities, key: str) -> str:
 def _limit(op: str, dtypes: Sequence[str]) -> int | None:
     """The largest error that level 2 allows in an op, or in any, in one of the dtypes; None if there is no such limit.
 
-    Sums and the like, and what is made of matrices, have the bounds of theorems, whatever is declared.
+    Sums and factorizations have the bounds of theorems, whatever is declared.
     """
     named = [*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS]
     ops = named if op == "*" else [op] if op in named else []
@@ -103,11 +103,11 @@ FIELDS: dict[str, Callable[[Capabilities, str], str]] = {
     "nondeterministic": _nondeterministic,
     "delegates": _delegate,
 }
-"""What a backend declares entry by entry, and what finds fault with an entry."""
+"""The fields of capabilities with entries, and the check of an entry."""
 
 
 def fault_of(declared: Capabilities, field: str, key: str) -> str:
-    """What is wrong with an entry; empty if nothing is.
+    """The error of an entry; empty if there is none.
 
     >>> fault_of(Capabilities(dtypes=("float32",), ulp={"floot": 2}), "ulp", "floot")
     "there is no op 'floot'; did you mean floor?"

@@ -1,4 +1,4 @@
-"""Cases and what became of them: the smallest pieces of a run, which reports are made of."""
+"""Cases and their results, the smallest parts of a run and of a report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Status = Literal["passed", "failed", "expected failure", "unsupported", "crashed"]
-"""A case that waits for another, which failed, is `failed` as well: its message begins with `blocked by`."""
+"""A case that needs a failed case is `failed` as well; its message begins with `blocked by`."""
 
 STATUSES: tuple[Status, ...] = ("passed", "failed", "expected failure", "unsupported", "crashed")
 
@@ -16,12 +16,12 @@ class Case:
     """One check of one law.
 
     Attributes:
-        law: the law's id, such as `values.elementwise`.
-        op: the op it is about; for laws about no single op, the name of the scenario.
-        dtype: of the data, by name; empty where it does not matter.
-        shape: the shape class of the operands (rooms.py), or empty.
+        law: the id of the law, such as `values.elementwise`.
+        op: the name of the op, or of a scenario.
+        dtype: the name of the dtype of the data, or empty.
+        shape: the shape class of the operands (shapes.py), or empty.
         values: the value class of the operands (pools.py), or empty.
-        detail: what else tells it apart, such as a param.
+        detail: further distinctions, such as a param.
 
     >>> Case("values.elementwise", "exp", "float32", "prime", "normals").id
     'values.elementwise/exp/float32/prime/normals'
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The case in one word, from which it can be run again."""
+        """The case in one word; `parse` is the inverse."""
         return "/".join(getattr(self, f.name) or "-" for f in fields(self)).rstrip("-/")
 
     @staticmethod
@@ -44,7 +44,7 @@ class Case:
         """The case of an id.
 
         Raises:
-            ValueError: if the text is no id.
+            ValueError: if the text is not an id.
 
         >>> Case.parse("values.read-back/new/int32").dtype
         'int32'
@@ -58,7 +58,7 @@ class Case:
 
 
 def script_of(case: Case, backend: str, seed: int, depth: str = "default") -> tuple[str, ...]:
-    """Python that examines a case again, as it was in a run of this depth, on which its numbers depend.
+    """Python that examines a case again, with the numbers of a run of this depth.
 
     >>> print(script_of(Case("values.sums", "sum", "float32"), "mine", 3, "deep")[-1])
     check('values.sums/sum/float32', backend='mine', seed=3, depth='deep')
@@ -74,10 +74,10 @@ class Failure(AssertionError):
     """A law does not hold.
 
     Args:
-        says: in one line what was expected and what came.
-        ulp: how far off it was, in representable numbers, where that makes sense.
-        worst: the operands where it was farthest off, as text.
-        script: at most five lines of Python that show it; by default the runner writes them.
+        says: the expected and the actual result, in one line.
+        ulp: the largest error, in representable numbers, if it makes sense.
+        worst: the operands of the largest error, as text.
+        script: at most five lines of Python that show the failure; by default the runner writes them.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Failure(AssertionError):
 
 
 class Unsupported(Exception):
-    """The backend declares that it does not do this, and refuses it as it should."""
+    """The backend declares this as unsupported, and refuses it with the right error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a law that holds has measured: the largest error, and where it was reached; or other figures."""
+    """The measurements of a law that holds: the largest error and its operands, or other figures."""
 
     ulp: float | None = None
     worst: str = ""
@@ -102,19 +102,19 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case.
+    """The result of a case.
 
     Attributes:
-        case: which.
-        status: what became of it.
-        level: the level of the kit that this case belongs to.
+        case: the case.
+        status: its status.
+        level: the level of the kit that the case belongs to.
         says: why it failed, or is unsupported.
         script: at most five lines of Python that show a failure.
         ulp: the largest error, in representable numbers.
-        worst: the operands where it was reached.
-        figures: what else was measured, such as times, by names that tell the unit.
-        calls: how many ops the backend ran for it.
-        seconds: how long it took.
+        worst: the operands of the largest error.
+        figures: other measurements, such as times, by names with a unit.
+        calls: the number of ops that the backend ran.
+        seconds: the time of the case.
     """
 
     case: Case
@@ -129,11 +129,11 @@ class Result:
     seconds: float = 0.0
 
     def as_data(self) -> dict[str, Any]:
-        """As it stands in a JSON report: empty fields are left out."""
+        """The fields for a JSON report, without empty ones."""
         data = {f.name: getattr(self, f.name) for f in fields(self)} | {"case": self.case.id}
         return {name: value for name, value in data.items() if value not in ("", (), None, {})}
 
     @staticmethod
     def from_data(data: dict[str, Any]) -> Result:
-        """The result that `as_data` gave."""
+        """The inverse of `as_data`."""
         return Result(**{**data, "case": Case.parse(data["case"]), "script": tuple(data.get("script", ()))})

@@ -1,13 +1,13 @@
-"""Expectations: the failures that a backend's author knows of, as a file in the backend's own wheel lists them.
+"""Expectations: known failures of a backend, which a file in the backend's own wheel lists.
 
 The file is `conformance.txt` in the top-level package of the backend's class.  A line is `id | reason | url | expires`;
-`*` in an id stands for anything, and what follows a `#` at the start of a line is a comment:
+`*` in an id matches anything, and a line that begins with `#` is a comment:
 
     # id                          | reason             | url                          | expires
     values.elementwise/erf/float16/* | 2 ULP off near 3 | https://example.org/issues/7 | 2027-01-31
 
-It is strict: an expected failure that passes is a failure, so is one that has expired, and an id that matches no case
-is an error of the run.  Where only a part of the cases is examined, it is said that such an id was not.
+An expected failure that passes is a failure, and so is one that has expired; an id that matches no case is an error of
+the run.  A run of a part of the cases only remarks such an id.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ExpectationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A failure that is known.
+    """A known failure.
 
     Args:
-        id: of the case, or of several, by `*`.
+        id: the id of the case, or of several cases, by `*`.
         reason: why it fails.
-        url: where this is being mended.
-        expires: the last day on which the failure is expected.
-        place: the file and the line that says so.
+        url: the issue.
+        expires: the last day of the expectation.
+        place: the file and the line of the expectation.
 
     >>> expected = Expectation(
     ...     "values.cast/*", "rounds down", "https://example.org/1", datetime.date(2030, 1, 1), ""
@@ -65,7 +65,7 @@ class Expectation:
         return {**asdict(self), "expires": str(self.expires)}
 
     def matches(self, case: str) -> bool:
-        """Whether it is about the case with this id."""
+        """Whether the case with this id is expected to fail."""
         pattern = ".*".join(map(re.escape, self.id.split("*")))
         return re.fullmatch(pattern, case) is not None
 
@@ -111,7 +111,7 @@ def _parsed(line: str, place: str) -> Expectation:
 
 
 def expectations_of(backend: Any) -> list[Expectation]:
-    """What the wheel of a backend lists: `conformance.txt` in the top-level package of the interpreter's class.
+    """The expectations in the wheel of a backend, in the top-level package of the interpreter's class.
 
     Raises:
         ExpectationError: if a line is malformed.
@@ -134,15 +134,15 @@ def apply(
     today: datetime.date | None = None,
     complete: bool = True,
 ) -> tuple[list[Result], list[str]]:
-    """Results as the expectations make them, and what is wrong with the expectations themselves.
+    """The results with expected failures, and the problems of the expectations.
 
-    A case that waits for another, which fails as expected, fails as expected, too.
+    A case that an expected failure blocks is an expected failure, too.
 
     Args:
-        expectations: what the backend's wheel lists.
-        results: of a run.
-        today: what is compared with `expires`; by default the day that it is.
-        complete: whether all cases were run, so that an id which matches none is a problem.
+        expectations: the expectations of the backend's wheel.
+        results: the results of a run.
+        today: the day that is compared with `expires`; by default the present one.
+        complete: whether all cases ran, so that an id without a case is a problem.
     """
     day = today or datetime.date.today()
     results = list(results)
@@ -167,7 +167,7 @@ def apply(
 
 
 def unexamined(expectations: Iterable[Expectation], cases: Collection[str]) -> list[str]:
-    """The expectations that are about none of the cases with these ids, a part of all, in a line each.
+    """The expectations that match none of these ids of cases, in a line each.
 
     >>> unexamined(parse("errors.refused/V+M | wrong class | https://example.org/1 | 2030-01-01"), [])
     ['conformance.txt:1: errors.refused/V+M was not examined']
@@ -189,7 +189,7 @@ def _judged(result: Result, expectation: Expectation, today: datetime.date) -> R
 
 
 def _with_the_blocking(result: Result, judged: dict[str, Result]) -> Result:
-    """A blocked case shares the fate of what blocks it, at the end of the chain."""
+    """A blocked case is an expected failure if the case at the end of its chain is one."""
     blocking = result
     for _ in range(len(judged)):
         if blocking.status != "failed" or not blocking.says.startswith(BLOCKED):

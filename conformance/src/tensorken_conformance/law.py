@@ -1,4 +1,4 @@
-"""Law: what a backend must do; the table of all of them, and the decorator that registers one."""
+"""Law: a requirement on backends; the table of all laws, and the decorator that registers one."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.subject import Subject
 
 LEVELS = ("loads", "core ops", "numerics", "differentiation", "robust", "measured")
-"""The levels L0 to L5: a backend has one if it has those below and no case of it fails."""
+"""The levels L0 to L5; a backend has one if it has all lower ones and no case of it fails."""
 
 Check = Callable[[Subject, Case], Measured | None]
-"""Checks one case: raises Failure or Unsupported, or returns what it measured."""
+"""Checks one case: raises Failure or Unsupported, or returns measurements."""
 
 Cases = Callable[[Subject], Iterable[Case]]
-"""All cases of a law for a subject, always the same for a seed and a depth."""
+"""Lists all cases of a law for a subject, always the same for a seed and a depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What a backend must do.
+    """A requirement on backends.
 
     Attributes:
         id: such as `values.elementwise`; the part before the dot is its group.
         says: the law in one sentence.
-        cases: all its cases.
-        check: checks one.
-        level: to which level of LEVELS a case belongs.
-        needs: the ids of cases without which this one makes no sense.
-        symbolic: whether it is for backends that have no values; the other laws are for those that have.
-        stage: laws of a lower stage run before those of a higher one.
+        cases: lists all its cases.
+        check: checks one case.
+        level: the level of a case, an index of LEVELS.
+        needs: the ids of the cases whose failure blocks a case.
+        symbolic: whether it is for backends without values; other laws are for those with values.
+        stage: laws of lower stages run first.
     """
 
     id: str
@@ -67,16 +67,10 @@ def law(
     reads: bool = True,
     stage: int = 2,
 ) -> Callable[[Check], Check]:
-    """Register a law; the function checks one case, and the first paragraph of its docstring is what the law says.
+    """Register a law; the function checks one case, and the first paragraph of its docstring states the law.
 
-    Args:
-        id: of the law.
-        cases: all its cases.
-        level: to which level a case belongs.
-        needs: the ids of cases without which one makes no sense, beside reading back.
-        symbolic: whether it is for backends that have no values.
-        reads: whether its cases need values of their dtype (of float32, if they have none) that can be read back.
-        stage: laws of a lower stage run before those of a higher one.
+    The arguments are the attributes of Law, where the level may be the same for all cases.  If `reads`, its cases also
+    need that values of their dtype (of float32, if they have none) can be read back.
     """
 
     def enter(check: Check) -> Check:

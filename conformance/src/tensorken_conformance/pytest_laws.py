@@ -1,4 +1,4 @@
-"""Laws as tests: what the pytest plugin needs as soon as someone asks for it."""
+"""Laws as tests: the parts of the pytest plugin that it imports on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError
 
 SHOWN = 3
-"""How many failures of a test are shown; the rest is counted."""
+"""The number of failures of a test that are shown; the others are counted."""
 
 TO_CHOOSE = (
     "tensorken_conformance: name the backend to examine, by --tensorken-backend NAME or as tensorken_backend "
@@ -35,23 +35,23 @@ TO_CHOOSE = (
 
 @dataclass(eq=False)
 class Examination(Container[str]):
-    """A backend that is examined in this process, and the cases of it that failed, of those that others need."""
+    """A backend that is examined in this process; as a container, the ids of its failed cases."""
 
     subject: Subject
     expectations: Sequence[Expectation]
     _statuses: dict[str, bool] = field(default_factory=dict)
 
     def examine(self, law: Law, case: Case) -> Result:
-        """What becomes of a case, once those that it needs were examined, whichever tests were chosen."""
+        """The result of a case; the cases that it needs are examined first, whichever tests are selected."""
         return examined(self.subject, law, case, self)
 
     def __contains__(self, id: object) -> bool:
-        """Whether the case with this id failed, which is examined if need be."""
+        """Whether the case with this id failed; it is examined if it was not."""
         return not self._holds(str(id))
 
     def _holds(self, id: str) -> bool:
         if id not in self._statuses:
-            self._statuses[id] = True  # a case that needs itself needs nothing
+            self._statuses[id] = True  # so that a case may need itself
             law = LAWS.get(id.partition("/")[0])
             known = {case.id: case for case in law.cases(self.subject)} if law else {}
             if law and id in known:
@@ -61,13 +61,7 @@ class Examination(Container[str]):
 
 @dataclass(frozen=True, eq=False)
 class LawTest:
-    """All cases of a law about one op, as one test.
-
-    Attributes:
-        law: the law.
-        cases: those of its cases that are about the op.
-        examination: of the backend.
-    """
+    """All cases of a law about one op, as one test."""
 
     law: Law
     cases: Sequence[Case]
@@ -82,13 +76,13 @@ class LawTest:
         return f"LawTest({self.id})"
 
     def check(self) -> None:
-        """Pass if all cases do; else fail, be an expected failure, or be skipped if all are declared unsupported."""
+        """Pass, fail or xfail by the results of the cases; skip if all are declared unsupported."""
         __tracebackhide__ = True
         found = [self.examination.examine(self.law, case) for case in self.cases]
         results, problems = apply(self.examination.expectations, found, complete=False)
         bad = [result for result in results if result.status in ("failed", "crashed")]
         if bad or problems:
-            pytest.fail("\n".join([*_told(self.law, bad), *problems]), pytrace=False)
+            pytest.fail("\n".join([*_failure_lines(self.law, bad), *problems]), pytrace=False)
         expected = [result for result in results if result.status == "expected failure"]
         if expected:
             pytest.xfail(f"{len(expected)} of {len(results)} cases: {expected[0].says}")
@@ -97,10 +91,10 @@ class LawTest:
 
 
 def law_tests(config: pytest.Config, name: str) -> list[LawTest]:
-    """The tests of a backend that the options ask for.
+    """The tests of a backend that the options select.
 
     Raises:
-        pytest.UsageError: if they ask for no backend, for one or for laws that there are not, or if there are no cases.
+        pytest.UsageError: if there is no backend, it or a law is unknown, or there are no cases.
     """
     if not name:
         raise pytest.UsageError(TO_CHOOSE)
@@ -109,7 +103,7 @@ def law_tests(config: pytest.Config, name: str) -> list[LawTest]:
 
 
 def remarks(config: pytest.Config, name: str) -> list[str]:
-    """The expected failures that are about none of the cases, where only a part of them was chosen."""
+    """The expected failures that match none of the selected cases."""
     if not config.getoption("tensorken_select") and config.getoption("tensorken_depth") != "smoke":
         return []
     try:
@@ -140,23 +134,18 @@ def _tests(name: str, seed: int, depth: str, select: tuple[str, ...]) -> list[La
         tests += [LawTest(law, cases, examination) for cases in by_op.values()]
     if not tests:
         raise pytest.UsageError(f"backend {name!r}: there are no cases for it")
-    _check_expectations(examination, tests, complete=not select and depth != "smoke")
-    return tests
-
-
-def _check_expectations(examination: Examination, tests: Sequence[LawTest], complete: bool) -> None:
-    """Raise UsageError if a failure is expected of a case that there is not."""
     ids = _ids(tests)
-    for expectation in examination.expectations if complete else ():
+    for expectation in examination.expectations if not select and depth != "smoke" else ():
         if not any(map(expectation.matches, ids)):
             raise pytest.UsageError(f"{expectation.place}: {expectation.id} matches no case")
+    return tests
 
 
 def _ids(tests: Sequence[LawTest]) -> list[str]:
     return [case.id for test in tests for case in test.cases]
 
 
-def _told(law: Law, bad: Sequence[Result]) -> list[str]:
+def _failure_lines(law: Law, bad: Sequence[Result]) -> list[str]:
     if not bad:
         return []
     lines = [f"{law.id}: {law.says}"]

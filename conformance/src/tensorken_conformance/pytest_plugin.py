@@ -1,14 +1,14 @@
-"""The pytest plugin of the kit: inert unless asked, by `--tensorken-backend NAME` or the fixture `tensorken_law`.
+"""The pytest plugin of the kit: inactive without `--tensorken-backend NAME` or the fixture `tensorken_law`.
 
 `pytest --pyargs tensorken_conformance --tensorken-backend NAME` runs a test for each law and op.  To have these tests
-among those of a backend, no option is needed, but a file with three lines:
+among those of a backend, add a file with these lines:
 
     def test_conformance(tensorken_law):
         tensorken_law.check()
 
 and the backend's name in the settings of pytest (`tensorken_backend = "mine"` in `[tool.pytest.ini_options]`).
 
-Every pytest imports this module at its start: what is heavy is in pytest_laws.
+Every pytest process imports this module at its start; heavy imports are in pytest_laws.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIXTURE = "tensorken_law"
 
 TEMPLATE = Path(__file__).with_name("project")
-"""What `tensorken conformance new` copies; its tests are not those of the kit."""
+"""The template of `tensorken conformance new`; its tests are not tests of the kit."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say at once, as of any wrong option, that there is no backend of the name that --tensorken-backend gives."""
+    """Refuse an unknown backend at once, like any wrong option."""
     name = config.getoption("tensorken_backend")
     if name and not config.getoption("version") and not config.getoption("help"):
         from tensorken_conformance.running.loading import load
@@ -66,11 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
             says = "; ".join(line.strip() for line in str(error).splitlines())
             raise pytest.UsageError(f"--tensorken-backend: {says}") from None
         except BackendError:
-            return  # of one that does not load, the tests tell
+            return  # the tests report a backend that does not load
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say what is examined, if something is."""
+    """The examined backend, in the header of the report."""
     name = backend_of(config)
     if not name:
         return None
@@ -79,18 +79,18 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Say which expected failures are about none of the tests that were chosen."""
+    """The expected failures that match none of the selected tests."""
     laws = sys.modules.get("tensorken_conformance.pytest_laws")
     return laws.remarks(config, backend_of(config)) if laws is not None else []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out the tests of the template, which would examine everything once more."""
+    """Leave out the tests of the template."""
     return True if collection_path == TEMPLATE else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test for each law and op of each function that asks for one."""
+    """Make a test for each law and op from each function with the fixture."""
     if FIXTURE in metafunc.fixturenames:
         from tensorken_conformance.pytest_laws import law_tests
 

@@ -1,4 +1,4 @@
-"""Subject: the backend under test, as a user would get it and bare; how laws make operands on it and read results."""
+"""Subject: the backend under test, bare and as users get it; it makes operands and reads results for laws."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Subject:
     """The backend under test.
 
     Args:
-        interpreter: the backend; where it is wrapped in `Fuse`, derivatives and programs run on it so, too.
-        name: what it is called in reports.
-        seed: of all numbers that are drawn.
-        depth: how many cases there are.
+        interpreter: the backend; if it is wrapped in `Fuse`, so are derivatives and programs on it.
+        name: the name of the backend in reports.
+        seed: the seed of all random numbers.
+        depth: `smoke`, `default` or `deep`, for more and more cases.
 
     Attributes:
         backend: the bare backend.
-        call_counter: the backend with a count of what it ran; the laws on single ops run on it.
-        stack: what a user computes with: the call counter, in `Fuse` if the host wraps the backend so.
+        call_counter: the backend with a count of the ops that it ran; laws on single ops use it.
+        stack: the interpreter of users: the call counter, in `Fuse` if the backend is.
         capabilities: what the backend declares.
 
     Raises:
-        BackendError: if what it declares is no Capabilities.
+        BackendError: if the capabilities are of another class.
     """
 
     def __init__(
@@ -63,34 +63,26 @@ class Subject:
 
     @staticmethod
     def select(name: str, seed: int = 0, depth: Depth = "default") -> Subject:
-        """The backend of this name, which is anything that the host accepts, `module:attribute` too.
-
-        Raises:
-            BackendError: if there is none, or it cannot be loaded.
-        """
+        """The subject of a backend's name, or of `module:attribute`; BackendError if it cannot be loaded."""
         return Subject(SELECTION.resolve(name), name, seed, depth)
 
     # ---- operands and results ------------------------------------------------------------------------------
 
     def random(self, case: Case) -> random.Random:
-        """Where the numbers of a case come from."""
+        """The generator of the random numbers of a case."""
         return random.Random(f"{self.seed} {case.id}")
 
     def tensor(self, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None) -> Tensor:
-        """A tensor of these values, as they are; on the call counter if no interpreter is named."""
+        """A tensor of these values, by default on the call counter."""
         return put(self.call_counter if interpreter is None else interpreter, values, dtype)
 
     def wrap(self, representation: Any, shape: Shape, dtype: DType) -> Tensor:
-        """What the call counter gave, as a tensor."""
+        """A representation of the call counter, as a tensor."""
         return Tensor(self.call_counter, representation, shape, dtype)
 
     @staticmethod
     def run(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> Any:
-        """The op on these operands, with results that have the shape and dtype that its rules give.
-
-        Raises:
-            Failure: if they have others.
-        """
+        """Run an op; Failure if a result does not have the shape and the dtype of the op's rules."""
         result = apply(op, operands, params)
         for y in result if isinstance(result, tuple) else (result,):
             place = y.interpreter
@@ -102,11 +94,7 @@ class Subject:
         return result
 
     def read(self, x: Tensor) -> Array:
-        """The values of a tensor.
-
-        Raises:
-            Failure: if there are not as many as the shape says, or of another format than the dtype's.
-        """
+        """The values of a tensor; Failure if their number or their format is wrong."""
         flat = x.interpreter.ravel(x.representation)  # type: ignore[attr-defined]
         if isinstance(flat, list):
             values = _from_list(flat, x.dtype)
@@ -130,13 +118,13 @@ class Subject:
 
 
 def put(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
-    """A tensor of these values on an interpreter, as they are, made of memory of its own."""
+    """A tensor of these values on an interpreter, from a buffer that nobody else has."""
     flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
     return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 
 
 def _from_list(flat: list[Any], dtype: DType) -> Array:
-    """The numbers of a list, each of which must be one of the dtype's: rounding is the backend's part."""
+    """The numbers of a list; each must be a number of the dtype, since backends have to round."""
     with np.errstate(over="ignore"):
         values: Array = np.array(flat, dtype.name)
     if dtype.kind == "float":

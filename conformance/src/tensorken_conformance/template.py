@@ -1,4 +1,4 @@
-"""Template: a whole project for a new backend, which the kit certifies before its author has written a line."""
+"""Template: write the project of a new backend, a complete one that already conforms."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def create(name: str, folder: Path | None = None) -> list[Path]:
     """Write a project for a backend of this name.
 
     Args:
-        name: the backend's; a word of lower-case letters, digits, hyphens and underscores.
-        folder: where to; by default a new folder `tensorken-NAME` in the current one.
+        name: the name of the backend; lower-case letters, digits, hyphens and underscores.
+        folder: the folder of the project; by default `tensorken-NAME` in the current one.
 
     Returns:
-        The files that were written.
+        The written files.
 
     Raises:
-        ValueError: if the name cannot be one, or is that of a package which is installed from elsewhere.
-        FileExistsError: if the folder has something in it; nothing is written then.
+        ValueError: if the name is invalid, or that of an installed package.
+        FileExistsError: if the folder is not empty; then nothing is written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -53,14 +53,14 @@ def create(name: str, folder: Path | None = None) -> list[Path]:
 
 
 def _renamed(text: str, name: str, word: str) -> str:
-    """The text with the new name for `mine`, in each way that it is written."""
+    """The text with the new name in place of `mine`, in each spelling."""
     title = "".join(part.capitalize() for part in word.split("_"))
     ways = {"tensorken_mine": f"tensorken_{word}", "Mine": title, "mine": name}
     return re.sub(r"tensorken_mine|\bMine\b|\bmine\b", lambda found: ways[found[0]], text)
 
 
 def _files(folder: Traversable, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
-    """The files of the template, with the paths that they get."""
+    """The texts of the template's files, with the paths of the new files."""
     found: list[tuple[tuple[str, ...], str]] = []
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         place = ("src", "tensorken_mine") if entry.name == PACKAGE else (entry.name,)

@@ -1,4 +1,4 @@
-"""Enclosures of movement, casts, bits, places and orders, and of what is fetched and added at places."""
+"""Enclosures of movement, casts, bits, argmax, sorting, gather and scatter_add."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tensorken_conformance.enclosure.interval import (
 )
 from tensorken_conformance.enclosure.reductions import summed
 from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
-from tensorken_core.language.shapes import Axes, Pairs, Shape
+from tensorken_core.language.shapes import Pairs
 
 # ---- movement ------------------------------------------------------------------------------------------------
 
 
 def moved(change: Callable[..., Array]) -> Rule:
-    """An op that moves elements: on all three arrays alike."""
+    """An op that moves elements, applied to all three arrays."""
     return lambda errors, x, *params: x.each(lambda values: change(values, *params))
 
 
@@ -41,16 +41,8 @@ def _crop(x: Array, limits: Pairs) -> Array:
     return x[tuple([slice(start, end) for start, end in limits])]
 
 
-def _expand(x: Array, shape: Shape) -> Array:
-    return np.broadcast_to(x, shape)
-
-
-def _flip(x: Array, axes: Axes) -> Array:
-    return np.flip(x, axes)
-
-
 def concatenate(errors: Errors, *args: Any) -> Interval:
-    """One after the other."""
+    """The concatenation of each of the three arrays."""
     *operands, axis = args
     low, high, maybe_nan = [
         np.concatenate([getattr(x, name) for x in operands], axis) for name in ("low", "high", "maybe_nan")
@@ -62,7 +54,7 @@ def concatenate(errors: Errors, *args: Any) -> Interval:
 
 
 def cast(errors: Errors, x: Interval, dtype: DType) -> Interval:
-    """Rounded, truncated, wrapped or compared with 0, as the dtypes ask."""
+    """Rounded, truncated, wrapped or compared with 0, by the dtypes."""
     if dtype is x.dtype:
         return x
     source, target = x.dtype.kind, dtype.kind
@@ -88,7 +80,7 @@ def cast(errors: Errors, x: Interval, dtype: DType) -> Interval:
 
 
 def _truncated(x: Array, dtype: DType) -> Array:
-    """Towards 0, what is beyond the range as its ends."""
+    """Truncated towards 0, and saturated."""
     least, most = ends_of(dtype)
     inside = np.trunc(np.clip(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf), -(2.0**63), 2.0**62))
     whole = np.where(x >= 2.0**62, 0.0, inside).astype(np.int64)
@@ -98,7 +90,7 @@ def _truncated(x: Array, dtype: DType) -> Array:
 
 
 def to_bits(errors: Errors, x: Interval) -> Interval:
-    """Of ends of one sign, the bits; else anything, since the sign of a zero and the bits of NaN are not kept."""
+    """The bits of ends of one sign; else anything, since intervals keep no sign of a zero and no bits of NaN."""
     bits: Any = {"float16": np.int16, "float32": np.int32, "float64": np.int64}[x.dtype.name]
     dtype = int64 if x.dtype is float64 else int32
     low, high = [end.astype(x.dtype.name).view(bits).astype(np.int64) for end in (x.low, x.high)]
@@ -108,7 +100,7 @@ def to_bits(errors: Errors, x: Interval) -> Interval:
 
 
 def from_bits(errors: Errors, x: Interval) -> Interval:
-    """Of known bits the number."""
+    """The number of known bits; else anything."""
     dtype, source = (float64, np.int64) if x.dtype is int64 else (float32, np.int32)
     return chosen(
         x.low == x.high, exactly(x.low.astype(source).view(dtype.name), dtype), anything(x.shape, dtype)
@@ -119,26 +111,33 @@ def from_bits(errors: Errors, x: Interval) -> Interval:
 
 
 def _last(x: Interval, axis: int) -> Interval:
-    return x.each(lambda values: np.moveaxis(values, axis, -1))
+    """The interval with an axis as the last one, and bools as integers."""
+    x = x.each(lambda values: np.moveaxis(values, axis, -1))
+    if x.dtype.kind != "bool":
+        return x
+    return Interval(x.low.astype(np.int64), x.high.astype(np.int64), x.maybe_nan, x.dtype)
+
+
+def _earlier(n: int) -> Array:
+    """Whether element j precedes element i, at [i, j]."""
+    return np.arange(n)[None, :] < np.arange(n)[:, None]
 
 
 def place(sign: int) -> Rule:
-    """The first of the largest, or for sign -1 smallest; NaN counts as such."""
+    """The place of the first largest element, or of the smallest for sign -1; NaN counts as such."""
 
     def rule(errors: Errors, x: Interval, axis: int) -> Interval:
         x = _last(x, axis)
-        if x.dtype.kind == "bool":
-            x = Interval(x.low.astype(np.int64), x.high.astype(np.int64), x.maybe_nan, x.dtype)
         low, high = (
             (x.low, x.high) if sign > 0 else (~x.high, ~x.low) if x.dtype.kind == "int" else (-x.high, -x.low)
         )
         empty = x.empty
         n = x.shape[-1]
-        # beats[i, j]: element j comes before i in every case
-        earlier = np.arange(n)[None, :] < np.arange(n)[:, None]
+        earlier = _earlier(n)
         mine_high, its_low = high[..., :, None], low[..., None, :]
         above = np.where(earlier, its_low >= mine_high, its_low > mine_high) & ~empty[..., None, :]
         nan_mine, nan_its = x.maybe_nan[..., :, None], empty[..., None, :]
+        # beats[i, j]: element j comes before i in every case
         beats = np.where(nan_mine, nan_its & earlier, above | nan_its)
         np.logical_and(beats, np.arange(n)[None, :] != np.arange(n)[:, None], out=beats)
         possible = ~np.logical_or.reduce(beats, -1)
@@ -151,7 +150,7 @@ def place(sign: int) -> Rule:
 
 
 def sort(errors: Errors, x: Interval, axis: int) -> Interval:
-    """The ends in order: those which may be NaN, and then come last, are counted at both places."""
+    """The sorted ends; an element that may be NaN, and then comes last, counts at both places."""
     if x.dtype.kind != "float":
         return x.each(lambda values: np.sort(values, axis))
     empty = x.empty
@@ -165,13 +164,11 @@ def sort(errors: Errors, x: Interval, axis: int) -> Interval:
 
 
 def argsort(errors: Errors, x: Interval, axis: int) -> Interval:
-    """For each place of the result, the elements whose rank it may be."""
+    """For each place of the result, the elements that may have this rank."""
     x = _last(x, axis)
-    if x.dtype.kind == "bool":
-        x = Interval(x.low.astype(np.int64), x.high.astype(np.int64), x.maybe_nan, x.dtype)
     n = x.shape[-1]
     empty, maybe = x.empty, x.maybe_nan
-    earlier = np.arange(n)[None, :] < np.arange(n)[:, None]  # [i, j]: j stands before i
+    earlier = _earlier(n)
     its_high, mine_low = x.high[..., None, :], x.low[..., :, None]
     certain_before = np.where(earlier, its_high <= mine_low, its_high < mine_low) & ~maybe[..., None, :]
     certain_before |= empty[..., :, None] & ~maybe[..., None, :]
@@ -197,7 +194,7 @@ def _taker(places: Array, axis: int) -> Callable[[Array], Array]:
 
 
 def gather(errors: Errors, x: Interval, indices: Interval, axis: int) -> Interval:
-    """The slice at each index; what lies between the slices that it may be, where it is not known."""
+    """The slice at each index; the hull of the possible slices where the index is not known."""
     size = x.shape[axis]
     first, last = [np.clip(end, 0, max(size - 1, 0)) for end in (indices.low, indices.high)]
     y = x.each(lambda values: np.take(values, first, axis))
@@ -207,14 +204,14 @@ def gather(errors: Errors, x: Interval, indices: Interval, axis: int) -> Interva
 
 
 def scatter_add(errors: Errors, x: Interval, indices: Interval, axis: int, size: int) -> Interval:
-    """For each place the sum of what is added there, and of what may be added or not."""
+    """For each place the sum of the slices that are added, and of those that may be added or not."""
     x = _last(x, axis)
     slots = np.arange(size)[:, None]
     certain = (indices.low == slots) & (indices.high == slots)
     possible = (indices.low <= slots) & (slots <= indices.high)
-    some, none = [values[..., None, :] for values in (x.low, x.high)], 0
-    low = np.where(certain, some[0], np.where(possible, np.minimum(some[0], none), none))
-    high = np.where(certain, some[1], np.where(possible, np.maximum(some[1], none), none))
+    least, most = [values[..., None, :] for values in (x.low, x.high)]
+    low = np.where(certain, least, np.where(possible, np.minimum(least, 0), 0))
+    high = np.where(certain, most, np.where(possible, np.maximum(most, 0), 0))
     nan = possible & x.maybe_nan[..., None, :]
 
     def total(values: Array) -> Array:
@@ -234,8 +231,8 @@ def scatter_add(errors: Errors, x: Interval, indices: Interval, axis: int, size:
 RULES: dict[str, Rule] = {
     "reshape": moved(np.reshape),
     "permute": moved(np.transpose),
-    "expand": moved(_expand),
-    "flip": moved(_flip),
+    "expand": moved(np.broadcast_to),
+    "flip": moved(np.flip),
     "pad": moved(_pad),
     "crop": moved(_crop),
     "concatenate": concatenate,

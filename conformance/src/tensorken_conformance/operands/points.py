@@ -13,12 +13,12 @@ from tensorken_core.language.op import Op
 inf = math.inf
 
 Places = tuple[tuple[tuple[float, float], ...], tuple[float, ...]]
-"""Intervals in which it does its work, and points around which it may go wrong."""
+"""The intervals in which an op varies, and the points around which it may go wrong."""
 
 
 @cache
 def places(name: str, form: Format) -> Places:
-    """Where an op does its work in a format, and where it may go wrong."""
+    """The intervals and points of an op in a format."""
     over, under = math.log(form.max), math.log(form.smallest) - 1.0
     low, bits = math.log(form.tiny), form.precision * math.log(2.0)
     log2 = math.log(2.0)
@@ -69,7 +69,7 @@ def _domain(op: Op) -> tuple[float, float]:
 
 
 def small(op: Op, form: Format, rng: random.Random) -> float:
-    """A small whole number; eighths where the op is not defined far from 0."""
+    """A small integer; a multiple of 1/8 if the op is not defined far from 0."""
     low, high = _domain(op)
     if high - low < 8.0:
         return rng.randint(-8, 8) / 8.0
@@ -77,7 +77,7 @@ def small(op: Op, form: Format, rng: random.Random) -> float:
 
 
 def ordinary(op: Op, form: Format, rng: random.Random) -> float:
-    """From an interval, or near a point, or from any binade of the middle half of the exponents."""
+    """A number from an interval, near a point, or from any binade of the middle half of the exponents."""
     low, high = _domain(op)
     intervals, around = places(op.name, form)
     while True:
@@ -98,36 +98,20 @@ def _near(centre: float, form: Format, rng: random.Random) -> float:
 
 
 def _steps(centre: float, form: Format) -> list[float]:
-    """A number, those next to it, and their opposites."""
+    """A number, its neighbours, and their opposites."""
     unit = math.ulp(centre) * 2.0 ** (53 - form.precision)
     return [sign * v for v in (centre, centre - unit, centre + unit) for sign in (1.0, -1.0)]
 
 
 def extremes(op: Op, form: Format, rng: random.Random) -> list[float]:
-    """The ends of the format and of ints, what is next to 1 and to the op's own points, and huge numbers."""
-    top, tiny, whole = form.max, form.tiny, 2.0**form.precision
-    found = [
-        top,
-        -top,
-        top * (1.0 - 2.0**-form.precision),
-        tiny,
-        -tiny,
-        tiny - form.smallest,
-        tiny + form.smallest,
-    ]
-    found += [form.smallest, -form.smallest, top / 2, math.sqrt(top), math.sqrt(tiny), 1.0 / top]
+    """The ends of the format and of ints, the neighbours of 1 and of the op's points, and huge numbers."""
+    top, tiny, least, whole = form.max, form.tiny, form.smallest, 2.0**form.precision
+    found = [top, -top, top * (1.0 - 2.0**-form.precision), tiny, -tiny, tiny - least, tiny + least]
+    found += [least, -least, top / 2, math.sqrt(top), math.sqrt(tiny), 1.0 / top]
     found += [*_steps(1.0, form), 1.0 - 2.0**-form.precision, 2.0**-form.precision - 1.0]
     found += [whole - 1.0, whole, whole / 2 - 0.5, whole / 2 + 1.0, -whole, 0.0, -0.0]
-    found += [
-        2.0**31,
-        -(2.0**31),
-        2.0**31 - 1.0,
-        2.0**63,
-        -(2.0**63),
-        2.0**32,
-        2147483520.0,
-        2.0**63 - 1024.0,
-    ]
+    found += [2.0**31, -(2.0**31), 2.0**31 - 1.0, 2.0**63, -(2.0**63)]
+    found += [2.0**32, 2147483520.0, 2.0**63 - 1024.0]
     for point in places(op.name, form)[1]:
         found += _steps(point, form) if point else []
     huge = [math.ldexp(rng.uniform(1.0, 2.0), rng.randrange(form.top // 2, form.top - 1)) for _ in range(12)]
@@ -136,14 +120,10 @@ def extremes(op: Op, form: Format, rng: random.Random) -> list[float]:
 
 
 def thresholds(op: Op, form: Format, rng: random.Random) -> list[tuple[float, ...]]:
-    """Pairs whose result is about the largest or the smallest number."""
+    """Pairs whose result is near the largest or the smallest number."""
     found: list[tuple[float, ...]] = []
-    for edge in (
-        form.max,
-        form.tiny,
-        form.smallest,
-        form.smallest / 2 if form.least > -1074 else form.smallest,
-    ):
+    least = form.smallest
+    for edge in (form.max, form.tiny, least, least / 2 if form.least > -1074 else least):
         log = math.log(edge)
         for _ in range(4):
             a = math.ldexp(rng.uniform(1.0, 2.0), rng.randrange(-6, 7))
@@ -163,16 +143,10 @@ def thresholds(op: Op, form: Format, rng: random.Random) -> list[tuple[float, ..
                 found.append((edge * a if edge < 1 else edge / a / 2, a))
     if op.name == "pow":
         ulp = 2.0 ** (1 - form.precision)
-        found += [(1.0 + ulp, k / ulp) for k in (1.0, -1.0, 8.0, 64.0)] + [
-            (1.0 - ulp, k / ulp) for k in (1.0, -1.0, 11.0)
-        ]
-        found += [
-            (-1.0, 2.0**form.precision - 1.0),
-            (-1.0, 2.0**form.precision),
-            (-2.0, 3.0),
-            (-2.0, 2.5),
-            (-8.0, 1 / 3),
-        ]
+        found += [(1.0 + ulp, k / ulp) for k in (1.0, -1.0, 8.0, 64.0)]
+        found += [(1.0 - ulp, k / ulp) for k in (1.0, -1.0, 11.0)]
+        found += [(-1.0, 2.0**form.precision - 1.0), (-1.0, 2.0**form.precision)]
+        found += [(-2.0, 3.0), (-2.0, 2.5), (-8.0, 1 / 3)]
     return found
 
 
@@ -180,16 +154,11 @@ def thresholds(op: Op, form: Format, rng: random.Random) -> list[tuple[float, ..
 
 
 def ties(op: Op, form: Format, rng: random.Random) -> list[float]:
-    """Halves; what lies next to 1 and 0 by just so much that results near 1 are next to ties; squares that are ties."""
+    """Halves; numbers near 1 and 0 whose results are near ties; numbers whose squares are ties."""
     p = form.precision
     found = [k + 0.5 for k in range(-6, 6)] + [k / 4.0 for k in (-7, -5, -3, -1, 1, 3, 5, 7)]
-    found += [
-        2.0 ** (p - 2) + 0.5,
-        2.0 ** (p - 2) + 1.5,
-        0.5 - 2.0 ** -(p + 1),
-        2.0 ** (p - 1) - 0.5,
-        2.0**p - 1.0,
-    ]
+    found += [2.0 ** (p - 2) + 0.5, 2.0 ** (p - 2) + 1.5, 0.5 - 2.0 ** -(p + 1)]
+    found += [2.0 ** (p - 1) - 0.5, 2.0**p - 1.0]
     found += [sign * 2.0**-k for k in (p - 1, p, p + 1, p // 2, p // 2 + 1) for sign in (1.0, -1.0)]
     found += [-v for v in (2.0 ** (p - 2) + 0.5, 2.0 ** (p - 1) - 0.5)]
     if op.name in ("square", "pow", "mul"):
@@ -201,14 +170,11 @@ def ties(op: Op, form: Format, rng: random.Random) -> list[float]:
     if op.name == "exp2":
         found += [form.least - 1.0, form.least - 0.5, form.least - 2.0, float(form.least)]
     low, high = _domain(op)
-    if (
-        op.name == "cast"
-    ):  # ties of narrower formats, and what is so near them that rounding twice makes it one
+    if op.name == "cast":  # ties of narrower formats, and numbers that become ties if they are rounded twice
         for narrow in (11, 24):
             for _ in range(12):
-                tie = math.ldexp(
-                    2 * rng.randrange(2 ** (narrow - 1), 2**narrow) + 1, -narrow - rng.randrange(-3, 4)
-                )
+                odd = 2 * rng.randrange(2 ** (narrow - 1), 2**narrow) + 1
+                tie = math.ldexp(odd, -narrow - rng.randrange(-3, 4))
                 found += [tie, -tie, tie * (1.0 + 2.0**-36), tie * (1.0 - 2.0**-36)]
         found += [(2 * k + 1) * 2.0 ** (least - 1) for least in (-24, -149) for k in (0, 1, 2, 7)]
         overflow = (65519.0, 65519.996, 65520.0, 65520.004, 2.0**128 - 2.0**103, 2.0**128 - 2.0**102)

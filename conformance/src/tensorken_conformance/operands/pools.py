@@ -1,7 +1,7 @@
-"""Pools: the value classes, and rows of operands of each for an op: what laws on values compute with.
+"""Pools: the value classes, and rows of operands of each class for an op.
 
-A pool is the same for an op, a dtype, a class, a seed and a size, in every process.  Numbers are drawn where an op may
-go wrong: around its poles, thresholds and the ends of its domain, at the edges of the format, and where results tie.
+A pool is the same for an op, a dtype, a class, a seed and a size, in every process.  Its numbers are those at which an
+op may go wrong: near its poles, thresholds and ends of the domain, at the edges of the format, and where results tie.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INTS = ("small", "zeros", "extremes", "powers", "mixed")
 BOOLS = ("mixed",)
 
 ORDINARY = ("small", "normals")
-"""The classes of what users compute with most."""
+"""The classes of common numbers."""
 
 EXHAUSTIVE = "exhaustive"
 """All numbers of a format with 16 bits."""
@@ -35,7 +35,7 @@ inf, nan = math.inf, math.nan
 
 
 def classes(dtype: DType) -> tuple[str, ...]:
-    """The value classes that make sense for a dtype.
+    """The value classes of a dtype.
 
     >>> from tensorken_core.language.dtypes import int32
     >>> classes(int32)
@@ -50,14 +50,13 @@ def rows(op: Op, dtype: DType, value_class: str, seed: int, count: int) -> tuple
 
     Args:
         op: an elementwise op, or one of a single operand.
-        dtype: of the data among its operands.
+        dtype: the dtype of the data operands.
         value_class: one of `classes(dtype)`, or EXHAUSTIVE.
-        seed: of what is drawn.
-        count: how many rows there are at most; classes of few numbers have fewer.
+        seed: the seed of random numbers.
+        count: the largest number of rows; classes of few numbers have fewer.
 
     Returns:
-        One array of one axis for each operand, not to be written to; row i is the i-th element of every one.
-        Conditions are bool, all else is of the dtype.
+        One read-only array of one axis for each operand; row i is the i-th element of each.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_core.language.op import OPS
@@ -88,7 +87,7 @@ Row = tuple[Any, ...]
 
 
 def _mixed(op: Op, dtype: DType, seed: int, count: int, arity: int, rng: random.Random) -> list[Row]:
-    """As many rows of every class, special numbers beside ordinary ones."""
+    """Rows of every class, as many of each."""
     names = [name for name in classes(dtype) if name != "mixed"]
     share = -(-count // len(names))
     found: list[Row] = []
@@ -109,7 +108,7 @@ def _drawn(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng: 
 def _crossed(
     musts: Sequence[Any], others: Sequence[Any], arity: int, count: int, rng: random.Random
 ) -> list[Row]:
-    """Rows in which each number that must occur meets all of its kind and some others, in every place."""
+    """Rows that pair each of `musts` with all of them and with some of the others, in both orders."""
     if arity == 1:
         return [(x,) for x in musts]
     pairs = [(a, b) for a in musts for b in musts]
@@ -139,16 +138,12 @@ def _of_ints(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng
     musts += [-p for p in powers] + [0, 1, 2, 7, 8, bits // 2, bits - 2, bits - 1, bits, bits + 1, -1, -bits]
     if op.name == "cast":  # ties and thresholds of rounding to the significands of floats
         for p in (11, 24, 53):
-            musts += [
-                v for v in ((1 << p) + 1, (1 << p) + 3, -(1 << p) - 1, (3 << p) + 2) if low <= v <= high
-            ]
-        musts += [v for v in (65504, 65519, 65520, 2**31, -(2**31), 2**32 + 1, 2**40 + 3) if low <= v <= high]
+            musts += [(1 << p) + 1, (1 << p) + 3, -(1 << p) - 1, (3 << p) + 2]
+        musts += [65504, 65519, 65520, 2**31, -(2**31), 2**32 + 1, 2**40 + 3]
         for shift in range(bits - 1):
-            musts += [
-                v for v in ((2**24 + 1) << shift, (2**53 + 1) << shift, (2**11 + 1) << shift) if v <= high
-            ]
-            musts += [((2**11 + 1) << shift) + 1] if ((2**11 + 1) << shift) < high else []
-            musts += [((2**24 + 1) << shift) + 1] if ((2**24 + 1) << shift) < high else []
+            half, single, double = [(2**p + 1) << shift for p in (11, 24, 53)]
+            musts += [single, double, half, half + 1, single + 1]
+        musts = [v for v in musts if low <= v <= high]
     return _crossed(musts, [rng.randint(low, high) for _ in range(12)], arity, count, rng)
 
 
@@ -183,21 +178,16 @@ def _of_floats(
         ]
         others = [1.0, -1.0, 2.0, 0.5, -0.75, tiny, -tiny, top, 0.0, -0.0, 1.0 / tiny, *ordinary]
         return _crossed(musts[:count], others, arity, count, rng)
-    musts = [fit(v) for v in points.ties(op, form, rng)] if value_class == "ties" else []
     if value_class == "ties":
-        pairs = (
-            [tuple([fit(v) for v in row]) for row in points.tied_rows(op, form, rng, arity)]
-            if arity > 1
-            else []
-        )
-        return _cut(
-            [*pairs, *_crossed(musts, ordinary[:4], arity, max(8, count - len(pairs) // 2), rng)], count, rng
-        )
-    musts = [fit(v) for v in points.extremes(op, form, rng)]
-    pairs = [tuple([fit(v) for v in row]) for row in points.thresholds(op, form, rng)] if arity == 2 else []
-    return _cut(
-        [*pairs, *_crossed(musts, ordinary[:6], arity, max(8, count - len(pairs) // 2), rng)], count, rng
-    )
+        musts = [fit(v) for v in points.ties(op, form, rng)]
+        pairs = points.tied_rows(op, form, rng, arity) if arity > 1 else []
+        others = ordinary[:4]
+    else:
+        musts = [fit(v) for v in points.extremes(op, form, rng)]
+        pairs = points.thresholds(op, form, rng) if arity == 2 else []
+        others = ordinary[:6]
+    crossed = _crossed(musts, others, arity, max(8, count - len(pairs) // 2), rng)
+    return _cut([*[tuple([fit(v) for v in row]) for row in pairs], *crossed], count, rng)
 
 
 def _cut(found: list[Row], count: int, rng: random.Random) -> list[Row]:
@@ -215,7 +205,7 @@ def _fitter(dtype: DType) -> Callable[[float], float]:
 
 
 def _related(found: list[Row], dtype: DType, ways: int, rng: random.Random) -> list[Row]:
-    """Some rows with equal, opposite and neighbouring operands, which drawn ones never are."""
+    """The rows, some of them with equal, opposite or neighbouring operands."""
     kind = np.dtype(dtype.name).type
     for i in range(0, len(found), 4):
         first, *rest = found[i]

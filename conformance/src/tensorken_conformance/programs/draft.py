@@ -1,7 +1,7 @@
-"""Draft: a program as it is being written; what each node may be is known at once, from its enclosure.
+"""Draft: a program that is being written, with the enclosure of each node.
 
-So a step that would say nothing, since its result may be anything, is given other operands, and programs stay where
-numbers mean something.  Now and then such a step is kept, for infinities and NaN have to travel as well.
+A step whose result may be anything would prove nothing, so it gets other operands.  Now and then such a step is kept,
+so that infinities and NaN pass through programs as well.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 Draw = Callable[[int], int]
-"""A number from 0 up to, and without, another; the smaller, the simpler."""
+"""Returns a number from 0 to below its argument; smaller ones are simpler."""
 
 LARGEST = 48
-"""How many elements a node has at most."""
+"""The largest number of elements of a node."""
 
 SHAPES: tuple[Shape, ...] = (
     (3,),
@@ -54,14 +54,14 @@ _WILD = [0.0, -0.0, float("inf"), 1.0, float("nan"), -float("inf"), 1e-42, 3e38,
 _WILD_INTS = [0, -1, 2**31 - 1, -(2**31), 1, 2**63 - 1, -(2**63), 33]
 
 VAGUE = 2.0**-4
-"""An interval this wide, relative to its largest end, tells nearly nothing of its element."""
+"""An interval this wide, relative to its largest end, is too wide."""
 
 FEW = 64
-"""An interval of so few numbers tells enough of its element, however wide it is relatively, as about zero."""
+"""An interval of at most so many numbers is never too wide, as around zero."""
 
 
 def vague(x: Interval) -> Array:
-    """Where an interval tells nearly nothing."""
+    """Where an interval is too wide to prove anything."""
     if x.dtype.kind != "float":
         return np.asarray(x.low != x.high)
     with np.errstate(all="ignore"):
@@ -73,19 +73,14 @@ def vague(x: Interval) -> Array:
 
 
 def unknown(x: Interval) -> Array:
-    """Where an interval tells nothing at all."""
+    """Where an interval is unbounded."""
     if x.dtype.kind == "float":
         return np.asarray((x.low == -np.inf) & (x.high == np.inf))
     return np.asarray(x.low != x.high) if x.dtype.kind == "bool" else np.asarray(x.high - x.low > 2.0**31)
 
 
 class Draft:
-    """A program that is being written.
-
-    Args:
-        draw: where decisions come from.
-        capabilities: of the backend that the program is for.
-    """
+    """A program that is being written for a backend with these capabilities; `draw` makes all decisions."""
 
     def __init__(self, draw: Draw, capabilities: Capabilities) -> None:
         self.draw = draw
@@ -98,19 +93,19 @@ class Draft:
 
     @property
     def program(self) -> Program:
-        """What has been written."""
+        """The program so far."""
         return Program(tuple(self.nodes))
 
     def chance(self, of: int) -> bool:
-        """True once in so many times; the simplest decision is against it."""
+        """True once in so many times; the simplest decision is False."""
         return self.draw(of) == of - 1
 
     def choice(self, options: Sequence[Any]) -> Any:
-        """One of these, the first being the simplest."""
+        """One of these; the first is the simplest."""
         return options[self.draw(len(options))]
 
     def dtype(self, options: Sequence[DType]) -> DType:
-        """One of these dtypes, rather one that an earlier node has."""
+        """One of these dtypes, preferably that of an earlier node."""
         if self.nodes and not self.chance(3):
             seen = [
                 x.dtype
@@ -126,11 +121,11 @@ class Draft:
     def leaf(
         self, shape: Shape, dtype: DType, domain: tuple[float, float] = (-2.0, 2.0), wild: bool = False
     ) -> int:
-        """A new leaf with numbers of the domain, or infinities, NaN and the like; its place."""
+        """Add a leaf with numbers of the domain, or infinities, NaN and the like; returns its place."""
         return self.given(self._values(shape, dtype, domain, wild), dtype)
 
     def given(self, values: Array, dtype: DType) -> int:
-        """A new leaf with these values; its place."""
+        """Add a leaf with these values; returns its place."""
         leaf = Leaf(values, dtype)
         self.nodes.append(leaf)
         self.tensors.append(put(self.place, values, dtype))
@@ -158,23 +153,16 @@ class Draft:
     # ---- steps -----------------------------------------------------------------------------------------------
 
     def pick(self, fits: Callable[[Tensor], bool], wild: bool = False) -> int | None:
-        """The place of a node that fits, the latest being the simplest choice; None if none does.
+        """The place of a node that fits; the latest is the simplest choice; None if none does.
 
-        Args:
-            fits: what is looked for.
-            wild: take nodes as well that may be infinite, or NaN, or nearly anything.
+        With `wild` the node may be infinite, or NaN, or have a wide interval.
         """
         latest = range(len(self.nodes) - 1, -1, -1)
         found = [i for i in latest if (wild or self.fine[i]) and fits(self.tensors[i])]
         return found[self.draw(len(found))] if found else None
 
     def add(self, step: Step, keep: bool = False) -> bool:
-        """Write a step, if it is defined and its result says something; whether it was written.
-
-        Args:
-            step: what to write.
-            keep: write it also if its result may be anything.
-        """
+        """Add a step, if it is defined and, unless `keep`, its interval is narrow; returns whether it was added."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -194,7 +182,7 @@ class Draft:
 
 
 def _moderate(x: Interval) -> bool:
-    """Whether no element is infinite or near to it, so that other ops have room."""
+    """Whether all elements are far from overflow, so that other ops do not overflow."""
     if x.dtype.kind != "float" or not x.low.size:
         return True
     limit = 2.0**10 if x.dtype.name == "float16" else 2.0**40
@@ -202,4 +190,4 @@ def _moderate(x: Interval) -> bool:
 
 
 Writer = Callable[[Draft], bool]
-"""Writes one step, and the leaves that it needs; whether it did."""
+"""Adds one step, and the leaves that it needs; returns whether it did."""

@@ -1,4 +1,4 @@
-"""Idioms: what people write around the ops: operators with numbers, indexing, products and sums of them."""
+"""Idioms: common Python around ops: operators with numbers, indexing, matrix products and sums of products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_core.tensor.tensor import Tensor
 def spelled(
     written: Callable[[Draft, Tensor], str | None], ops: tuple[str, ...], dtypes: list[DType]
 ) -> Writer:
-    """Writes what is said of one operand."""
+    """Writes an expression of one operand."""
 
     def writer(draft: Draft) -> bool:
         place = operand(draft, draft.dtype(dtypes))
@@ -25,27 +25,19 @@ def spelled(
 
 
 def _key(draft: Draft, x: Tensor) -> str | None:
-    """Indexing by slices, numbers and new axes."""
+    """An index of slices, numbers and new axes."""
     if not x.ndim:
         return None
     parts = []
     for n in x.shape[: 1 + draft.draw(x.ndim)]:
-        options = [
-            ":",
-            "1:",
-            "::-1",
-            "::2",
-            ":-1",
-            "None, :",
-            "-1:",
-            *([str(n - 1), "0"] if n else []),
-        ]
+        ends = [str(n - 1), "0"] if n else []
+        options = [":", "1:", "::-1", "::2", ":-1", "None, :", "-1:", *ends]
         parts.append(draft.choice(options))
     return f"{{0}}[{', '.join(parts)}]"
 
 
 def _moves(draft: Draft, x: Tensor) -> str | None:
-    """A view of a view, of a view perhaps."""
+    """A view of a view, or of more."""
     if not x.ndim:
         return None
     written, rank = "{0}", x.ndim
@@ -72,7 +64,7 @@ def _with_axis(name: str) -> Callable[[Draft, Tensor], str | None]:
 
 
 def matmul(dtypes: list[DType]) -> Writer:
-    """Writes a product of matrices."""
+    """Writes a matrix product."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -83,9 +75,8 @@ def matmul(dtypes: list[DType]) -> Writer:
         inner = x.shape[-1]
         shape = draft.choice([(inner,), (inner, 2), (inner, 3)])
         second = operand(draft, dtype, shape)
-        return draft.add(
-            Step("{0} @ {1}", (first, second), ("mul", "sum", "fused_multiply_add")), draft.chance(12)
-        )
+        step = Step("{0} @ {1}", (first, second), ("mul", "sum", "fused_multiply_add"))
+        return draft.add(step, draft.chance(12))
 
     return writer
 
@@ -99,11 +90,11 @@ CROSSED = {
     "{0}.reshape((-1, 1)) < {1}": "lt",
     "tk.where({0}.reshape((-1, 1)) < {1}, {0}.reshape((-1, 1)), {1})": "where",
 }
-"""A column beside a row, and the op that they meet in."""
+"""Expressions of a column and a row, and the op of both."""
 
 
 def crossed(dtypes: list[DType]) -> Writer:
-    """Writes an op on a column and a row, neither of which has the shape of the result."""
+    """Writes an op on a column and a row, whose shapes both differ from the result's."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -122,7 +113,7 @@ def crossed(dtypes: list[DType]) -> Writer:
 
 
 def product_sum(dtypes: list[DType]) -> Writer:
-    """Writes a sum of products, which a backend may fuse; alone, or beside another."""
+    """Writes a sum of products, which a backend may fuse; or two of them."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -137,9 +128,8 @@ def product_sum(dtypes: list[DType]) -> Writer:
         options.append(f"({{0}} * {{1}}).sum(-{axis + 1}, keepdims=True) * {{2}}")
         which = draft.draw(3)
         places = (first, second, third)[: 2 if which == 0 else 3]
-        return draft.add(
-            Step(options[which], places, ("mul", "sum", "fused_multiply_add", "add", "sub")), draft.chance(12)
-        )
+        step = Step(options[which], places, ("mul", "sum", "fused_multiply_add", "add", "sub"))
+        return draft.add(step, draft.chance(12))
 
     return writer
 
@@ -167,4 +157,4 @@ SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]
     (lambda draft, x: "tk.clip({0}, -1, 1)", ("maximum", "minimum"), "float"),
     (lambda draft, x: "tk.tanh({0}) * {0}.sum()", ("tanh", "mul", "sum"), "float"),
 ]
-"""What people write: the Python, the ops that it is about, and the kinds of numbers that it is for."""
+"""The Python of each idiom, the ops that it tests, and the kinds of its dtypes."""

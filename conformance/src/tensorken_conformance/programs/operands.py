@@ -13,7 +13,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 ROOM = 20
-"""Up to how many nodes of a program leaves are followed by a movement of their own."""
+"""Up to this number of nodes, a movement may follow a new leaf."""
 
 
 def operand(
@@ -54,7 +54,7 @@ def lying(draft: Draft, shape: Shape, dtype: DType, domain: Any = (-2.0, 2.0), w
 
 
 def beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> int:
-    """An operand that broadcasts with x, or has its shape."""
+    """An operand that broadcasts with x, or with `same` has its shape."""
     if same:
         return operand(draft, dtype, x.shape, domain)
     found = None

@@ -1,7 +1,7 @@
-"""Reducing: a program that fails as a smaller one that fails as well, of a line or two as a rule.
+"""Reducing: replace a program that fails by a smaller one that also fails, as a rule of a line or two.
 
-First what the failing step does not need is left out; then its operands become given numbers, those that the backend
-had there; then the numbers become simple.  What is taken has failed again.
+First the nodes that the failing step does not need are removed; then its operands become leaves, with the values that
+they had on the backend; then the numbers become simple.  Each smaller program has failed again.
 """
 
 from __future__ import annotations
@@ -14,23 +14,16 @@ from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_core.language.dtypes import DTYPES
 
 TRIES = 200
-"""How many programs are tried at most."""
+"""The largest number of programs that are tried."""
 
 Fails = Callable[[Program], "tuple[int, str, list[Array]] | None"]
-"""Runs a program: the node that is wrong, what is said of it, and the values of nodes before it; None if none is."""
+"""Runs a program; returns the wrong node, its message, and the values of earlier nodes; None if none is wrong."""
 
 
 def reduced(program: Program, node: int, says: str, fails: Fails) -> tuple[Program, int, str]:
-    """A small program, its node that is wrong, and what is said of that.
-
-    Args:
-        program: one of whose nodes is wrong.
-        node: that node.
-        says: what is said of it.
-        fails: tells of other programs.
-    """
+    """A small program that fails, its wrong node, and the message, from a program with these."""
     found = fails(program)
-    if found is None:  # it went wrong once only
+    if found is None:  # it failed only once
         return program, node, says
     best, tries, progress = program, 0, True
     while progress and tries < TRIES:
@@ -47,7 +40,7 @@ def reduced(program: Program, node: int, says: str, fails: Fails) -> tuple[Progr
 
 
 def _smaller(program: Program, wrong: int, values: list[Array]) -> Iterator[Program]:
-    """Programs that do less, those that do much less first."""
+    """Smaller programs, the smallest first."""
     last = len(program.nodes) - 1
     if len(program.needed(wrong).nodes) < len(program.nodes):
         yield program.needed(wrong)
@@ -71,17 +64,11 @@ def _simpler(values: Array) -> Iterator[Array]:
     kind = values.dtype
     if kind.kind == "b":
         options = [np.zeros_like(values), np.ones_like(values)]
-    elif kind.kind == "i":
-        options = [np.ones_like(values), np.arange(1, values.size + 1).astype(kind).reshape(values.shape)]
     else:
         options = [np.ones_like(values), np.arange(1, values.size + 1).astype(kind).reshape(values.shape)]
+    if kind.kind == "f":
         with np.errstate(all="ignore"):
-            options += [
-                np.full_like(values, flat[0]),
-                np.round(values, 0),
-                np.round(values, 1),
-                np.round(values, 3),
-            ]
+            options += [np.full_like(values, flat[0]), *[np.round(values, digits) for digits in (0, 1, 3)]]
     size = _length(values)
     for option in options:
         option = option.astype(kind)
@@ -90,6 +77,6 @@ def _simpler(values: Array) -> Iterator[Array]:
 
 
 def _length(values: Array) -> tuple[int, float]:
-    """How long it takes to read them."""
+    """How many different numbers there are, and their length as text."""
     texts = [str(v) for v in values.reshape(-1)]
     return len(set(texts)), float(sum(len(text) for text in texts))

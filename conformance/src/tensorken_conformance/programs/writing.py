@@ -1,8 +1,8 @@
-"""Writing: how programs are drawn, step by step; any op of the table, and what people write around them."""
+"""Writing: draw programs step by step, from any op of the table and from idioms around ops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Shape
 
 MOST = 30
-"""How many nodes a program has at most."""
+"""The largest number of nodes of a program."""
 
 
 Write = Callable[[Draw, Capabilities, int], Program]
@@ -85,10 +85,10 @@ WRITTEN = {
     "bitwise_xor": "{0} ^ {1}",
     "shift_left": "{0} << {1}",
 }
-"""How ops are written that have a sign of their own."""
+"""The Python of ops with an operator or a function of another name."""
 
 METHODS = ("reshape", "permute", "expand", "flip", "pad", "crop", "gather", "scatter_add")
-"""Ops that are written as methods with the op's own params."""
+"""Ops that are methods with the op's own params."""
 
 UNBROADCAST = (
     "integer_pow",
@@ -99,11 +99,11 @@ UNBROADCAST = (
     "from_bits",
     "threefry2x32",
 )
-"""Ops that no function of users stands for alone."""
+"""Ops without a function of users that does just the same."""
 
 
 CARRIES = ("where", "cast", "reshape", "permute", "expand", "flip", "pad", "crop", "max", "min", "sort")
-"""Ops that hand on what they are given, infinities and NaN too."""
+"""Ops that pass values on, infinities and NaN too."""
 
 OFTEN = (
     "cast",
@@ -118,7 +118,7 @@ OFTEN = (
     "argmax",
     "concatenate",
 )
-"""Ops that are written twice as often as others, since much can go wrong with them."""
+"""Ops that are drawn twice as often as others, since much can go wrong with them."""
 
 
 def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
@@ -139,7 +139,7 @@ def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
 
 @cache
 def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[DType]:
-    """The dtypes on which an op is defined and the backend has it."""
+    """The dtypes for which an op is defined and the backend supports it."""
     capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
     found = []
     for name, dtype in DTYPES.items():
@@ -153,12 +153,16 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
         used = [*[d.name for d in operands], *[d.name for d in results]]
         if all(d in declared for d in used) and capabilities.why_not(op.name, name) is None:
             found.append(dtype)
-    order = ("float32", "int32", "float64", "bool", "float16", "int64")
-    return sorted(found, key=lambda dtype: order.index(dtype.name))
+    return sorted(found, key=_simplicity)
+
+
+def _simplicity(dtype: DType) -> int:
+    """The place of a dtype among all, the simplest first."""
+    return ("float32", "int32", "float64", "bool", "float16", "int64").index(dtype.name)
 
 
 def elementwise(op: Op, dtypes: list[DType]) -> Writer:
-    """Writes an elementwise op, operands of several shapes and now and then dtypes being broadcast and promoted."""
+    """Writes an elementwise op on operands that are broadcast and, now and then, promoted."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -183,7 +187,7 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
 
 
 def along_axes(op: Op, dtypes: list[DType]) -> Writer:
-    """Writes an op on one operand, with params drawn for its shape by their kinds."""
+    """Writes an op on one operand, with random params for its shape."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -201,7 +205,7 @@ def along_axes(op: Op, dtypes: list[DType]) -> Writer:
 
 
 def _params(draft: Draft, op: Op, shape: Shape) -> tuple[Any, ...] | None:
-    """Params for an operand of this shape, or None if none are known."""
+    """Random params for an operand of this shape; None if a kind of param is unknown."""
     found: list[Any] = []
     for kind in op.params:
         if kind == "axis":
@@ -247,17 +251,13 @@ def _reshaped(draft: Draft, shape: Shape) -> Shape:
 
 
 def from_sample(op: Op, dtypes: list[DType]) -> Writer:
-    """Writes an op on operands of one of its samples' shapes."""
+    """Writes an op on operands with the shapes of one of its samples."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
         shapes, params = draft.choice(op.samples)
-        params = tuple(
-            [
-                draft.choice(draft.dtypes) if k == "dtype" else p
-                for k, p in zip(op.params, params, strict=True)
-            ]
-        )
+        kinds_of_params = zip(op.params, params, strict=True)
+        params = tuple([draft.choice(draft.dtypes) if k == "dtype" else p for k, p in kinds_of_params])
         kinds = kinds_of(op, op.arity or 2, dtype)
         places = []
         for number, shape in enumerate(shapes):
@@ -328,8 +328,7 @@ def concatenate(op: Op, dtypes: list[DType]) -> Writer:
 
 def _of_kind(dtypes: list[DType], kind: str) -> list[DType]:
     kinds = {"any": ("bool", "int", "float"), "numeric": ("int", "float")}.get(kind, (kind,))
-    order = ("float32", "int32", "float64", "bool", "float16", "int64")
-    return sorted([d for d in dtypes if d.kind in kinds], key=lambda dtype: order.index(dtype.name))
+    return sorted([dtype for dtype in dtypes if dtype.kind in kinds], key=_simplicity)
 
 
 def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
@@ -340,13 +339,8 @@ def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
     if op.name == "concatenate":
         return concatenate(op, dtypes)
     known = {"axis", "axes", "order", "pads", "limits", "dtype", "shape"}
-    if (
-        op.arity == 1
-        and op.params
-        and op.adjust_samples is None
-        and set(op.params) <= known
-        and not op.per_example
-    ):
+    plain = op.adjust_samples is None and not op.per_example
+    if op.arity == 1 and op.params and plain and set(op.params) <= known:
         return along_axes(op, dtypes)
     return from_sample(op, dtypes)
 
@@ -357,24 +351,19 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
     capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
     dtypes = [dtype for name, dtype in DTYPES.items() if name in declared]
     writers: list[Writer] = []
+
+    def supporting(ops: Iterable[str], kind: str = "numeric") -> list[DType]:
+        found = _of_kind(dtypes, kind)
+        return [d for d in found if all(capabilities.why_not(op, d.name) is None for op in ops)]
+
     for written, ops, kind in SPELLED:
         if "cast" in ops and "int32" not in declared:
             continue
-        usable = [
-            d for d in _of_kind(dtypes, kind) if all(capabilities.why_not(op, d.name) is None for op in ops)
-        ]
-        if usable:
+        if usable := supporting(ops, kind):
             writers.append(spelled(written, ops, usable))
-
-    def with_all(*ops: str) -> list[DType]:
-        numbers = _of_kind(dtypes, "numeric")
-        return [d for d in numbers if all(capabilities.why_not(op, d.name) is None for op in ops)]
-
-    usable = with_all("mul", "sum", "add", "sub")
-    if usable:
+    if usable := supporting(("mul", "sum", "add", "sub")):
         writers += [matmul(usable), *[product_sum(usable)] * 2]
-    usable = with_all(*CROSSED.values())
-    if usable:
+    if usable := supporting(CROSSED.values()):
         writers += [crossed(usable)] * 4
     for op in OPS.values():
         on = _dtypes_of(op, declared, unsupported) if op.samples else []
