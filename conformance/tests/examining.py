@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tensorken_conformance.case import Case, Result
@@ -55,3 +55,17 @@ def faulty(name: str, change: Callable[..., Any], base: type[RawTensor[Any]] = N
         return change(lambda *given: right(self, *given), *args)
 
     return type("Faulty", (base,), {name: method})()
+
+
+def examine_all(
+    subject: Subject, select: Collection[str] = (), cases: Collection[str] = ()
+) -> Iterator[Result]:
+    """Examine the cases of the selected laws in this process, or those with these ids."""
+    failed: set[str] = set()
+    for law in laws_for(subject, select):
+        for case in law.cases(subject):
+            if not cases or case.id in cases:
+                result = examine(subject, law, case, failed)
+                if result.status == "failed":
+                    failed.add(case.id)
+                yield result

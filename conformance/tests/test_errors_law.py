@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from conformance.tests.examining import examine_all
 from tensorken_conformance.case import Failure
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
 from tensorken_conformance.laws.errors.survived import SCENARIOS
-from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core import errors
 from tensorken_core.host.plugin import Capabilities

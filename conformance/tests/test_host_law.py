@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from conformance.tests.examining import examine_all
 from tensorken_conformance.case import Result
 from tensorken_conformance.laws import host
 from tensorken_conformance.levels import level_of
-from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.raw import RawTensor

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conformance.tests.examining import examine_all
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.levels import (
     Account,
@@ -16,7 +17,6 @@ from tensorken_conformance.levels import (
     level_of,
     obstacles,
 )
-from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.op import OPS

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.tests.examining import examine_all
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import performance
 from tensorken_conformance.laws.performance import TASKS, trusted
-from tensorken_conformance.running.examine import examine, examine_all, laws_for
+from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.op import OPS

@@ -298,9 +298,10 @@ def test_a_step_of_which_nothing_is_known_is_compared_with_the_reference() -> No
 
 def test_nothing_is_stored_where_a_run_takes_place(tmp_path: Path) -> None:
     script = (
-        "from tensorken_conformance.running.examine import examine_all\n"
-        "from tensorken_conformance.subject import Subject\n"
-        "print({r.status for r in examine_all(Subject.select('numpy', 0, 'smoke'), ['programs'])})"
+        "from tensorken_conformance.running.options import Options\n"
+        "from tensorken_conformance.running.run import run\n"
+        "options = Options('numpy', depth='smoke', select=('programs',), in_process=True)\n"
+        "print({r.status for r in run(options).results})"
     )
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from conformance.tests.examining import examine_all
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.levels import Level, account, level_of
 from tensorken_conformance.programs.symbolic import WRITTEN, drawn
 from tensorken_conformance.programs.trees import Recorder, difference, read
-from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import ConcretizationError
 from tensorken_core.host.plugin import Capabilities

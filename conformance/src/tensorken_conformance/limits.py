@@ -1,8 +1,8 @@
 """Limits: the largest errors that the levels of the kit allow in a rounded op, and where each number comes from.
 
 An error is a distance in representable numbers (ulp.py) from the correctly rounded result.  A backend that declares
-less is held to what it declares; one that declares more does not reach the level.  What is exact, that is all on ints
-and bools, comparisons, signs, rounding to whole numbers, neighbours, has no error at any level.
+less must keep its declaration; one that declares more does not reach the level.  Exact ops, that is all on ints and
+bools, comparisons, signs, rounding to whole numbers and neighbours, have no error at any level.
 
 Level 2 takes the table of the OpenCL SPIR-V environment specification, "ULP values for math instructions, full
 profile", which vendors of devices have agreed to and are tested for, and 4 where the table has less: so far off the
@@ -24,10 +24,10 @@ from __future__ import annotations
 from tensorken_core.language.capabilities import Capabilities
 
 ARITHMETIC = ("add", "sub", "mul", "square")
-"""What every device rounds correctly."""
+"""The ops that every device rounds correctly."""
 
 QUOTIENTS = ("div", "reciprocal", "sqrt")
-"""What the table has correctly rounded in float64 and float16, and in float32 within 2.5 units (div) and 3 (sqrt)."""
+"""The ops that the table rounds correctly in float64 and float16, and within 2.5 (div) or 3 units (sqrt) in float32."""
 
 FUNCTIONS: dict[str, int] = {
     "exp": 4,
@@ -63,10 +63,10 @@ FUNCTIONS: dict[str, int] = {
 """Units in the last place at level 2 in float32 and float64."""
 
 IN_FLOAT16 = {"pow": 4, "erf": 4, "erfinv": 4}
-"""The same in float16, for what has more than 2."""
+"""The same in float16, for functions with more than 2."""
 
 OTHERS = 16
-"""For functions that a plugin brings."""
+"""The same for functions of plugins."""
 
 USABLE = {"float16": 4, "float32": 8192, "float64": 8192}
 """Level 1."""
@@ -90,7 +90,7 @@ def largest(op: str, dtype: str, level: int) -> int:
 
 
 def allowed(capabilities: Capabilities, op: str, dtype: str, level: int) -> int:
-    """What a rounded op may be off by: as declared, and no more than its level allows.
+    """The allowed error of a rounded op: the declared one, and at most the limit of its level.
 
     >>> [allowed(Capabilities(ulp={"exp": ulp}), "exp", "float32", 2) for ulp in (1, 9)]
     [1, 4]

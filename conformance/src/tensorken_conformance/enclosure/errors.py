@@ -1,4 +1,4 @@
-"""Errors: how far a backend's results may be from the exact ones, by what it declares or by the kit's limits."""
+"""Errors: the largest errors of a backend, as declared, and at most the limits of the kit."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "relu", "round", "trunc", "ceil", "floor", "remainder")
     + ("signbit", "copysign", "nextafter", "max", "min", "sort", "cast")
 )
-"""The ops whose results are not rounded, or once from what can be computed exactly."""
+"""The ops that do not round, or round an exact result once."""
 
 
 class Errors:
-    """The errors that a backend with these capabilities may make.
+    """The largest errors of a backend with these capabilities.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> Errors(Capabilities(ulp={"exp": 2})).steps("exp", float32)
     2
 
-    What is declared beyond the limits of the kit's levels widens nothing:
+    Declared errors beyond the limits of the kit's levels do not count:
 
     >>> Errors(Capabilities(ulp={"sub": 1000})).steps("sub", float32)
     0
@@ -42,7 +42,7 @@ class Errors:
         self._steps: dict[tuple[str, DType], int] = {}
 
     def steps(self, op: str, dtype: DType) -> int:
-        """How many representable numbers a result may be from the correctly rounded one."""
+        """The largest distance of a result from the correctly rounded one, in representable numbers."""
         key = op, dtype
         found = self._steps.get(key)
         if found is None:
@@ -51,12 +51,12 @@ class Errors:
         return found
 
     def unit(self, dtype: DType) -> float:
-        """The relative error of one sum or product of two numbers: half a unit, and the declared ones beside it."""
+        """The relative error of one sum or product of two numbers: half a unit, and the declared error."""
         steps = max(self.steps(op, dtype) for op in ("add", "sub", "mul"))
         return (2 * steps + 1) * PRECISION[dtype.name]
 
     def gamma(self, terms: float | Array, dtype: DType) -> Array:
-        """n * u / (1 - n * u): how far rounding may take a sum of n terms, relative to the sum of their sizes.
+        """n * u / (1 - n * u): the error of a sum of n terms, relative to the sum of their sizes.
 
         N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, section 4.2; infinite
         where n * u is not below 1, since there is no bound then.
@@ -69,12 +69,12 @@ class Errors:
         return dtype.name in self.capabilities.flushes_subnormals
 
     def lost(self, dtype: DType) -> float:
-        """How far a result that is rounded to nearest may be off where it is too small for a normal number."""
+        """The largest absolute error of rounding to nearest below the normal numbers."""
         name = dtype.name
         return SMALLEST_NORMAL[name] if self.flushes(dtype) else SMALLEST[name]
 
     def flushed(self, x: Interval) -> Interval:
-        """The interval with zero added where subnormal numbers in it may become zero."""
+        """The interval, with zero where its subnormal numbers may become zero."""
         if x.dtype.kind != "float" or not self.flushes(x.dtype):
             return x
         normal = SMALLEST_NORMAL[x.dtype.name]
@@ -83,7 +83,7 @@ class Errors:
         return Interval(low, high, x.maybe_nan, x.dtype)
 
     def result(self, op: str, low: Array, high: Array, maybe_nan: Array, dtype: DType) -> Interval:
-        """What the op may give where the exact result, as a float64 that is rounded once, lies between the ends."""
+        """The possible results of an op whose exact result, rounded once to float64, lies between the ends."""
         return self.flushed(rounded(low, high, maybe_nan, dtype, self.steps(op, dtype)))
 
 

@@ -1,9 +1,9 @@
-"""Enclosures of ops on matrices: how far a result may be, from how far the matrix may have been from the one given.
+"""Enclosures of ops on matrices: bounds of results from the backward error of the method.
 
-A backward stable method gives the exact result of a matrix near the given one.  How near is known: for elimination
-with partial pivoting from theorem 9.4 of N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition,
-2002, with the largest growth of pivots; for eigenvalues and singular values as the LAPACK Users' Guide, section 4,
-has it, from a factor that grows modestly with the size.  What an operand's interval allows comes on top.
+A backward stable method returns the exact result of a matrix near the given one.  The distance is known: for
+elimination with partial pivoting from theorem 9.4 of N. J. Higham, "Accuracy and Stability of Numerical Algorithms",
+2nd edition, 2002, with the largest growth of pivots; for eigenvalues and singular values from section 4 of the LAPACK
+Users' Guide, with a factor that grows modestly with the size.  The widths of the operands' intervals are added.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _sized(x: Array) -> Array:
 
 
 def _eliminated(errors: Errors, middle: Array, radius: Array, dtype: DType) -> Array:
-    """How far each element of the matrix may have been from the one given."""
+    """The distance of each element of the matrix from the given one."""
     n = middle.shape[-1]
     unit = 3 * n * _unit(errors, dtype)
     share = n * n * 2.0 ** (n - 1) * unit / max(1.0 - unit, 2.0**-10)
@@ -56,7 +56,7 @@ def _eliminated(errors: Errors, middle: Array, radius: Array, dtype: DType) -> A
 
 
 def _inverse(x: Array) -> tuple[Array, Array]:
-    """The inverses, and where there are none that are known."""
+    """The inverses, and the matrices without a known one."""
     try:
         y = np.linalg.inv(x)
     except np.linalg.LinAlgError:
@@ -70,11 +70,16 @@ def _inverse(x: Array) -> tuple[Array, Array]:
     return np.where(singular[..., None, None], 0.0, y), singular
 
 
+def _where_known(known: Array, y: Interval) -> Interval:
+    """y for the matrices of which something is known, else anything."""
+    each = known.reshape(known.shape + (1,) * (y.low.ndim - known.ndim))
+    return chosen(np.broadcast_to(each, y.shape), y, anything(y.shape, y.dtype))
+
+
 def _around(middle: Array, slack: Array, known: Array, dtype: DType) -> Interval:
-    """The middle, give or take; anything for the matrices of which nothing is known."""
-    y = rounded(middle - slack, middle + slack, no_nan(middle), dtype, 1)
+    """The middle, give or take, where it is known and finite."""
     known = known & np.isfinite(middle).all((-2, -1)) & np.isfinite(slack).all((-2, -1))
-    return chosen(np.broadcast_to(known[..., None, None], y.shape), y, anything(y.shape, dtype))
+    return _where_known(known, rounded(middle - slack, middle + slack, no_nan(middle), dtype, 1))
 
 
 def solve(errors: Errors, a: Interval, b: Interval) -> Interval:
@@ -94,7 +99,7 @@ def solve(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def triangular_solve(errors: Errors, a: Interval, b: Interval, lower: bool) -> Interval:
-    """As any system, of one triangle."""
+    """The system of one triangle."""
     triangle = np.tril if lower else np.triu
     return solve(errors, Interval(triangle(a.low), triangle(a.high), triangle(a.maybe_nan), a.dtype), b)
 
@@ -131,9 +136,7 @@ def det(errors: Errors, x: Interval) -> Interval:
     bound = np.sqrt((largest**2).sum(-1)).prod(-1) * (1.0 + 2.0 ** x.shape[-1] * 64 * errors.unit(x.dtype))
     low = np.where(known, np.minimum(*ends), -bound)
     high = np.where(known, np.maximum(*ends), bound)
-    y = rounded(low, high, no_nan(low), x.dtype, 1)
-    sure = np.isfinite(low) & np.isfinite(high)
-    return chosen(sure, y, anything(shape, x.dtype))
+    return _where_known(np.isfinite(low) & np.isfinite(high), rounded(low, high, no_nan(low), x.dtype, 1))
 
 
 def slogdet(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
@@ -150,7 +153,7 @@ def slogdet(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
     either = Interval(-np.ones(shape), np.ones(shape), ~known, x.dtype)
     logs = rounded(size - slack, size + slack, no_nan(size), x.dtype, 4)
     sure = known & np.isfinite(size) & np.isfinite(slack)
-    return chosen(known, signs, either), chosen(sure, logs, anything(shape, x.dtype))
+    return chosen(known, signs, either), _where_known(sure, logs)
 
 
 def cofactors(errors: Errors, x: Interval) -> Interval:
@@ -227,8 +230,7 @@ def cholesky(errors: Errors, x: Interval) -> Interval:
     slack = np.sqrt(most * np.where(known, 1.0, 0.0)) * change / (1 - np.where(known, change, 0.0))
     wide = np.where(np.tri(n, dtype=bool), np.where(known, slack, 0.0)[..., None, None], 0.0)
     y = np.where(np.tri(n, dtype=bool), y, 0.0)
-    found = rounded(y - wide, y + wide, no_nan(y), x.dtype, 0)
-    return chosen(np.broadcast_to(known[..., None, None], x.shape), found, anything(x.shape, x.dtype))
+    return _where_known(known, rounded(y - wide, y + wide, no_nan(y), x.dtype, 0))
 
 
 def _values(errors: Errors, x: Interval, function: Any, count: int) -> Interval:
@@ -242,8 +244,7 @@ def _values(errors: Errors, x: Interval, function: Any, count: int) -> Interval:
     norm = np.sqrt((middle**2).sum((-2, -1)))
     slack = np.sqrt((radius**2).sum((-2, -1))) + 10 * n * n * _unit(errors, x.dtype) * norm
     low, high = values - slack[..., None], values + slack[..., None]
-    known = np.broadcast_to(finite[..., None], shape)
-    return chosen(known, rounded(low, high, no_nan(low), x.dtype, 1), anything(shape, x.dtype))
+    return _where_known(finite, rounded(low, high, no_nan(low), x.dtype, 1))
 
 
 def eigvalsh(errors: Errors, x: Interval) -> Interval:
@@ -260,8 +261,7 @@ def _orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: D
     """Vectors of length 1, of which neither sign nor, where values coincide, direction is given."""
     n = max(shape[-2:], default=1)
     end = np.full(shape, 1.0 + 10 * n * n * errors.unit(dtype))
-    known = np.broadcast_to(finite[..., None, None], shape)
-    return chosen(known, Interval(-end, end, no_nan(end), dtype), anything(shape, dtype))
+    return _where_known(finite, Interval(-end, end, no_nan(end), dtype))
 
 
 def eigh(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
@@ -289,8 +289,7 @@ def qr(errors: Errors, x: Interval, complete: bool) -> tuple[Interval, Interval]
     end = np.broadcast_to(longest * (1.0 + 10 * max(m, n, 1) ** 2 * errors.unit(x.dtype)), (*batch, width, n))
     end = np.triu(np.where(np.isfinite(end), end, np.inf))
     end = np.where(np.isnan(end), np.inf, end)
-    r = rounded(-end, end, no_nan(end), x.dtype, 0)
-    return q, chosen(np.broadcast_to(finite[..., None, None], r.shape), r, anything(r.shape, x.dtype))
+    return q, _where_known(finite, rounded(-end, end, no_nan(end), x.dtype, 0))
 
 
 RULES: dict[str, Rule] = {

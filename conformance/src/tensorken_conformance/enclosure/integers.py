@@ -1,4 +1,4 @@
-"""Enclosures of integer ops: wrapped where operands are known, by the ends where no result can wrap, else anything."""
+"""Enclosures of integer ops: exact where operands are known, by the ends where nothing can wrap, else anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorken_conformance.enclosure.interval import Array, Interval, anything, 
 from tensorken_core.language.dtypes import DType
 
 SAFE = 2.0**62
-"""Below this size, a result as float64 tells that int64 does not wrap."""
+"""If a result in float64 is smaller than this, int64 does not wrap."""
 
 
 def wrapped(x: Array, dtype: DType) -> Array:
@@ -64,7 +64,7 @@ def square(x: Interval) -> Interval:
 
 
 def absolute(x: Interval) -> Interval:
-    """Of the least number, which has no negative, itself."""
+    """The sizes; that of the least number, which has no negative, is itself."""
     least = ends_of(x.dtype)[0]
     exact = known(np.abs(x.low), x.dtype)
     size = np.maximum(np.abs(x.low.astype(float)), np.abs(x.high.astype(float)))
@@ -74,7 +74,7 @@ def absolute(x: Interval) -> Interval:
 
 
 def where_known(function: Callable[[Array, Array], Array]) -> Callable[..., Interval]:
-    """An op of which nothing is said unless its operands are known."""
+    """An op whose result is known only where its operands are."""
 
     def rule(errors: Errors, a: Interval, b: Interval) -> Interval:
         certain = (a.low == a.high) & (b.low == b.high)
@@ -124,7 +124,7 @@ def shift(errors: Errors, a: Interval, b: Interval, *, up: bool) -> Interval:
 
 
 def _power(a: Array, b: Array) -> Array:
-    """By squaring, which wraps; of negative exponents 1 / a without its fraction."""
+    """By squaring, which wraps; 1 / a, truncated, for negative exponents."""
     result, base, rest = np.ones_like(a), a + 0 * b, np.maximum(b, 0) + 0 * a
     result = result + 0 * b
     while rest.any():

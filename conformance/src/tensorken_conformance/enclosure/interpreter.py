@@ -1,4 +1,4 @@
-"""Enclosure: an interpreter whose values are intervals of all that a conforming backend may compute."""
+"""Enclosure: an interpreter whose values are intervals of the results of all conforming backends."""
 
 from __future__ import annotations
 
@@ -37,17 +37,14 @@ RULES: dict[str, Rule] = {
     **exponential_sums.RULES,
     **factorizations.RULES,
 }
-"""How each op encloses its results."""
+"""The rule of each op."""
 
 
 class Enclosure(RawTensor[Interval]):
-    """The meaning of the language for all conforming backends at once: what each op may give, as intervals.
+    """The interpreter of intervals: those of the possible results of backends with these capabilities.
 
-    Args:
-        capabilities: what errors a backend declares; without any, the limits of the kit hold.
-
-    A result lies in its interval if every op that led to it is within its errors, whatever was computed exactly and
-    whatever was not.  Derivatives and batches stand on it as on any backend.
+    A result lies in its interval if every op that led to it is within its errors.  Without declared errors, the limits
+    of the kit hold.  Derivatives and batches run on it as on any backend.
 
     >>> import tensorken as tk
     >>> third = enclosed(tk.tensor(1.0, backend=Enclosure(Capabilities(ulp={"*": 0}))) / 3)
@@ -65,7 +62,7 @@ class Enclosure(RawTensor[Interval]):
         return "Enclosure()"
 
     def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
-        """By the op's rule; if there is none, nothing is known: a backend need not compute it as its body does."""
+        """Apply the op's rule; without one nothing is known, since a backend need not run the op's body."""
         rule = RULES.get(op.name)
         if rule is None:
             return self._unknown(op, operands, params)
@@ -73,7 +70,7 @@ class Enclosure(RawTensor[Interval]):
             return rule(self.errors, *operands, *params)
 
     def _unknown(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
-        """Intervals of which nothing is known."""
+        """Intervals of all values."""
         shapes = op.shape(*[x.shape for x in operands], *params)
         dtypes = op.result_dtype(tuple([x.dtype for x in operands]), params)
         if op.results == 1:
@@ -109,17 +106,13 @@ class Enclosure(RawTensor[Interval]):
 
 
 def enclosure_for(interpreter: RawTensor[Any]) -> RawTensor[Any]:
-    """The enclosure of what this interpreter computes, fused as it is, so that sums of products are the same sums."""
+    """The enclosure for an interpreter; in `Fuse` if that is, so that sums of products are the same sums."""
     enclosure = Enclosure(interpreter.capabilities)
     return Fuse(enclosure) if isinstance(interpreter, Fuse) else enclosure
 
 
 def interval(x: Tensor) -> Interval:
-    """The interval of a tensor that stands on an enclosure, also a fused one.
-
-    Raises:
-        DTypeError: if it stands on another interpreter.
-    """
+    """The interval of a tensor on an enclosure, also on a fused one; DTypeError on another interpreter."""
     place: Any = x.interpreter
     representation = x.representation
     if isinstance(place, Fuse):
@@ -130,13 +123,13 @@ def interval(x: Tensor) -> Interval:
 
 
 def enclosed(x: Tensor) -> tuple[Array, Array, Array]:
-    """The lower ends, the upper ends, and where the element may be NaN; where low > high it is NaN for certain."""
+    """The lower ends, the upper ends, and where the element may be NaN; where low > high it is certainly NaN."""
     found = interval(x)
     return found.low, found.high, found.maybe_nan
 
 
 def contains(x: Tensor, values: Array) -> Array:
-    """Where the interval of x has these values.
+    """Whether each of these values lies in its interval.
 
     >>> import tensorken as tk
     >>> x = tk.tensor([0.5, 1.0], backend=Enclosure())

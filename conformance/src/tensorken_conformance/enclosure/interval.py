@@ -1,4 +1,4 @@
-"""Interval: for each element of a tensor, the numbers that it may be; and how ends move outward.
+"""Interval: the possible values of each element of a tensor; functions that move ends outward.
 
 The ends are float64 for floats, which holds every number of the narrower ones, int64 for integers, bool for bools.
 """
@@ -16,8 +16,8 @@ from tensorken_core.language.dtypes import DType
 Array = np.ndarray[Any, Any]
 
 LIBRARY = 4
-"""By how many representable numbers numpy's float64 functions may err: the limit of the vectorised ones that numpy
-has from Intel's SVML; those of C libraries are closer."""
+"""The largest error of numpy's float64 functions, in representable numbers: that of Intel's SVML, which numpy uses; C
+libraries are more accurate."""
 
 PRECISION = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 """The unit roundoff of each dtype: the largest relative error of rounding to nearest."""
@@ -32,15 +32,9 @@ _INFINITE = {name: int(np.array(np.inf, name).view(bits)) for name, bits in _BIT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
-    """All that each element may be: the numbers from `low` to `high`, and NaN where `maybe_nan`.
+    """The possible values of each element: the numbers from `low` to `high`, and NaN where `maybe_nan`.
 
     Where low is above high there are no numbers: the element is NaN.
-
-    Attributes:
-        low: the lower ends.
-        high: the upper ends.
-        maybe_nan: where the element may be NaN.
-        dtype: of the elements.
     """
 
     low: Array
@@ -55,21 +49,21 @@ class Interval:
 
     @property
     def empty(self) -> Array:
-        """Where the element is NaN for certain."""
+        """Where the element is certainly NaN."""
         return np.asarray(self.low > self.high)
 
     @property
     def exact(self) -> Array:
-        """Where the element is one number for certain."""
+        """Where the element is certainly one number."""
         return np.asarray((self.low == self.high) & ~self.maybe_nan)
 
     def each(self, change: Callable[[Array], Array]) -> Interval:
-        """The interval whose three arrays are changed alike, as movement does."""
+        """The interval with the same change of all three arrays, as by movement."""
         return Interval(change(self.low), change(self.high), change(self.maybe_nan), self.dtype)
 
 
 def no_nan(*like: Array) -> Array:
-    """False for each element of what the arrays broadcast to."""
+    """False for each element of the broadcast arrays."""
     return np.zeros(np.broadcast_shapes(*[x.shape for x in like]), bool)
 
 
@@ -92,7 +86,7 @@ def exactly(values: Array, dtype: DType) -> Interval:
 
 
 def anything(shape: tuple[int, ...], dtype: DType) -> Interval:
-    """The interval of which nothing is known."""
+    """The interval of all values."""
     if dtype.kind == "float":
         return Interval(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, bool), dtype)
     low, high = ends_of(dtype)
@@ -107,7 +101,7 @@ def ends_of(dtype: DType) -> tuple[int, int]:
 
 
 def hull(a: Interval, b: Interval) -> Interval:
-    """What lies between the least and the largest of both."""
+    """The smallest interval that contains both."""
     return Interval(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.maybe_nan | b.maybe_nan, a.dtype)
 
 
@@ -151,7 +145,7 @@ def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
 
 
 def outward(low: Array, high: Array, spare: float | Array) -> tuple[Array, Array]:
-    """Ends moved outward by a number of float64 roundings: what computing the ends themselves may be off.
+    """Ends moved outward by a number of float64 roundings, the errors of computing the ends.
 
     An end that overflowed moves back to the largest number.
     """
@@ -162,7 +156,7 @@ def outward(low: Array, high: Array, spare: float | Array) -> tuple[Array, Array
 
 
 def rounded(low: Array, high: Array, maybe_nan: Array, dtype: DType, steps: int) -> Interval:
-    """What a result between these ends may be that is at most so many representable numbers off."""
+    """The interval of results between these ends with an error of at most so many representable numbers."""
     return Interval(stepped(low, -steps, dtype.name), stepped(high, steps, dtype.name), maybe_nan, dtype)
 
 

@@ -1,1 +1,1 @@
-"""What laws compute with: shapes, ways of coming by an operand, and numbers that tell right from wrong."""
+"""Operands of laws: shapes, layouts, and numbers at which ops may go wrong."""

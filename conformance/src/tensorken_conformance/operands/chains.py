@@ -1,4 +1,4 @@
-"""Chains: operands made by one movement after another, so that they lie in memory in every way."""
+"""Chains: operands made by sequences of movements, so that they have every layout in memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 Step = tuple[str, tuple[int, ...]]
-"""A movement, and the axes that it is about: the order of a permute, those that are flipped, cropped or expanded.
+"""A movement and its axes: the order of a permute, or the axes that are flipped, cropped or expanded.
 
-`drop` crops an axis more than there are to one element and leaves it out, as of a column; `pad` adds a border of zeros
-along all axes, and `reshape` begins with one axis.
+`drop` crops one more axis to one element and removes it, as for a column; `pad` adds a border of zeros along all axes,
+and `reshape` begins with one axis.
 """
 
 Chain = tuple[Step, ...]
@@ -28,7 +28,7 @@ Chain = tuple[Step, ...]
 
 @functools.cache
 def chains(rank: int) -> dict[str, Chain]:
-    """The ways in which an operand of some rank is made, by their names."""
+    """The chains for operands of a rank, by name."""
     axes = tuple(range(rank))
     found: dict[str, Chain] = {"plain": ()}
     if not rank:
@@ -74,7 +74,7 @@ def single(movement: str, shape: Shape) -> Chain:
 
 
 def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
-    """What a movement makes of an array, by numpy's own indexing."""
+    """The result of a movement of an array, by numpy's own indexing."""
     (what,) = params
     if op == "reshape":
         return values.reshape(what)
@@ -86,21 +86,15 @@ def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
         return np.flip(values, what)
     if op == "crop":
         return values[tuple([slice(start, end) for start, end in what])]
-    result = np.zeros(
-        [before + n + after for n, (before, after) in zip(values.shape, what, strict=True)], values.dtype
-    )
-    result[tuple([slice(before, before + n) for n, (before, _) in zip(values.shape, what, strict=True)])] = (
-        values
-    )
-    return result
+    return np.pad(values, what) if what else values
 
 
 Made = tuple[Array, list[tuple[str, tuple[Any, ...]]]]
-"""The values of a plain operand, and the ops with params by which it becomes another."""
+"""The values of a plain operand, and the ops with params that turn it into another."""
 
 
 def origin(chain: Chain, values: Array) -> Made:
-    """What an operand with these values (fitted) is made of, by which ops."""
+    """The plain operand and the ops that make an operand with these values (fitted)."""
     ops: list[tuple[str, tuple[Any, ...]]] = []
     for step, axes in reversed(chain):
         if step == "permute":
@@ -130,7 +124,7 @@ def origin(chain: Chain, values: Array) -> Made:
 
 
 def _surrounded(values: Array, limits: tuple[tuple[int, int], ...], axes: tuple[int, ...]) -> Array:
-    """Values between others, so that reading beside them is seen."""
+    """Values between others, so that reads of their neighbours give wrong values."""
     shape = [n + 3 if i in axes else n for i, n in enumerate(values.shape)]
     source = np.resize(np.flip(values), shape) if values.size else np.zeros(shape, values.dtype)
     source[tuple([slice(*pair) for pair in limits])] = values
@@ -138,7 +132,7 @@ def _surrounded(values: Array, limits: tuple[tuple[int, int], ...], axes: tuple[
 
 
 def fitted(chain: Chain, values: Array) -> Array:
-    """Values that an operand made so can have: an expanded one repeats itself, a padded one has zeros at its border."""
+    """Values for an operand of a chain: equal slices if it is expanded, a border of zeros if it is padded."""
     if not any(step in ("expand", "pad") for step, _ in chain):
         return values
     found, ops = origin(chain, values)
@@ -148,30 +142,30 @@ def fitted(chain: Chain, values: Array) -> Array:
 
 
 def lying(place: RawTensor[Any], chain: Chain, values: Array, dtype: DType) -> Tensor:
-    """A tensor with these values (fitted) on an interpreter, made by the movements of a chain."""
+    """A tensor with these values (fitted) on an interpreter, made by a chain."""
     source, ops = origin(chain, values)
     return by(put(place, source, dtype), ops)
 
 
 def by(x: Tensor, ops: Sequence[tuple[str, tuple[Any, ...]]]) -> Tensor:
-    """What movements make of a tensor, one after another."""
+    """The result of movements of a tensor."""
     for op, params in ops:
         x = Subject.run(OPS[op], [x], params)
     return x
 
 
 def movements(chain: Chain) -> tuple[str, ...]:
-    """The ops by which an operand is made so."""
+    """The ops of a chain."""
     return tuple([op for step, _ in chain for op in {"drop": ("crop", "reshape")}.get(step, (step,))])
 
 
 def makes(subject: Subject, chain: Chain, dtype: str) -> bool:
-    """Whether the backend declares none of these ops unsupported."""
+    """Whether the backend supports the ops of a chain."""
     return all([subject.capabilities.why_not(op, dtype) is None for op in movements(chain)])
 
 
 def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
-    """The chains of a rank that a backend makes; in the quick run four of them."""
+    """The chains of a rank that a backend supports; in the smoke run four of them."""
     found = {name: chain for name, chain in chains(rank).items() if makes(subject, chain, dtype)}
     if subject.depth == "smoke":
         few = ("plain", "flip-0", "permute-reversed", "crop-all")
@@ -182,5 +176,5 @@ def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
 def needs(
     dtype: str, ops: Iterable[str] = ("reshape", "permute", "expand", "flip", "crop")
 ) -> tuple[str, ...]:
-    """The ids of the cases without which operands cannot be made by these ops."""
+    """The ids of the cases that operands need which these ops make."""
     return tuple([Case("values.movement", op, dtype, "small").id for op in ops])

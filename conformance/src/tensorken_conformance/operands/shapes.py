@@ -1,7 +1,7 @@
-"""Shape classes: the shapes, and the ways of coming by an operand, on which laws try an op.
+"""Shape classes: the shapes of operands, and the movements that make them.
 
-A backend may keep a permuted, flipped, cropped or expanded tensor as a view; so each class says, beside the shape of
-an operand, by which movement it is made on the backend.  The values are those that are asked for, in any case.
+A backend may keep a permuted, flipped, cropped or expanded tensor as a view; so each class has, beside the shape of an
+operand, the movement that makes it on the backend.  The values do not depend on the movement.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class ShapeClass:
     """A shape, and the movement by which an operand of it is made.
 
     Attributes:
-        shape: the operand's.
+        shape: the shape of the operand.
         movement: an op of the language, or empty for a plain operand.
-        smoke: whether the quick run tries it.
+        smoke: whether the smoke run has it.
     """
 
     shape: Shape
@@ -50,7 +50,7 @@ SHAPES: dict[str, ShapeClass] = {
     "reshaped": ShapeClass((2, 6), "reshape"),
     **{str(n): ShapeClass((n,)) for n in (63, 64, 65, 255, 256, 257)},
 }
-"""The classes by their names; those named by a number are around the sizes of workgroups and vector registers."""
+"""The classes by name; the numbers are near the sizes of workgroups and vector registers."""
 
 VIEWS: dict[str, ShapeClass] = {
     **{f"cube-{way}": ShapeClass((3, 4, 2), way) for way in ("expand", "flip", "crop", "reshape")},
@@ -64,47 +64,39 @@ VIEWS: dict[str, ShapeClass] = {
     "last-zero": ShapeClass((2, 3, 0)),
     "1025": ShapeClass((1025,)),
 }
-"""More classes, for the laws on exact results, of which a check is cheap: views at thresholds and of other ranks."""
+"""More classes for laws on exact results, which are cheap to check: views at thresholds and of other ranks."""
 
 LONG: dict[str, ShapeClass] = {
     str(n): ShapeClass((n,)) for k in (10, 12, 16) for n in (2**k - 1, 2**k, 2**k + 1)
 }
-"""Further thresholds, which only the deep run tries."""
+"""Further thresholds, for the deep run."""
 
 WORKGROUPS = 65_535 * 64 + 1
-"""A size with one element more than 65 535 workgroups of 64 threads have: no GPU starts more at once."""
+"""One element more than 65 535 workgroups of 64 threads, the most that GPUs start at once."""
 
 
 def class_of(shape: str) -> ShapeClass:
-    """The class of a name in any of the tables; plain and of no axes for a name that none has."""
+    """The class of a name; a plain one without axes for an unknown name."""
     return SHAPES.get(shape) or VIEWS.get(shape) or LONG.get(shape) or ShapeClass(())
 
 
 def chain_of(shape: str, values: Array) -> chains.Chain:
-    """How an operand of a class is made."""
+    """The movements that make an operand of a class."""
     return chains.single(class_of(shape).movement, values.shape)
 
 
 def need(shape: str, dtype: str = "float32") -> tuple[str, ...]:
-    """The ids of the cases without which operands of a class cannot be made in a dtype."""
+    """The ids of the cases that operands of a class need in a dtype."""
     return chains.needs(dtype, filter(None, [class_of(shape).movement]))
 
 
 def fitted(shape: str, values: Array) -> Array:
-    """Values that an operand of the class can have: in an expanded one all rows, in a padded one the border, agree."""
+    """Values for an operand of the class: equal rows for an expanded one, a border of zeros for a padded one."""
     return chains.fitted(chain_of(shape, values), values)
 
 
 def operand(
     subject: Subject, shape: str, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None
 ) -> Tensor:
-    """A tensor with these values (fitted), made as the class says.
-
-    Args:
-        subject: the backend under test.
-        shape: the name of the class.
-        values: of the class's shape, or of any other.
-        dtype: of the operand.
-        interpreter: where to make it; on the call counter if None.
-    """
+    """A tensor with these values (fitted), made by the movement of its class, by default on the call counter."""
     return chains.lying(interpreter or subject.call_counter, chain_of(shape, values), values, dtype)

@@ -1,4 +1,4 @@
-"""Terms: the numbers that laws add up, what their sum must be, and how near to it a backend must come.
+"""Terms: the numbers that laws add up, their exact sums, and the largest errors of a backend's sums.
 
 For any order of adding n terms, also in a wider format or by pairs, the error of their sum is at most gamma_{n-1} times
 the sum of their sizes (Higham, section 4.2); gamma_n for a sum of n products (section 3.1).  Where the sum of sizes
@@ -22,7 +22,7 @@ from tensorken_conformance.subject import Subject
 _ONE = np.array(1, object)
 
 ORDINARY = ("normals", "small-integers", "positive")
-"""Value classes that a backend of level 1 must add up."""
+"""The value classes of level 1."""
 
 FLOATS = (
     *ORDINARY,
@@ -45,12 +45,12 @@ T = TypeVar("T")
 
 
 def generator(subject: Subject, case: Case) -> np.random.Generator:
-    """Where the numbers of a case come from."""
+    """The generator of the random numbers of a case."""
     return np.random.default_rng(subject.random(case).getrandbits(64))
 
 
 def remembered(build: Callable[[Subject, Case], T]) -> Callable[[Subject, Case], T]:
-    """The operands and the oracle of a case, built once for all backends; only those of one seed are kept."""
+    """Cache the operands and the oracle of a case for all backends; the cache holds one seed."""
     kept: dict[Case, T] = {}
     seed: list[int] = []
 
@@ -66,27 +66,21 @@ def remembered(build: Callable[[Subject, Case], T]) -> Callable[[Subject, Case],
 
 
 def drawn(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
-    """Terms of a value class.
+    """Random terms of a value class, one of FLOATS or INTS.
 
-    Args:
-        rng: where they come from.
-        values: one of FLOATS or INTS.
-        shape: of the result.
-        dtype: of the result.
-        count: how many terms are added up at most: sums of small integers stay so small that none is rounded.
+    At most `count` terms are added up: small integers are so small that no sum of them is rounded.
     """
-    with np.errstate(all="ignore"):
-        found = np.asarray(
-            (_ints if dtype.startswith("int") else _floats)(rng, values, shape, dtype, max(count, 1))
-        )
-    return found.astype(dtype)
-
-
-def _ints(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
-    if values == "wrapping":
+    if dtype.startswith("int"):
         ends = np.iinfo(dtype)
-        return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
-    return _nonzero(rng, 100, shape)
+        wraps = values == "wrapping"
+        found = (
+            rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+            if wraps
+            else _nonzero(rng, 100, shape)
+        )
+        return np.asarray(found.astype(dtype))
+    with np.errstate(all="ignore"):
+        return np.asarray(_floats(rng, values, shape, dtype, max(count, 1))).astype(dtype)
 
 
 def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
@@ -125,12 +119,12 @@ def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
 
 
 def _nonzero(rng: np.random.Generator, largest: int, shape: tuple[int, ...]) -> Array:
-    """Whole numbers from 1 to the largest, of either sign: one that is left out is seen."""
+    """Integers from 1 to the largest, of either sign; a sum without one of them is wrong."""
     return np.asarray(rng.integers(1, max(largest, 1), shape, endpoint=True) * rng.choice([-1, 1], shape))
 
 
 def _cancelling(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Large terms, each followed by its opposite but for the last digits, with small ones between them."""
+    """Large terms, each followed by its opposite with other last digits, and small terms between them."""
     flat = rng.standard_normal(int(np.prod(shape, dtype=int))) * 1024.0
     flat[1::2] = -flat[: flat.size // 2 * 2 : 2] * (1.0 + rng.uniform(-(2.0**-9), 2.0**-9, flat.size // 2))
     flat[rng.random(flat.size) < 0.2] /= 4096.0
@@ -145,10 +139,10 @@ class Sums:
     """Exact sums.
 
     Attributes:
-        total: of the terms that are finite.
-        magnitude: the sum of their sizes.
-        count: how many terms there are.
-        special: what a sum is that has terms which are not finite: NaN or an infinity; 0 for the others.
+        total: the sums of the finite terms.
+        magnitude: the sums of their sizes.
+        count: the numbers of terms.
+        special: NaN or an infinity for sums with such terms; 0 for the others.
         unsigned: where a zero may have either sign, since all terms are -0.0.
     """
 
@@ -160,7 +154,7 @@ class Sums:
 
 
 Add = Callable[[Array], Array]
-"""Adds up numbers of any kind, as the op does."""
+"""Adds up numbers of any type, along the axes of the op."""
 
 
 def sums(terms: Array, add: Add) -> Sums:
@@ -173,7 +167,7 @@ def sums(terms: Array, add: Add) -> Sums:
 
 
 def sums_of(exact: Dyadic, terms: Array, add: Add) -> Sums:
-    """The exact sums of terms, which are `exact` where `terms`, which tells signs and specials, is finite."""
+    """The exact sums of `exact`, with the signs of zeros, the infinities and the NaNs of `terms`."""
 
     def any_of(places: Array) -> Array:
         return np.asarray(add(places.astype(np.int64)) > 0)
@@ -187,11 +181,7 @@ def sums_of(exact: Dyadic, terms: Array, add: Add) -> Sums:
 
 
 def check_ints(says: str, sums: Sums, got: Array) -> None:
-    """Sums of ints are exact but for wrapping in two's complement.
-
-    Raises:
-        Failure: if one is not.
-    """
+    """Require sums of ints to be exact, wrapped in two's complement; Failure if one is not."""
     bits = 8 * got.dtype.itemsize
     wrapped = (sums.total.integers + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
     expected = np.asarray(wrapped, object).astype(got.dtype).reshape(got.shape)
@@ -204,29 +194,26 @@ def check_ints(says: str, sums: Sums, got: Array) -> None:
 def check_sums(
     says: str, sums: Sums, got: Array, arithmetic: Arithmetic, extra: int = 0, lost: Dyadic | None = None
 ) -> Measured:
-    """Sums of floats are as near to the exact ones as any order of adding brings them.
+    """Require sums of floats to be within the errors of any order of adding.
 
     Args:
-        says: what the message begins with.
+        says: the beginning of the message.
         sums: the exact sums.
         got: the results.
-        arithmetic: of the backend.
-        extra: how many roundings a term has beside those of adding: 1 if it is a product.
-        lost: what underflow may have taken from each sum.
+        arithmetic: the arithmetic of the backend.
+        extra: the number of roundings of a term beside those of adding: 1 for a product.
+        lost: the largest error of each sum by underflow.
 
     Raises:
-        Failure: if one is not.
+        Failure: if a sum is not within its error.
     """
     form = arithmetic.format
     roundings = np.maximum(sums.count - 1 + extra, 0)
-    if (
-        arithmetic.faithful and sums.total.exponent >= form.least
-    ):  # no partial sum needs more bits than there are
-        roundings = np.where(
-            sums.magnitude.exceeds(Dyadic(_ONE, sums.total.exponent + form.precision)), roundings, 0
-        )
+    if arithmetic.faithful and sums.total.exponent >= form.least:  # sums with few bits are not rounded
+        most = Dyadic(_ONE, sums.total.exponent + form.precision)
+        roundings = np.where(sums.magnitude.exceeds(most), roundings, 0)
     bound = sums.magnitude.times(gammas(roundings, arithmetic.unit))
-    if arithmetic.flushes:  # every operand and every result on the way may have become zero
+    if arithmetic.flushes:  # every operand and every partial sum may have become zero
         bound = bound + Dyadic.of(2 * sums.count).times(2 * form.normal)
     if lost is not None:
         bound = bound + lost
@@ -255,11 +242,7 @@ def check_sums(
 
 
 def refuse(says: str, wrong: Array, expected: str, got: Array) -> None:
-    """Say what was expected where results are wrong.
-
-    Raises:
-        Failure: if one is.
-    """
+    """Raise Failure at the first wrong result, if there is one."""
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
         raise Failure(f"{says}{at(place)}: expected {expected} got {got[place].item()!r}")
@@ -271,12 +254,12 @@ def same(got: Array, expected: Array) -> Array:
 
 
 def at(place: tuple[int, ...]) -> str:
-    """Where an element stands, for messages."""
+    """The place of an element, for messages."""
     return f" at {list(place)}" if place else ""
 
 
 def shown(x: Fraction) -> str:
-    """A number for messages, also where it is beyond a float."""
+    """A number for messages, also one that is too large for a float."""
     try:
         return repr(float(x))
     except OverflowError:

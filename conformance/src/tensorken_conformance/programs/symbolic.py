@@ -1,4 +1,4 @@
-"""Programs for symbolic backends: those that are drawn for all backends, and written ones, derivatives among them."""
+"""Programs for symbolic backends: random ones as for all backends, and written ones, with derivatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 
 DRAWN = {"smoke": 2, "default": 40, "deep": 400}
-"""How many programs are drawn."""
+"""The number of random programs."""
 
 
 def symbol(recorder: Recorder, name: str, shape: tuple[int, ...], dtype: DType = float32) -> Tensor:
@@ -27,9 +27,9 @@ def symbol(recorder: Recorder, name: str, shape: tuple[int, ...], dtype: DType =
 
 
 def drawn(recorder: Recorder, seed: str) -> list[Tensor]:
-    """The results of a random program, whose leaves are symbols: those that no other step uses.
+    """The results of a random program whose leaves are symbols.
 
-    A step that asks for a value is left out, and so are those that need it.
+    A step that needs a value is left out, and so are the steps that use it.
     """
     written = write(random.Random(seed).randrange, recorder.capabilities)
     tensors: dict[int, Tensor] = {}
@@ -69,13 +69,13 @@ WRITTEN: dict[str, Callable[[Recorder], Tensor]] = {
 
 
 def text_of(place: RawTensor[Any], x: Tensor) -> str:
-    """What a symbolic backend says of a value that was made on its recorder."""
+    """The text of a symbolic backend for a value on its recorder."""
     expression, _ = x.representation
     return str(Tensor(place, expression))
 
 
 def results_of(subject: Subject, name: str) -> list[Tensor]:
-    """The results of the program of a name, which is a written one or the number of a drawn one, on a recorder."""
+    """The results of a written program, or of the random one with a number, on a recorder."""
     recorder = Recorder(subject.call_counter)
     if name in WRITTEN:
         return [WRITTEN[name](recorder)]
@@ -83,14 +83,14 @@ def results_of(subject: Subject, name: str) -> list[Tensor]:
 
 
 PROGRAMS = ("gradient", "second-gradient", "batch", "drawn-0", "drawn-1", "drawn-2")
-"""Those whose texts are compared with themselves."""
+"""The programs whose texts are compared between processes."""
 
 
 def program_text(subject: Subject, name: str) -> str:
-    """A program as the backend says it."""
+    """The text of the backend for a program."""
     return "; ".join([text_of(subject.call_counter, y) for y in results_of(subject, name)])
 
 
 def texts(subject: Subject) -> dict[str, str]:
-    """These programs as the backend says them."""
+    """The texts of the backend for PROGRAMS."""
     return {name: program_text(subject, name) for name in PROGRAMS}

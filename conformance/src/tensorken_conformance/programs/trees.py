@@ -1,8 +1,8 @@
-"""Trees: a program as it arrived at a symbolic backend, and as its text reads.
+"""Trees: a program as a symbolic backend received it, and as its text reads.
 
 The text is a Python expression: `x.op(operands, params)`, an operator where Python has one, `new(shape, values)` or
-`new(shape, how many)`, a number for a tensor of which all elements are alike, `[i]` for one of several results, and
-names.  A negative number and the negation of a number read the same, and mean the same.
+`new(shape, count)`, a number for a tensor of equal elements, `[i]` for one of several results, and names.  A negative
+number and the negation of a number read the same, and mean the same.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def applied(op: str, operands: Sequence[Tree], params: tuple[Any, ...]) -> Tree:
 
 
 def full(value: Any) -> Tree:
-    """A tensor of equal numbers; told apart by their text, as are 0.0, -0.0 and nan."""
+    """A tensor of equal numbers, as text, since 0.0, -0.0 and nan differ as text."""
     return "full", str(float(value))
 
 
 def plain(param: Any) -> Any:
-    """A param as text can tell it."""
+    """A param as it reads in text."""
     if isinstance(param, tuple | list):
         return tuple([plain(part) for part in param])
     return str(param) if isinstance(param, DType | str) or param is None else param
 
 
 class Recorder(RawTensor[tuple[Any, Tree]]):
-    """A backend whose every value comes with the tree of the ops that made it.
+    """A backend whose values carry the trees of the ops that made them.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_string.backend import String
@@ -72,7 +72,7 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
         return f"Recorder({self.raw!r})"
 
     def named(self, name: str, shape: Shape, dtype: DType) -> tuple[Any, Tree]:
-        """A symbol, where the backend has such; else a tensor of one number, another for each name."""
+        """A symbol, if the backend has symbols; else a tensor of one number, which depends on the name."""
         if self._symbol is None:
             return self.full(shape, sum(map(ord, name)) % (2 if dtype.kind == "bool" else 127), dtype)
         return self._symbol(name, shape, dtype), ("name", name)
@@ -107,10 +107,10 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
 
 
 def read(text: str) -> Tree:
-    """The tree that a text says.
+    """The tree of a text.
 
     Raises:
-        ValueError: if it is no expression of the language; it says where.
+        ValueError: if it is not an expression of the language.
 
     >>> read("(x + -2.0).sum([0])")
     ('sum', (('add', (('name', 'x'), ('full', '-2.0')), ()),), ((0,),))
@@ -168,7 +168,7 @@ def _param(node: ast.expr) -> Any:
 
 
 def difference(expected: Tree, found: Tree) -> str:
-    """Where two trees differ first, in words; empty if they do not.  A `new` may tell how many values it has.
+    """The first difference of two trees, in words; empty if there is none.  A `new` may have a count for its values.
 
     >>> difference(("exp", (("name", "x"),), ()), ("exp", (("name", "y"),), ()))
     "expected name 'x', it reads name 'y'"

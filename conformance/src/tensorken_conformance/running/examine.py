@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container
 
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
@@ -106,21 +106,6 @@ def _ours(outcome: BaseException) -> bool:
     """Whether the kit raised this exception; a backend that raises it must not excuse itself."""
     innermost = list(traceback.walk_tb(outcome.__traceback__))[-1][0]
     return str(innermost.f_globals.get("__name__", "")).startswith("tensorken_conformance.")
-
-
-def examine_all(
-    subject: Subject, select: Collection[str] = (), cases: Collection[str] = ()
-) -> Iterator[Result]:
-    """Examine the cases of the selected laws in this process, or those with these ids."""
-    failed: set[str] = set()
-    for law in laws_for(subject, select):
-        chosen: Iterable[Case] = law.cases(subject)
-        for case in chosen:
-            if not cases or case.id in cases:
-                result = examine(subject, law, case, failed)
-                if result.status == "failed":
-                    failed.add(case.id)
-                yield result
 
 
 def default_script(subject: Subject, case: Case) -> tuple[str, ...]:

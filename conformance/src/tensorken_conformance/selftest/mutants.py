@@ -67,31 +67,26 @@ class Mutant:
 
 # ---- changes of one node -----------------------------------------------------------------------------------
 
+_PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
+    (ast.Add, ast.Sub),
+    (ast.LShift, ast.RShift),
+    (ast.BitAnd, ast.BitOr),
+    (ast.And, ast.Or),
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+]
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
+    **dict(_PAIRS),
+    **{second: first for first, second in _PAIRS},
     ast.Mult: ast.Add,
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
     ast.Mod: ast.FloorDiv,
     ast.Pow: ast.Mult,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
     ast.BitXor: ast.BitAnd,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
 }
 
 _FUNCTIONS = {
