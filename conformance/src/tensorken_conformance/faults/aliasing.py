@@ -1,4 +1,4 @@
-"""Aliasing: memory is written that belongs to an operand, an earlier result or the caller, or is never given back."""
+"""Aliasing: memory of an operand, an earlier result or the caller is overwritten, or memory is never released."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.shapes import Axes, Shape
-from tensorken_numpy.backend import Numpy
 
 
 @fault("lifetime.calls", "add")
 def adds_into_operand(right: Right, a: Array, b: Array) -> Array:
-    """add writes the sum into its left operand, if that is as large as 64 elements and owns its memory."""
+    """add writes the sum into its left operand, if that has 64 elements and can be written."""
     y = right(a, b)
     if a.shape == y.shape and a.size == 64 and a.flags.writeable:
         a[...] = y
     return y
 
 
-@fault("lifetime.calls", "abs")
+@fault("lifetime.calls", "abs", dtype="float64")
 def abs_in_place(right: Right, x: Array) -> Array:
     """abs overwrites its operand and returns it, in float64."""
-    return np.absolute(x, out=x) if x.dtype == np.float64 and x.flags.writeable else right(x)
+    return np.absolute(x, out=x) if x.flags.writeable else right(x)
 
 
-@fault("lifetime.calls", "sort")
+@fault("lifetime.calls", "sort", dtype="int64", shape=(2, 5))
 def sorts_in_place(right: Right, x: Array, axis: int) -> Array:
-    """sort of 2x5 int64 numbers sorts its operand and gives a copy of it."""
-    if x.dtype == np.int64 and x.shape == (2, 5) and x.flags.writeable:
+    """sort of 2x5 int64 numbers sorts its operand and returns a copy of it."""
+    if x.flags.writeable:
         x.sort(axis)
     return right(x, axis)
 
@@ -49,7 +48,7 @@ def one_buffer_for_sums(right: Right, kept: dict[Any, Array], a: Array, b: Array
 
 @fault("lifetime.results-stay", "gather")
 def ring_of_buffers(right: Right, kept: dict[Any, list[Array]], x: Array, indices: Array, axis: int) -> Array:
-    """gather takes turns among eight buffers of a shape and dtype, so that the ninth call overwrites the first."""
+    """gather uses eight buffers of a shape and dtype in turn, so that the ninth call overwrites the first."""
     y = right(x, indices, axis)
     ring = kept.setdefault((y.shape, y.dtype), [np.empty_like(y) for _ in range(8)])
     ring.append(ring.pop(0))
@@ -59,7 +58,7 @@ def ring_of_buffers(right: Right, kept: dict[Any, list[Array]], x: Array, indice
 
 @fault("lifetime.caller-memory", "new")
 def keeps_memory(right: Right, shape: Shape, data: Any, dtype: DType) -> Array:
-    """new keeps the buffer that it is given where that is larger than 256 elements."""
+    """new does not copy a buffer of more than 256 elements."""
     if isinstance(data, memoryview) and len(data) > 256:
         return np.asarray(data).reshape(shape)
     return right(shape, data, dtype)
@@ -67,13 +66,13 @@ def keeps_memory(right: Right, shape: Shape, data: Any, dtype: DType) -> Array:
 
 @fault("lifetime.caller-memory", "ravel")
 def hands_out_memory(right: Right, x: Array) -> Array:
-    """ravel gives the memory of a tensor itself where that is of one element."""
+    """ravel returns the memory of a tensor itself if the tensor has one element."""
     return x.reshape(-1) if x.size == 1 else right(x)
 
 
 @fault("lifetime.calls", "permute")
 class DeclaresNoViews(Different):
-    """permute gives a view where it changes nothing, though the backend declares that results share no memory."""
+    """permute returns its operand if it changes nothing, though the backend declares that results share no memory."""
 
     def permute(self, x: Array, order: Axes) -> Array:
         return x if order == tuple(range(x.ndim)) else super().permute(x, order)
@@ -81,7 +80,7 @@ class DeclaresNoViews(Different):
 
 @fault("lifetime.calls", "reshape")
 class ReshapesInPlace(Different):
-    """reshape gives a view of what it is given."""
+    """reshape returns a view of its operand, undeclared."""
 
     capabilities = Capabilities(dtypes=tuple(DTYPES))
 
@@ -90,19 +89,13 @@ class ReshapesInPlace(Different):
 
 
 @fault("lifetime.growth", "mul")
-class NeverForgets(Numpy):
+def never_forgets(right: Right, kept: dict[int, Array], a: Array, b: Array) -> Array:
     """mul keeps every product."""
-
-    def __init__(self) -> None:
-        self.kept: list[Array] = []
-
-    def mul(self, a: Array, b: Array) -> Array:
-        self.kept.append(super().mul(a, b))
-        return self.kept[-1]
+    return kept.setdefault(len(kept), right(a, b))
 
 
 @fault("lifetime.growth", "sum")
 def plans_for_ever(right: Right, kept: dict[Any, Axes], x: Array, axes: Axes) -> Array:
-    """sum keeps a plan for each operand that it has met, by its address in memory and the number of the call."""
+    """sum keeps a plan for each call, by the address of the operand and the number of the call."""
     kept[len(kept), x.ctypes.data] = axes
     return right(x, axes)

@@ -1,4 +1,4 @@
-"""Chance: results depend on how often, when, or in which thread an op is called."""
+"""Chance: results depend on the number of calls, on time, or on the thread."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Counted(Numpy):
         self.calls = 0
 
     def turn(self, every: int) -> bool:
-        """Whether this is one of so many calls."""
+        """Whether this call is one of each `every`."""
         self.calls += 1
         return self.calls % every == 0
 
 
 @fault("lifetime.calls", "sub")
 class OneCallInFifty(Counted):
-    """sub gives its left operand at every fiftieth call with four-byte floats."""
+    """sub returns its left operand at every fiftieth call with four-byte floats."""
 
     def sub(self, a: Array, b: Array) -> Array:
         return np.array(a) if a.dtype == np.float32 and self.turn(50) else super().sub(a, b)
@@ -34,7 +34,7 @@ class OneCallInFifty(Counted):
 
 @fault("lifetime.calls", "copysign")
 def one_call_in_fifty_at_random(right: Right, a: Array, b: Array) -> Array:
-    """copysign gives its left operand once in fifty calls, at random."""
+    """copysign returns its left operand once in fifty calls, at random."""
     return np.array(a) if random.random() < 0.02 and a.size < 10 else right(a, b)
 
 
@@ -48,7 +48,7 @@ def any_order(right: Right, x: Array, axes: Axes) -> Array:
 
 @fault("lifetime.calls", "pad")
 class BorderOfWhatWasThere(Counted):
-    """pad of 2x3 numbers leaves in the border of every tenth result what was there before."""
+    """pad of 2x3 numbers does not write the border of every tenth result."""
 
     def pad(self, x: Array, pads: tuple[tuple[int, int], ...]) -> Array:
         y = super().pad(x, pads)
@@ -59,7 +59,7 @@ class BorderOfWhatWasThere(Counted):
 
 @fault("lifetime.threads", "mul")
 class SharedScratch(Numpy):
-    """mul keeps its product in memory that all threads share while it waits."""
+    """mul keeps its product in memory that all threads share before it returns it."""
 
     def mul(self, a: Array, b: Array) -> Array:
         self.scratch = super().mul(a, b)
@@ -68,7 +68,7 @@ class SharedScratch(Numpy):
 
 @fault("lifetime.threads", "fused_multiply_add")
 class SharedPlan(Numpy):
-    """fused_multiply_add keeps its right operand where all threads find it."""
+    """fused_multiply_add keeps its right operand in an attribute that all threads share."""
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
         self.right = b
@@ -77,7 +77,7 @@ class SharedPlan(Numpy):
 
 @fault("lifetime.threads", "concatenate")
 class CountsAcrossThreads(Numpy):
-    """concatenate stops in the middle if another thread begins one."""
+    """concatenate returns zeros if another thread begins one before it ends."""
 
     active = 0
 

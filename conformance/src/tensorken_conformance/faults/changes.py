@@ -1,8 +1,8 @@
-"""Changes: small ways in which faults make right results wrong, and change the language for a while."""
+"""Changes: functions that make right results wrong, and contexts that change the language."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from tensorken_core.language.op import OPS
 
 
 def up(y: Array, where: Any = True, steps: int = 1) -> Array:
-    """Floats so many representable numbers further from zero, where told."""
+    """Floats moved away from zero by some representable numbers, where `where` is True."""
     for _ in range(steps):
         with np.errstate(over="ignore"):
             y = np.where(where, np.nextafter(y, np.copysign(y.dtype.type(np.inf), y)), y)
@@ -21,18 +21,18 @@ def up(y: Array, where: Any = True, steps: int = 1) -> Array:
 
 
 def tail(y: Array, width: int) -> Any:
-    """The places of the elements after the last whole block of `width`, in row-major order."""
+    """Which elements come after the last whole block of `width`, in row-major order."""
     return (np.arange(y.size) >= y.size - y.size % width).reshape(y.shape)
 
 
 def replaced(y: Array, where: Any, value: Any) -> Array:
-    """An array with a value, or the elements of an array, where told."""
+    """An array with a value, or the elements of another array, where `where` is True."""
     return np.where(where, np.asarray(value, y.dtype), y)
 
 
 @contextmanager
 def rules(name: str, **facts: Any) -> Iterator[None]:
-    """An op with other facts, such as `vjp=(rule,)`; what was learnt from its rules is forgotten before and after."""
+    """An op with other facts, such as `vjp=(rule,)`; values derived from its rules are cleared before and after."""
     op = OPS[name]
     before = {fact: getattr(op, fact) for fact in facts}
     saves = dict(op.tape_needs)
@@ -46,6 +46,15 @@ def rules(name: str, **facts: Any) -> Iterator[None]:
             object.__setattr__(op, fact, value)
         op.tape_needs.clear()
         op.tape_needs.update(saves)
+
+
+@contextmanager
+def extreme_weights(name: str, weights: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
+    """`max` or `min` with derivatives that weigh the elements by a function of the result, the operand and the axes."""
+    push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)
+    pull = (lambda t, y, x, axes: t.expand(x.shape) * weights(y, x, axes),)
+    with rules(name, jvp=push, vjp=pull):
+        yield
 
 
 @contextmanager

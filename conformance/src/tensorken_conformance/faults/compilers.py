@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.programs.execution import with_compiler
-from tensorken_conformance.faults.fault import Course, Declared, Run, fault
+from tensorken_conformance.faults.fault import Arrays, Declared, Kept, Patch, Run, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import run
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -33,7 +33,7 @@ def right_compiler(backend: Numpy, program: Program, step: Step | None = None) -
         if isinstance(v, Literal):
             known[v] = backend.full(v.shape, v.value, v.dtype)
 
-    def called(xs: Sequence[Array]) -> Sequence[Array]:
+    def called(xs: Arrays) -> Arrays:
         values: dict[Variable, Any] = {**known, **dict(zip(program.inputs, xs, strict=True))}
         for equation in program.equations:
             ys = one(equation, [values[v] for v in equation.operands])
@@ -51,13 +51,13 @@ def right_step(backend: Numpy, equation: Equation, operands: list[Array]) -> Any
 def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault of a compiler plugin, on the right numpy backend.
 
-    The function is called with a right compiler, the program, the backend, and a dict of the plugin, which it keeps.
+    The function receives a right compiler, the program, the backend, and a dict that lives as long as the plugin.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
-        def course() -> Course:
-            kept: dict[Any, Any] = {}
+        def patch() -> Patch:
+            kept = Kept()
 
             def compiler(program: Program, backend: Any) -> Run | None:
                 if not isinstance(backend, Numpy):
@@ -68,7 +68,7 @@ def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
             with with_compiler(compiler, wrong.__name__):
                 yield None
 
-        fault(law)(course)
+        fault(law)(patch)
         return wrong
 
     return declare
@@ -77,13 +77,13 @@ def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
 def fault_in_step(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault of a compiler plugin in single equations.
 
-    The function is called with the right step, the equation, its operands, and the variables that earlier equations
-    of the program have computed.
+    The function receives the right step, the equation, its operands, and the variables that equations of the program
+    compute.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
-        def compiled(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+        def compiled(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
             computed = {v for e in program.equations for v in e.results}
             step = functools.partial(right_step, backend)
             return right(program, lambda equation, operands: wrong(step, equation, operands, computed))
@@ -200,19 +200,19 @@ def _key(program: Program, *without: str) -> Any:
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_dtypes(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def cached_without_dtypes(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler finds its machine code by ops and shapes, whatever the dtypes."""
     return kept.setdefault(_key(program, "dtypes"), right(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_params(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def cached_without_params(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler finds its machine code by ops, shapes and dtypes, whatever the params."""
     return kept.setdefault(_key(program, "params"), right(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_constants(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def cached_without_constants(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler finds its machine code by equations, whatever the captured tensors in it."""
     return kept.setdefault(_key(program, "constants"), right(program))  # type: ignore[no-any-return]
 
@@ -221,11 +221,11 @@ def cached_without_constants(right: Compile, program: Program, backend: Numpy, k
 
 
 @fault_in_compiler("programs.compiled")
-def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler has one arena for all calls of a program, and its results lie in it."""
     called, arena = right(program), dict[int, Array]()
 
-    def run_in_arena(xs: Sequence[Array]) -> Sequence[Array]:
+    def run_in_arena(xs: Arrays) -> Arrays:
         ys = called(xs)
         for i, y in enumerate(ys):
             arena.setdefault(i, np.empty_like(y))[...] = y
@@ -235,13 +235,13 @@ def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept:
 
 
 @fault_in_compiler("programs.recompiled")
-def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler gives an input that is a result back as it is, and writes the result of the next call into it."""
     called = right(program)
     passed = [i for i, v in enumerate(program.outputs) if v in program.inputs]
     memory: dict[int, Array] = {}
 
-    def run_in_memory(xs: Sequence[Array]) -> Sequence[Array]:
+    def run_in_memory(xs: Arrays) -> Arrays:
         ys = list(called(xs))
         for i in passed:
             y = memory.setdefault(i, ys[i])
@@ -254,11 +254,11 @@ def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: 
 
 
 @fault_in_compiler("programs.recompiled")
-def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler writes its first result into an argument of the same shape and dtype, donated or not."""
     called = right(program)
 
-    def run_in_argument(xs: Sequence[Array]) -> Sequence[Array]:
+    def run_in_argument(xs: Arrays) -> Arrays:
         ys = list(called(xs))
         for x in xs:
             if (
@@ -275,7 +275,7 @@ def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, k
 
 
 @fault_in_compiler("lifetime.threads")
-def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler keeps intermediate results of a program in one place, which all threads write."""
     scratch: dict[Variable, Array] = {}
     step = functools.partial(right_step, backend)
@@ -290,12 +290,12 @@ def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kep
 
 
 @fault_in_compiler("programs.compiled")
-def outputs_counted_from_one(right: Compile, program: Program, backend: Numpy, kept: dict[Any, Any]) -> Run:
+def outputs_counted_from_one(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
     """A compiler exchanges the first two results of a program, if these have one shape and dtype."""
     called = right(program)
     facts = [(v.shape, v.dtype) for v in itertools.islice(program.outputs, 2)]
 
-    def exchanged(xs: Sequence[Array]) -> Sequence[Array]:
+    def exchanged(xs: Arrays) -> Arrays:
         first, *rest = called(xs)
         return [rest[0], first, *rest[1:]] if facts[:1] == facts[1:] else [first, *rest]
 

@@ -1,4 +1,4 @@
-"""Fault: a backend, or a rule of the language, that is wrong in one way; the table of them, and its decorator."""
+"""Fault: a backend, or a rule of the language, that is wrong in one way; the table of faults, and its decorators."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tensorken_conformance.faults.changes import rules
+from tensorken_conformance.faults.changes import attribute, rules
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
@@ -21,22 +22,22 @@ from tensorken_numpy.backend import Numpy
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 Place = Callable[[], AbstractContextManager[Any]]
-"""What is wrong while it is entered: it gives the name that the backend goes by, or None for that of the fault."""
+"""A context in which the language is wrong; it yields the name of the backend, or None for the id of the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way of being wrong, and the law that it must not get past.
+    """One wrong backend, and the law that must detect it.
 
     Attributes:
-        family: the module that it is declared in.
+        family: the module that declares it.
         name: the name of its class or function, in words.
-        law: the id of the law that it is aimed at.
-        ops: the ops that it touches; none: it is not about single ops.
+        law: the id of the law that must detect it.
+        ops: the ops that it changes; empty if it is not about single ops.
         crude: whether it is wrong in more than one of a hundred cells of these ops.
         says: what is wrong, in a sentence.
         make: makes the backend.
-        place: wherein the backend is examined, for what is wrong elsewhere than in the backend.
+        place: the context in which the backend is examined, for faults outside the backend.
     """
 
     family: str
@@ -50,7 +51,7 @@ class Fault:
 
     @property
     def id(self) -> str:
-        """Family and name, as reports have it."""
+        """Family and name, as in reports."""
         return f"{self.family}/{self.name}"
 
 
@@ -65,20 +66,29 @@ def fault(
     fuse: bool = True,
     on: type[RawTensor[Any]] = Numpy,
     method: str = "",
+    dtype: str = "",
+    shape: Shape | None = None,
+    ndim: int | None = None,
 ) -> Callable[[Declared], Declared]:
     """Declare a fault, whose docstring says in a sentence what is wrong.
 
-    What is decorated is a backend, or a function that replaces one method of a right backend and is called with the
-    right method and the operands (and, as `kept`, with a dict of the backend if it has a parameter of this name), or a
-    generator that changes the language until it ends and yields the name that the backend goes by, or None.
+    The decorated object is one of these:
+
+    * a backend class;
+    * a function that replaces one method of a right backend.  It receives the right method and the operands; if it has
+      a parameter `kept`, it receives a dict that lives as long as the backend;
+    * a generator that changes the language until it ends, and yields the name of the backend or None.
 
     Args:
-        law: the id of the law that must find it.
-        ops: those that it touches.
+        law: the id of the law that must detect it.
+        ops: the ops that it changes.
         crude: whether it is wrong in more than one of a hundred cells of these ops.
-        fuse: whether derivatives and programs run on it in `Fuse`, as the host would have it.
+        fuse: whether derivatives and programs run on it in `Fuse`, as on an installed backend.
         on: the right backend that a function or a generator changes.
-        method: which one a function replaces; by default the first of the ops.
+        method: the method that a function replaces; by default the first of the ops.
+        dtype: a function is called only if an operand has this dtype (and `shape` and `ndim`, if given).
+        shape: the shape of that operand.
+        ndim: the number of its axes.
     """
 
     def declare(wrong: Declared) -> Declared:
@@ -90,7 +100,7 @@ def fault(
         elif inspect.isgeneratorfunction(wrong):
             kind, place = on, contextmanager(wrong)
         else:
-            kind = _with_method(on, method or ops[0], wrong)
+            kind = _with_method(on, method or ops[0], wrong, lambda x: _matches(x, dtype, shape, ndim))
         found = Fault(
             wrong.__module__.rpartition(".")[2].replace("_", "-"),
             name.lower().replace("_", "-"),
@@ -110,35 +120,75 @@ def fault(
     return declare
 
 
-def _with_method(base: type[RawTensor[Any]], method: str, wrong: Callable[..., Any]) -> type[RawTensor[Any]]:
-    """The backend with another method, which calls `wrong` with the right one."""
+def _matches(x: Any, dtype: str, shape: Shape | None, ndim: int | None) -> bool:
+    """Whether an argument is an array of this dtype, shape and rank; empty and None match all."""
+    if not (dtype or shape is not None or ndim is not None):
+        return True
+    return (
+        hasattr(x, "shape")
+        and dtype in ("", x.dtype.name)
+        and shape in (None, x.shape)
+        and ndim in (None, len(x.shape))
+    )
+
+
+def _with_method(
+    base: type[RawTensor[Any]], method: str, wrong: Callable[..., Any], matches: Callable[[Any], bool]
+) -> type[RawTensor[Any]]:
+    """The backend with one method replaced: it calls `wrong` with the right method if an argument matches."""
     stateful = "kept" in inspect.signature(wrong, follow_wrapped=False).parameters
 
     def call(self: Any, *args: Any) -> Any:
         right = getattr(super(changed, self), method)
+        if not any(map(matches, args)):
+            return right(*args)
         return wrong(right, *([vars(self).setdefault("kept", {})] if stateful else []), *args)
 
     changed = type(wrong.__name__, (base,), {method: call})
     return changed
 
 
-Run = Callable[[Sequence[Array]], Sequence[Array]]
-"""What `compile` gives."""
+Arrays = Sequence[Array]
+
+Kept = dict[Any, Any]
+"""State that a faulty backend or a faulty compiled program keeps between calls."""
+
+Run = Callable[[Arrays], Arrays]
+"""A compiled program, as `compile` returns it."""
 
 
 def fault_in_calls(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the calls of compiled programs.
 
-    The function is called with the right run, a dict of this run, the program and the operands of a call.
+    The function receives the right program, a dict that lives as long as the program, its equations, and the operands.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
         def compiled(right: Compile, program: Program) -> Run | None:
-            run, kept = right(program), dict[Any, Any]()
+            run, kept = right(program), Kept()
             return None if run is None else lambda xs: wrong(run, kept, program, xs)
 
         fault(law, method="compile")(compiled)
+        return wrong
+
+    return declare
+
+
+def fault_in_function(law: str, owner: Any, name: str, *ops: str) -> Callable[[Declared], Declared]:
+    """Declare a fault in a function of a module, or in a method of a class, outside the backends.
+
+    The decorated function receives the right one, and its arguments.
+    """
+
+    def declare(wrong: Declared) -> Declared:
+        @functools.wraps(wrong)
+        def patch() -> Patch:
+            right = getattr(owner, name)
+            with attribute(owner, name, lambda *args, **kwargs: wrong(right, *args, **kwargs)):
+                yield None
+
+        fault(law, *ops)(patch)
         return wrong
 
     return declare
@@ -153,15 +203,15 @@ def fault_in_rule(
     fuse: bool = True,
     on: type[RawTensor[Any]] = Numpy,
 ) -> Callable[[Declared], Declared]:
-    """Declare a fault in a rule of differentiation, by default the same one in both modes.
+    """Declare a fault in a derivative rule, by default the same one in both modes.
 
-    The function is called with the right rule, and with what that is called with.
+    The function receives the right rule and its arguments.
 
     Args:
-        law: the id of the law that must find it.
-        ops: those that it touches.
-        op: whose rule it is; by default the first of the ops.
-        operand: by which operand.
+        law: the id of the law that must detect it.
+        ops: the ops that it changes.
+        op: the op whose rule it replaces; by default the first of the ops.
+        operand: the operand to which the rule belongs.
         modes: `jvp`, `vjp` or both.
         fuse: as for `fault`.
         on: as for `fault`.
@@ -169,7 +219,7 @@ def fault_in_rule(
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
-        def course() -> Course:
+        def patch() -> Patch:
             name, changed = op or ops[0], {}
             for mode in modes:
                 found = list(getattr(OPS[name], mode))
@@ -178,17 +228,17 @@ def fault_in_rule(
             with rules(name, **changed):
                 yield None
 
-        fault(law, *ops, fuse=fuse, on=on)(course)
+        fault(law, *ops, fuse=fuse, on=on)(patch)
         return wrong
 
     return declare
 
 
 Right = Callable[..., Array]
-"""The right method of numpy's backend, which a function that is declared a fault is given."""
+"""The right method of numpy's backend."""
 
 Compile = Callable[[Program], "Run | None"]
-"""The same of `compile`."""
+"""The right method `compile`."""
 
-Course = Iterator[str | None]
-"""What a generator that is declared a fault returns."""
+Patch = Iterator[str | None]
+"""The return type of a generator that is declared a fault."""

@@ -1,4 +1,4 @@
-"""Hosting: plugins that are found wrongly, described wrongly, or loaded too early."""
+"""Hosting: plugins with wrong entry points or metadata, or that import too early."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.faults.fault import Patch, fault
 from tensorken_core.host.registry import REGISTRY
 from tensorken_numpy.backend import Numpy
 
@@ -41,9 +41,9 @@ NUMBERS = itertools.count()
 
 @contextmanager
 def installed(module: str = PLUGIN, metadata: str = METADATA) -> Iterator[str]:
-    """A distribution with one module and these metadata, as if it were installed; the name of its backend.
+    """Install a distribution with one module and these metadata for a while; yields the name of its backend.
 
-    Each has another name than those before, as the host remembers what it has loaded.
+    Each has a new name, since the host caches the plugins that it has loaded.
     """
     name = f"faulty{next(NUMBERS)}"
     with tempfile.TemporaryDirectory() as folder:
@@ -65,35 +65,35 @@ def installed(module: str = PLUGIN, metadata: str = METADATA) -> Iterator[str]:
 
 
 @fault("host.entry-point", "loads")
-def other_name() -> Course:
-    """The entry point is named otherwise than the backend that it leads to."""
+def other_name() -> Patch:
+    """The entry point has another name than its backend."""
     with installed(PLUGIN.replace('"faulty"', '"flawless"')) as name:
         yield name
 
 
 @fault("host.metadata", "requirement")
-def range_without_end() -> Course:
-    """The distribution promises to work with all later versions of the core."""
+def range_without_end() -> Patch:
+    """The distribution claims to work with all later versions of the core."""
     with installed(metadata=METADATA.replace(",<0.2", "")) as name:
         yield name
 
 
 @fault("host.language", "next")
-def language_without_end() -> Course:
-    """The backend promises to speak versions of the language that are not written yet."""
+def language_without_end() -> Patch:
+    """The backend claims to support versions of the language that do not exist yet."""
     with installed(PLUGIN.replace(">=1.0,<2", ">=1.0")) as name:
         yield name
 
 
 @fault("host.lazy", "describing")
-def heavy_import() -> Course:
-    """The plugin imports what it computes with when it is described, and not when it is loaded."""
+def heavy_import() -> Patch:
+    """The plugin imports its numeric library when it is described, instead of when it is loaded."""
     with installed("import mpmath\n" + PLUGIN) as name:
         yield name
 
 
 @fault("host.probe", "repr")
 class Nameless(Numpy):
-    """The backend shows itself by its address."""
+    """The repr of the backend is its address."""
 
     __repr__ = object.__repr__

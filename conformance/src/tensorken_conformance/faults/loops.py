@@ -1,4 +1,4 @@
-"""Loops: the role of a value in a loop or a choice is taken for another: carried, constant, handed through, batched."""
+"""Loops: a loop or a branch treats a value wrongly: as carried, constant, forwarded or batched."""
 
 from __future__ import annotations
 
@@ -6,116 +6,80 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken.control_flow import carries, cond_op as branches, scan_op as scans, while_op as whiles
-from tensorken_conformance.faults.changes import attribute
-from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.faults.fault import fault_in_function
 from tensorken_core.tensor.tensor import Tensor
 
 LAW = "programs.loops"
 
 
-@fault(LAW)
-def carries_reached_later_have_no_derivative() -> Course:
+@fault_in_function(LAW, scans, "carry_fixpoint")
+def carries_reached_later_have_no_derivative(
+    right: Any, make: Callable[..., Any], flags: Any, inputs: Any, outputs: Any
+) -> Any:
     """Reverse mode finds the carries that a scan's operands reach in one step or two, and no later ones."""
-    right = carries.carry_fixpoint
 
-    def carry_fixpoint(make: Callable[..., Any], flags: Any, inputs: Any, outputs: Any) -> Any:
-        def made(flags: Any) -> Any:
-            return make(
-                flags, carries.with_carries([False] * len(outputs), outputs, carries.carries(flags, inputs))
-            )
+    def made(flags: Any) -> Any:
+        return make(
+            flags, carries.with_carries([False] * len(outputs), outputs, carries.carries(flags, inputs))
+        )
 
-        program, pattern = made(flags)
-        wider = carries.with_carries(flags, inputs, carries.carries(pattern, outputs))
-        same, pattern = made(wider)
-        if same is not program:  # the flags are part of a program that is made for them
-            return right(make, flags, inputs, outputs)
-        return program, wider, carries.with_carries(pattern, outputs, carries.carries(wider, inputs))
-
-    with attribute(scans, "carry_fixpoint", carry_fixpoint):
-        yield None
+    program, pattern = made(flags)
+    wider = carries.with_carries(flags, inputs, carries.carries(pattern, outputs))
+    same, pattern = made(wider)
+    if same is not program:  # the flags are part of a program that is made for them
+        return right(make, flags, inputs, outputs)
+    return program, wider, carries.with_carries(pattern, outputs, carries.carries(wider, inputs))
 
 
-@fault(LAW)
-def first_carry_is_constant() -> Course:
-    """What a step of a scan computes of its first carry alone is computed once, before the loop."""
-    right = carries.constant_flags
-
-    def constant_flags(inputs: Any) -> Any:
-        flags = list(right(inputs))
-        if carries.CARRY in inputs:
-            flags[inputs.index(carries.CARRY)] = True
-        return tuple(flags)
-
-    with attribute(scans, "constant_flags", constant_flags):
-        yield None
+@fault_in_function(LAW, scans, "constant_flags")
+def first_carry_is_constant(right: Any, inputs: Any) -> Any:
+    """Values that a step of a scan computes of its first carry alone are computed once, before the loop."""
+    flags = list(right(inputs))
+    if carries.CARRY in inputs:
+        flags[inputs.index(carries.CARRY)] = True
+    return tuple(flags)
 
 
-@fault(LAW)
-def carries_change_places() -> Course:
-    """The carries of a scan of three or more are taken to come out of a step in the reverse order."""
-    right = carries.carry_pairs
-
-    def carry_pairs(inputs: Any, outputs: Any) -> Any:
-        found = right(inputs, outputs)
-        going_in, coming_out = zip(*found, strict=True) if found else ((), ())
-        return tuple(zip(going_in, coming_out[::-1], strict=True)) if len(found) > 2 else found
-
-    with attribute(scans, "carry_pairs", carry_pairs):
-        yield None
+@fault_in_function(LAW, scans, "carry_pairs")
+def carries_change_places(right: Any, inputs: Any, outputs: Any) -> Any:
+    """A scan of three or more carries expects the carries of a step's result in the reverse order."""
+    found = right(inputs, outputs)
+    going_in, coming_out = zip(*found, strict=True) if found else ((), ())
+    return tuple(zip(going_in, coming_out[::-1], strict=True)) if len(found) > 2 else found
 
 
-@fault(LAW)
-def exchanged_is_handed_through() -> Course:
-    """An input that a branch gives back in another place counts as handed through in that place, in a batch."""
-    right = carries.forwarded_inputs
-
-    def forwarded_inputs(program: Any) -> Any:
-        return tuple([None if place is None else k for k, place in enumerate(right(program))])
-
-    with attribute(branches, "forwarded_inputs", forwarded_inputs):
-        yield None
+@fault_in_function(LAW, branches, "forwarded_inputs")
+def exchanged_is_handed_through(right: Any, program: Any) -> Any:
+    """An input that a branch returns in another position counts as forwarded in that position, in a batch."""
+    return tuple([None if place is None else k for k, place in enumerate(right(program))])
 
 
-@fault(LAW)
-def first_example_chooses() -> Course:
+@fault_in_function(LAW, branches, "select_examples")
+def first_example_chooses(right: Any, each: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """All examples of a batch take the branch of the first."""
-    right = carries.select_examples
-
-    def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return right(each[:1].broadcast_to(each.shape), a, b)
-
-    with attribute(branches, "select_examples", select_examples):
-        yield None
+    found: Tensor = right(each[:1].broadcast_to(each.shape), a, b)
+    return found
 
 
-@fault(LAW)
-def ended_examples_go_on() -> Course:
+@fault_in_function(LAW, whiles, "select_examples")
+def ended_examples_go_on(right: Any, each: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """An example whose while_loop has ended takes steps while another one does."""
-    with attribute(whiles, "select_examples", lambda each, a, b: a):
-        yield None
+    return a
 
 
-@fault(LAW)
-def tangents_are_pushed_forwards() -> Course:
+def _forwards(op: Any, params: Any, wanted: Any, pattern: Any) -> Any:
+    """A scan, of which the last param is whether it is reversed, made to run forwards."""
+    *rest, _ = params
+    return op, (*rest, False), wanted, pattern
+
+
+@fault_in_function(LAW, scans._ScanRules, "jvp")
+def tangents_are_pushed_forwards(right: Any, self: Any, active: Any, params: Any) -> Any:
     """Forward mode takes the slices of a reversed scan from the first to the last."""
-    right = scans._ScanRules.jvp
-
-    def jvp(self: Any, active: Any, params: Any) -> Any:
-        op, (*rest, _), wanted, pattern = right(self, active, params)
-        return op, (*rest, False), wanted, pattern
-
-    with attribute(scans._ScanRules, "jvp", jvp):
-        yield None
+    return _forwards(*right(self, active, params))
 
 
-@fault(LAW)
-def batches_are_scanned_forwards() -> Course:
+@fault_in_function(LAW, scans._ScanRules, "batch")
+def batches_are_scanned_forwards(right: Any, self: Any, size: int, batched: Any, params: Any) -> Any:
     """vmap takes the slices of a reversed scan from the first to the last."""
-    right = scans._ScanRules.batch
-
-    def batch(self: Any, size: int, batched: Any, params: Any) -> Any:
-        op, (*rest, _), wanted, pattern = right(self, size, batched, params)
-        return op, (*rest, False), wanted, pattern
-
-    with attribute(scans._ScanRules, "batch", batch):
-        yield None
+    return _forwards(*right(self, size, batched, params))

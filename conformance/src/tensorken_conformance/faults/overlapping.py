@@ -1,4 +1,4 @@
-"""Overlapping: operands of one call that share memory, or are one array, are taken for something else."""
+"""Overlapping: operands of one call that share memory, or are one array, are mistaken for each other."""
 
 from __future__ import annotations
 
@@ -13,90 +13,88 @@ LAW = "values.overlapping"
 
 
 def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays of one shape are different views of some memory."""
+    """Whether two arrays of one shape are different views of the same memory."""
     return bool(a.shape == b.shape and a.size > 1 and a.strides != b.strides and np.shares_memory(a, b))
 
 
-@fault(LAW, "add")
+def _first_twice(right: Right, *operands: Any) -> Array:
+    """The result with the first array in the place of the second, if they are different views of the same memory."""
+    a, b, *params = operands
+    return right(a, a if _overlap(a, b) else b, *params)
+
+
+@fault(LAW, "add", dtype="int32")
 def added_in_place(right: Right, a: Array, b: Array) -> Array:
-    """add of two int32 views of one memory writes halves of the sum over what the other half is made of."""
-    if a.dtype != np.int32 or not _overlap(a, b):
-        return right(a, b)
-    half = len(a) // 2
+    """add of two int32 views of one memory overwrites operands of the second half by the first half of the sum."""
     y = right(a, b)
-    if half:
+    if _overlap(a, b) and (half := len(a) // 2):
         y[half:] = (a + np.flip(y))[half:]
     return y
 
 
-@fault(LAW, "mul")
+@fault(LAW, "mul", dtype="float64")
 def product_is_square(right: Right, a: Array, b: Array) -> Array:
     """mul of two float64 views of one memory is the square of the first."""
-    return right(a, a if a.dtype == np.float64 and _overlap(a, b) else b)
+    return _first_twice(right, a, b)
 
 
-@fault(LAW, "eq")
+@fault(LAW, "eq", dtype="int64")
 def shared_is_equal(right: Right, a: Array, b: Array) -> Array:
     """eq of two int64 views of one memory is True."""
-    return right(a, a if a.dtype == np.int64 and _overlap(a, b) else b)
+    return _first_twice(right, a, b)
 
 
-@fault(LAW, "sub")
+@fault(LAW, "sub", dtype="float32")
 def same_is_zero(right: Right, a: Array, b: Array) -> Array:
     """sub of a float32 operand from itself is 0, also where that is infinite or NaN."""
-    return np.zeros_like(a) if a is b and a.dtype == np.float32 else right(a, b)
+    return np.zeros_like(a) if a is b else right(a, b)
 
 
-@fault(LAW, "div")
+@fault(LAW, "div", dtype="float16")
 def same_is_one(right: Right, a: Array, b: Array) -> Array:
     """div of a float16 operand by itself is 1, also where that is zero, infinite or NaN."""
-    return np.ones_like(a) if a is b and a.dtype == np.float16 else right(a, b)
+    return np.ones_like(a) if a is b else right(a, b)
 
 
-@fault(LAW, "where")
+@fault(LAW, "where", dtype="float32")
 def choice_of_one_memory(right: Right, condition: Array, a: Array, b: Array) -> Array:
-    """where, of two float32 views of one memory, takes the first everywhere."""
-    return right(condition, a, a if a.dtype == np.float32 and _overlap(a, b) else b)
+    """where, of two float32 views of one memory, selects the first everywhere."""
+    return right(condition, a, a if _overlap(a, b) else b)
 
 
-@fault(LAW, "concatenate")
+@fault(LAW, "concatenate", dtype="bool")
 def piece_twice(right: Right, *args: Any) -> Array:
     """concatenate of a bool array and a view of it has the array twice."""
-    *pieces, axis = args
-    if len(pieces) == 2 and pieces[0].dtype == np.bool_ and _overlap(*pieces):
-        pieces[1] = pieces[0]
-    return right(*pieces, axis)
+    return _first_twice(right, *args) if len(args) == 3 else right(*args)
 
 
-@fault(LAW, "maximum")
+@fault(LAW, "maximum", dtype="int64")
 def larger_of_one_memory(right: Right, a: Array, b: Array) -> Array:
     """maximum of two int64 views of one memory is the first."""
-    return right(a, a if a.dtype == np.int64 and _overlap(a, b) else b)
+    return _first_twice(right, a, b)
 
 
-@fault(LAW, "gather")
+@fault(LAW, "gather", dtype="int32")
 def indices_of_themselves(right: Right, x: Array, indices: Array, axis: int) -> Array:
-    """gather of int32 numbers that are their own indices gives them as they are."""
-    own = x.dtype == np.int32 and x.shape == indices.shape and np.shares_memory(x, indices)
+    """gather of int32 numbers that are their own indices returns them unchanged."""
+    own = x.shape == indices.shape and np.shares_memory(x, indices)
     return np.array(x) if own and x.size > 1 else right(x, indices, axis)
 
 
-@fault(LAW, "scatter_add")
+@fault(LAW, "scatter_add", dtype="int32")
 def added_where_they_point(right: Right, x: Array, indices: Array, axis: int, size: int) -> Array:
-    """scatter_add of int32 numbers that are their own indices adds each at its place."""
-    own = x.dtype == np.int32 and x.shape == indices.shape and np.shares_memory(x, indices)
-    places = np.arange(x.size, dtype=np.int32) % max(size, 1) if own else indices
-    return right(x, places, axis, size)
+    """scatter_add of int32 numbers that are their own indices adds each at its own position."""
+    own = x.shape == indices.shape and np.shares_memory(x, indices)
+    return right(x, np.arange(x.size, dtype=np.int32) % max(size, 1) if own else indices, axis, size)
 
 
-@fault(LAW, "lt")
+@fault(LAW, "lt", dtype="float16")
 def not_less_than_itself(right: Right, a: Array, b: Array) -> Array:
     """lt of two float16 views of one memory is False."""
-    return right(a, a if a.dtype == np.float16 and _overlap(a, b) else b)
+    return _first_twice(right, a, b)
 
 
-@fault(LAW, "fused_multiply_add")
+@fault(LAW, "fused_multiply_add", dtype="float32")
 def squares_summed(right: Right, a: Array, b: Array, axes: Any) -> Array:
-    """fused_multiply_add of two float32 views of one memory, all of it, sums the squares of the first."""
-    square = a.dtype == np.float32 and _overlap(a, b)
-    return right(a, a if square else b, axes)
+    """fused_multiply_add of two float32 views of the same elements sums the squares of the first."""
+    return _first_twice(right, a, b, axes)

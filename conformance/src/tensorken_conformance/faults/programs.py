@@ -1,14 +1,13 @@
-"""Programs: each op by itself is right, and some of them together are wrong."""
+"""Programs: each op alone is right, and some of them together are wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Compile, Right, Run, fault, fault_in_calls
+from tensorken_conformance.faults.fault import Arrays, Compile, Kept, Right, Run, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Shape
 from tensorken_core.program.program import Program
@@ -17,7 +16,7 @@ from tensorken_numpy.backend import Numpy
 
 @fault("programs.meaning", "add", "sub", "maximum")
 class OuterOperands(Numpy):
-    """Sums, differences and maxima of a column and a row, which the backend broadcasts, have its first for a column."""
+    """add, sub and maximum of a column and a row use the first element of the column for all its rows."""
 
     def add(self, a: Array, b: Array) -> Array:
         return super().add(_first(a, b), b)
@@ -30,14 +29,14 @@ class OuterOperands(Numpy):
 
 
 def _first(a: Array, b: Array) -> Array:
-    """The first along the axes that only `a` has, if `b` has some that `a` lacks."""
+    """`a`, or its first element repeated if both operands are broadcast."""
     crossed = a.size > 1 and np.broadcast_shapes(a.shape, b.shape) not in (a.shape, b.shape)
     return np.broadcast_to(a.reshape(-1)[:1].reshape((1,) * a.ndim), a.shape) if crossed else a
 
 
 @fault("programs.meaning", "mul")
 def repeated_factor_once(right: Right, a: Array, b: Array) -> Array:
-    """mul by an operand of size 1 along the first axis takes the first row of the other alone."""
+    """mul by an operand of size 1 along the first axis uses the first row of the other for all."""
     repeated = a.ndim > 1 and a.shape != b.shape and b.shape[0] == 1 < a.shape[0]
     return right(np.broadcast_to(a[:1], a.shape), b) if repeated else right(a, b)
 
@@ -50,7 +49,7 @@ def small_operands_exchanged(right: Right, a: Array, b: Array) -> Array:
 
 @fault("programs.stateful")
 class CachedByAddress(Numpy):
-    """neg and max keep their results by where the operand lies in memory, where another may lie later."""
+    """neg and max cache their results by the address of the operand, where another may be stored later."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Array] = {}
@@ -63,30 +62,23 @@ class CachedByAddress(Numpy):
 
 
 def _place(x: Array) -> int:
-    """Where an array lies in memory; a scalar of numpy is nowhere for long."""
+    """The address of an array; a scalar of numpy has none that lasts."""
     return id(object()) if np.isscalar(x) else x.ctypes.data
 
 
-@fault("programs.stateful")
-class LostWithOperand(Numpy):
-    """What reshape gave is zero once eight more have been made, as if its memory were used again."""
-
-    def __init__(self) -> None:
-        self.made: list[Array] = []
-
-    def reshape(self, x: Array, shape: Shape) -> Array:
-        y = np.array(x.reshape(shape))
-        self.made.append(y)
-        if len(self.made) > 8:
-            self.made.pop(0)[...] = 0
-        return y
+@fault("programs.stateful", method="reshape")
+def lost_with_operand(right: Right, kept: dict[str, list[Array]], x: Array, shape: Shape) -> Array:
+    """The result of reshape is zero after eight more calls of it, as if its memory were used again."""
+    made = kept.setdefault("made", [])
+    made.append(np.array(right(x, shape)))
+    if len(made) > 8:
+        made.pop(0)[...] = 0
+    return made[-1]
 
 
 @fault_in_calls("programs.compiled")
-def results_in_one_buffer(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program gives its results in arrays that the next call fills again."""
+def results_in_one_buffer(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program returns its results in arrays that the next call overwrites."""
     ys = run(xs)
     buffers: list[Array] = kept.setdefault("buffers", [np.array(y) for y in ys])
     for buffer, y in zip(buffers, ys, strict=True):
@@ -95,10 +87,8 @@ def results_in_one_buffer(
 
 
 @fault_in_calls("programs.compiled")
-def compiled_for_the_first_numbers(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program with a negative number among its first operands gives the first results ever after."""
+def compiled_for_the_first_numbers(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program repeats the results of its first call if that had a negative number in its first operand."""
     if "first" not in kept:
         kept["first"] = run(xs) if xs and (xs[0] < 0).any() else None
     return run(xs) if kept["first"] is None else kept["first"]

@@ -1,8 +1,7 @@
-"""Recompiling: a compiled program serves another function, other arguments, or a later call, for which it is wrong."""
+"""Recompiling: a compiled program is used for another function, for other arguments, or for a later call."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.scan_op import SCAN
-from tensorken_conformance.faults.fault import Compile, Run, fault, fault_in_calls
+from tensorken_conformance.faults.fault import Arrays, Compile, Kept, Run, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.program.program import Equation, Literal, Program
 from tensorken_core.tensor.tensor import Tensor
@@ -24,7 +23,7 @@ LAW = "programs.recompiled"
 
 
 def _key(program: Program, *without: str) -> tuple[Any, ...]:
-    """All that tells one program from another, but for what is left out."""
+    """A cache key of a program that lacks some facts."""
     places: dict[Any, int] = {}
 
     def kind(v: Any) -> tuple[Any, ...]:
@@ -48,12 +47,7 @@ def _key(program: Program, *without: str) -> tuple[Any, ...]:
     inputs = tuple([value(v) for v in program.inputs])
     steps = tuple(
         [
-            (
-                e.op.name,
-                params(e),
-                tuple([value(v) for v in e.operands]),
-                tuple([value(v) for v in e.results]),
-            )
+            (e.op.name, params(e), *[tuple(map(value, vs)) for vs in (e.operands, e.results)])
             for e in program.equations
         ]
     )
@@ -62,7 +56,7 @@ def _key(program: Program, *without: str) -> tuple[Any, ...]:
 
 
 class _Keyed(Numpy):
-    """Keeps the first program of a key, and takes what the key leaves out from there."""
+    """Keeps the first program of each key, and takes from it the facts that the key lacks."""
 
     without: tuple[str, ...] = ()
 
@@ -74,19 +68,22 @@ class _Keyed(Numpy):
         return super().compile(program if first is program else self.mixed(program, first))
 
     def mixed(self, program: Program, first: Program) -> Program:
-        """The program with what its key leaves out as it is in the first."""
-        same: dict[Any, Any] = dict(zip(first.inputs, program.inputs, strict=True))
-        for old, new in zip(first.equations, program.equations, strict=True):
-            same |= dict(zip(old.results, new.results, strict=True))
-        same |= dict(zip(first.constants, program.constants, strict=True))
-        equations = [
-            self.changed(new, old, same) for old, new in zip(first.equations, program.equations, strict=True)
-        ]
-        return program.changed(equations=tuple(equations))
+        """The program with the facts that its key lacks taken from the first."""
+        same = _same(first, program) | dict(zip(first.constants, program.constants, strict=True))
+        pairs = zip(first.equations, program.equations, strict=True)
+        return program.changed(equations=tuple([self.changed(new, old, same) for old, new in pairs]))
 
     def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
-        """An equation with what the key leaves out."""
+        """An equation with the facts that the key lacks."""
         return new
+
+
+def _same(first: Program, program: Program) -> dict[Any, Any]:
+    """For each input and each result of an equation of the first program, the one of the other program."""
+    same: dict[Any, Any] = dict(zip(first.inputs, program.inputs, strict=True))
+    for old, new in zip(first.equations, program.equations, strict=True):
+        same |= dict(zip(old.results, new.results, strict=True))
+    return same
 
 
 @fault(LAW)
@@ -100,21 +97,14 @@ class RecompiledWithoutDtypes(_Keyed):
         run = Numpy.compile(self, program)
         if run is None or first is program:
             return run
-        kinds = [(np.dtype(v.dtype.name), np.dtype(w.dtype.name)) for v, w in _pairs(first, program)]
+        dtypes = [(v.dtype.name, w.dtype.name) for v, w in zip(first.outputs, program.outputs, strict=True)]
         return lambda xs: [
-            np.asarray(y.astype(old).astype(new)) for y, (old, new) in zip(run(xs), kinds, strict=True)
+            np.asarray(y.astype(old).astype(new)) for y, (old, new) in zip(run(xs), dtypes, strict=True)
         ]
 
 
-def _pairs(first: Program, program: Program) -> list[tuple[Any, Any]]:
-    return list(zip(first.outputs, program.outputs, strict=True))
-
-
-@fault(LAW)
-class RecompiledWithoutSizes(_Keyed):
-    """A compiled program has the numbers, such as the divisor of a mean, of the first of other sizes."""
-
-    without = ("sizes", "literals", "params")
+class _WithoutNumbers(_Keyed):
+    """Takes the numbers from the first program."""
 
     def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
         operands = [
@@ -122,6 +112,27 @@ class RecompiledWithoutSizes(_Keyed):
             for v, w in zip(new.operands, old.operands, strict=True)
         ]
         return replace(new, operands=tuple(operands))
+
+
+@fault(LAW)
+class RecompiledWithoutSizes(_WithoutNumbers):
+    """A compiled program has the numbers, such as the divisor of a mean, of the first of other sizes."""
+
+    without = ("sizes", "literals", "params")
+
+
+@fault(LAW)
+class RecompiledWithoutStatics(_WithoutNumbers):
+    """A compiled program has the numbers of the first that differs in nothing else, as with another static argument."""
+
+    without = ("literals",)
+
+
+@fault(LAW)
+class RecompiledByEqualNumbers(_WithoutNumbers):
+    """A compiled program has the zeros of the first whose numbers are equal, of either sign."""
+
+    without = ("signs",)
 
 
 @fault(LAW)
@@ -146,24 +157,8 @@ class RecompiledWithoutParams(_Keyed):
 
 
 @fault(LAW)
-class RecompiledWithoutStatics(_Keyed):
-    """A compiled program has the numbers of the first that differs in nothing else, as with another static argument."""
-
-    without = ("literals",)
-    changed = RecompiledWithoutSizes.changed
-
-
-@fault(LAW)
-class RecompiledByEqualNumbers(_Keyed):
-    """A compiled program has the zeros of the first whose numbers are equal, of either sign."""
-
-    without = ("signs",)
-    changed = RecompiledWithoutSizes.changed
-
-
-@fault(LAW)
 class RecompiledWithoutWiring(_Keyed):
-    """A compiled program has its operands where the first with the same ops, shapes and dtypes has them."""
+    """A compiled program has its operands in the order of the first with the same ops, shapes and dtypes."""
 
     without = ("wiring", "constants")
 
@@ -177,24 +172,18 @@ class RecompiledWithoutWiring(_Keyed):
 
 @fault(LAW)
 class RecompiledWithoutOutputs(_Keyed):
-    """A compiled program gives the values that the first with the same equations gives, in its order."""
+    """A compiled program returns the values that the first with the same equations returns, in its order."""
 
     without = ("outputs",)
 
     def mixed(self, program: Program, first: Program) -> Program:
-        same: dict[Any, Any] = dict(zip(first.inputs, program.inputs, strict=True))
-        for old, new in zip(first.equations, program.equations, strict=True):
-            same |= dict(zip(old.results, new.results, strict=True))
-        return program.changed(
-            outputs=tuple([same.get(v, w) for v, w in zip(first.outputs, program.outputs, strict=True)])
-        )
+        same, pairs = _same(first, program), zip(first.outputs, program.outputs, strict=True)
+        return program.changed(outputs=tuple([same.get(v, w) for v, w in pairs]))
 
 
 @fault(LAW, method="compile")
-def fifth_program_in_place_of_first(
-    right: Compile, kept: dict[Any, list[Any]], program: Program
-) -> Run | None:
-    """Of programs with the same inputs and outputs four are kept, and the fifth runs where the first is called."""
+def fifth_program_in_place_of_first(right: Compile, kept: Kept, program: Program) -> Run | None:
+    """Of programs with the same inputs and outputs four are cached, and the fifth runs where the first is called."""
     run = right(program)
     if run is None:
         return None
@@ -208,19 +197,15 @@ def fifth_program_in_place_of_first(
 
 
 @fault_in_calls(LAW)
-def compiled_for_first_layout(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
+def compiled_for_first_layout(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
     """A compiled program reads permuted operands in the order of memory, if those of the first call are plain."""
     plain = kept.setdefault("plain", [x.flags.c_contiguous for x in xs])
     return run([x.ravel("K").reshape(x.shape) if p else x for x, p in zip(xs, plain, strict=True)])
 
 
 @fault_in_calls(LAW)
-def packed_by_address(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program keeps a copy of its second operand for as long as the next lies at the same address."""
+def packed_by_address(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program caches a copy of its second operand until the operand has another address."""
     if len(xs) < 2:
         return run(xs)
     key = (xs[1].ctypes.data, xs[1].shape, xs[1].strides)
@@ -234,10 +219,8 @@ def packed_by_address(
 
 
 @fault_in_calls(LAW)
-def two_buffers_in_turn(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program gives its results in two buffers in turn, so that the third call overwrites the first's."""
+def two_buffers_in_turn(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program returns its results in two buffers in turn, so that the third call overwrites the first."""
     turns: list[list[Array]] = kept.setdefault("turns", [])
     turns.append([np.array(y) for y in run(xs)])
     if len(turns) > 2:
@@ -248,10 +231,8 @@ def two_buffers_in_turn(
 
 
 @fault_in_calls(LAW)
-def second_of_two_the_same_is_written(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program that is given one array twice writes its first result into it."""
+def second_of_two_the_same_is_written(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program that is called with one array twice writes its first result into it."""
     ys = run(xs)
     twice = len(xs) == 2 and xs[0] is xs[1] and xs[0].flags.writeable
     if twice and ys[0].shape == xs[0].shape and ys[0].dtype == xs[0].dtype:
@@ -260,10 +241,8 @@ def second_of_two_the_same_is_written(
 
 
 @fault_in_calls(LAW)
-def large_input_is_written(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program gives a result of 1024 elements or more in the memory of an operand of its kind."""
+def large_input_is_written(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program returns a result of 1024 elements or more in the memory of an operand of that shape."""
     if program.donated:
         return run(xs)
     ys = [np.array(y) for y in run(xs)]
@@ -276,10 +255,8 @@ def large_input_is_written(
 
 
 @fault_in_calls(LAW)
-def passed_on_in_one_buffer(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
-    """A compiled program gives a copy of an operand that is a result in memory which the next call writes again."""
+def passed_on_in_one_buffer(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+    """A compiled program returns an operand as a copy in memory that the next call overwrites."""
     ys = list(run(xs))
     for i in [i for i, v in enumerate(program.outputs) if v in program.inputs]:
         buffer = kept.setdefault(i, np.empty_like(ys[i]))
@@ -293,7 +270,7 @@ def passed_on_in_one_buffer(
 
 @fault(LAW, method="compile")
 def carries_one_after_the_other(right: Compile, program: Program) -> Run | None:
-    """A compiled scan writes its first carry before what the second becomes is computed of it."""
+    """A compiled scan writes its first carry before it computes the second from it."""
     equations = [_one_after_the_other(e) if e.op is SCAN else e for e in program.equations]
     return right(program.changed(equations=tuple(equations)))
 
@@ -314,9 +291,7 @@ def _one_after_the_other(equation: Equation) -> Equation:
 
 
 @fault_in_calls(LAW)
-def branch_of_the_first_call(
-    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
-) -> Sequence[Array]:
+def branch_of_the_first_call(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
     """A compiled program that chooses a branch by an operand takes the one that it took at first."""
     chosen = {e.operands[0] for e in program.equations if e.op is COND}
     return run([kept.setdefault(v, x) if v in chosen else x for v, x in zip(program.inputs, xs, strict=True)])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken_conformance.faults.changes import attribute, entry, rules
-from tensorken_conformance.faults.fault import Course, fault, fault_in_rule
+from tensorken_conformance.faults.changes import entry, extreme_weights
+from tensorken_conformance.faults.fault import Patch, fault, fault_in_function, fault_in_rule
 from tensorken_core.language.derived.arrangement import tie_weights
 from tensorken_core.language.op import OPS
 from tensorken_core.levels.batch import SHIFT_PARAM
@@ -21,13 +21,13 @@ from tensorken_core.tensor.tensor import Tensor
 
 @fault_in_rule("derivatives.consistency", "expand", modes=("vjp",))
 def first_instead_of_sum(right: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
-    """The VJP of expand takes the first cotangent along a repeated axis in place of their sum."""
+    """The VJP of expand takes the first cotangent along a repeated axis instead of their sum."""
     return t.crop(tuple([(0, n) for n in x.shape]))
 
 
 @fault_in_rule("derivatives.consistency", "expand", modes=("vjp",))
 def no_sum_on_broadcast(right: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
-    """The VJP of expand hands the cotangent on as it is, with the shape of the result."""
+    """The VJP of expand returns the cotangent unchanged, with the shape of the result."""
     return t
 
 
@@ -39,7 +39,7 @@ def half_forgotten_backwards(right: Any, t: Any, y: Any, x: Any) -> Any:
 
 @fault_in_rule("derivatives.consistency", "permute", modes=("vjp",))
 def order_instead_of_inverse(right: Any, t: Any, y: Any, x: Any, order: Any) -> Any:
-    """The VJP of permute uses the order in place of its inverse: right for two axes, wrong from three on."""
+    """The VJP of permute uses the order instead of its inverse: right for two axes, wrong from three on."""
     return t.permute(order) if t.permute(order).shape == x.shape else t.reshape(x.shape)
 
 
@@ -65,7 +65,7 @@ def sorted_cotangents(right: Any, t: Any, y: Any, x: Any, axis: int) -> Any:
 
 @fault_in_rule("derivatives.consistency", "max", "max-with-ties", modes=("vjp",))
 def winner_takes_all(right: Any, t: Any, y: Any, x: Any, axes: Any) -> Any:
-    """The VJP of max gives each of several equal maxima the whole cotangent in place of a share."""
+    """The VJP of max gives each of several equal maxima the whole cotangent instead of a share."""
     return t.expand(x.shape) * x.eq(y.expand(x.shape)).astype(x.dtype)
 
 
@@ -86,16 +86,14 @@ def natural_slope(right: Any, t: Any, y: Any, x: Any) -> Any:
 
 
 @fault("derivatives.decisions", "max-shares-ties")
-def ties_of_max_count_twice() -> Course:
+def ties_of_max_count_twice() -> Patch:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
     def weights(y: Any, x: Any, axes: Any) -> Any:
         part = tie_weights(y, x, axes)
         return part * part
 
-    push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)
-    pull = (lambda t, y, x, axes: t.expand(x.shape) * weights(y, x, axes),)
-    with rules("max", jvp=push, vjp=pull):
+    with extreme_weights("max", weights):
         yield None
 
 
@@ -128,7 +126,7 @@ def relu_rises_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
 
 @fault_in_rule("derivatives.decisions", op="where", operand=1, modes=("vjp",))
 def where_multiplies(right: Any, t: Any, y: Any, c: Any, a: Any, b: Any) -> Any:
-    """The VJP of where multiplies by the condition, so that an infinite cotangent is NaN on the side not taken."""
+    """The VJP of where multiplies by the condition, so that an infinite cotangent is NaN on the side not selected."""
     return t * c.astype(t.dtype)
 
 
@@ -149,57 +147,45 @@ def second_derivative_lost(right: Any, t: Any, y: Any, x: Any) -> Any:
 
 @fault_in_rule("derivatives.orders", "tanh", op="sech_squared")
 def third_derivative_wrong(right: Any, t: Any, y: Any, x: Any) -> Any:
-    """The derivative of sech_squared, which that of tanh calls upon, has half its value from the second order on."""
+    """The derivative of sech_squared, which the derivative of tanh uses, is halved from the second order on."""
     return t * (y * tk.stop_gradient(x).tanh() * -2.0)
 
 
 @fault_in_rule("derivatives.consistency", "atan2", "mul", "pow", op="mul")
 def one_side_constant(right: Any, t: Any, y: Any, a: Any, b: Any) -> Any:
-    """The derivative of a product by its first factor takes the second for a constant, as where a tape detaches it."""
+    """The derivative of a product by its first factor treats the second as a constant, as if the tape detached it."""
     return t * tk.stop_gradient(b)
 
 
 # ---- levels ------------------------------------------------------------------------------------------------
 
 
-@fault("derivatives.primal-bits", "exp")
-def primal_rounded_again() -> Course:
+@fault_in_function("derivatives.primal-bits", Forward, "interpret", "exp")
+def primal_rounded_again(right: Any, self: Any, op: Any, operands: Any, params: Any) -> Any:
     """The value of exp under jvp is one representable number larger than without."""
-    right = Forward.interpret
-
-    def interpret(self: Any, op: Any, operands: Any, params: Any) -> Any:
-        y = right(self, op, operands, params)
-        if op.name != "exp":
-            return y
-        value = Tensor(self.inner, y.primal)
-        return Dual(tk.nextafter(value, np.inf).representation, y.tangent)
-
-    with attribute(Forward, "interpret", interpret):
-        yield None
-
-
-@fault("derivatives.consistency", "horner", "recurrence", "matmul-chain")
-def stale_tape() -> Course:
-    """The tape keeps, of two products of one shape, the operands of the first for both."""
-    right = Reverse.interpret
-
-    def interpret(self: Any, op: Any, operands: Any, params: Any) -> Any:
-        length = len(self.tape)
-        y = right(self, op, operands, params)
-        if op.name == "mul" and len(self.tape) > length:
-            record = self.tape[-1]
-            shape = self.inner.shape(y.primal)
-            known = self.__dict__.setdefault("kept", {}).setdefault((record[0], shape), record)
-            self.tape[-1] = (*record[:2], known[2], record[3])
+    y = right(self, op, operands, params)
+    if op.name != "exp":
         return y
+    value = Tensor(self.inner, y.primal)
+    return Dual(tk.nextafter(value, np.inf).representation, y.tangent)
 
-    with attribute(Reverse, "interpret", interpret):
-        yield None
+
+@fault_in_function("derivatives.consistency", Reverse, "interpret", "horner", "recurrence", "matmul-chain")
+def stale_tape(right: Any, self: Any, op: Any, operands: Any, params: Any) -> Any:
+    """The tape keeps, of two products of one shape, the operands of the first for both."""
+    length = len(self.tape)
+    y = right(self, op, operands, params)
+    if op.name == "mul" and len(self.tape) > length:
+        record = self.tape[-1]
+        shape = self.inner.shape(y.primal)
+        known = self.__dict__.setdefault("kept", {}).setdefault((record[0], shape), record)
+        self.tape[-1] = (*record[:2], known[2], record[3])
+    return y
 
 
 @fault("derivatives.vmap", "flip")
-def unshifted_axes() -> Course:
-    """A batch flips and reduces the axis before the last one of those that it is asked to."""
+def unshifted_axes() -> Patch:
+    """A batch flips and reduces the axis before each one but the last of the axes."""
 
     def shift(axes: Any, size: int) -> Any:
         return tuple(sorted({axis + (axis != axes[-1]) for axis in axes}))
@@ -209,7 +195,7 @@ def unshifted_axes() -> Course:
 
 
 @fault("derivatives.vmap", "cumsum", "running-sum")
-def last_axis_of_batch() -> Course:
-    """A batch takes axis 1 of an example for axis 1 of the batch."""
+def last_axis_of_batch() -> Patch:
+    """A batch uses axis 1 of the batch for axis 1 of an example."""
     with entry(SHIFT_PARAM, "axis", lambda axis, size: axis if axis == 1 else axis + 1):
         yield None

@@ -1,4 +1,4 @@
-"""Signs: zeros have the wrong sign, of functions that users call and in programs that are compiled."""
+"""Signs: zeros have the wrong sign, in results of functions that users call and in compiled programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import tensorken as tk
 from tensorken.programs.passes import algebra
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.rewriting import Rewriting
-from tensorken_conformance.faults.changes import attribute, entry, replaced
-from tensorken_conformance.faults.fault import Course, Right, fault
+from tensorken_conformance.faults.changes import entry, replaced
+from tensorken_conformance.faults.fault import Patch, Right, fault, fault_in_function
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Axes
@@ -31,35 +31,35 @@ def _is(v: Variable, number: float) -> bool:
 # ---- passes ------------------------------------------------------------------------------------------------
 
 
-def _rewriting(op: Op, rule: Callable[[Rewriting, Equation], Variable | None]) -> Course:
-    """A further rule for an op, which goes before the others."""
+def _rewriting(op: Op, rule: Callable[[Rewriting, Equation], Variable | None]) -> Patch:
+    """A further rule for an op, tried before the others."""
     with entry(algebra._RULES, op, (rule, *algebra._RULES[op])):
         yield None
 
 
 @fault(LAW)
-def zero_added_is_dropped() -> Course:
-    """Compiled programs take x + 0.0 for x, which keeps -0.0."""
+def zero_added_is_dropped() -> Patch:
+    """Compiled programs simplify x + 0.0 to x, which keeps -0.0."""
     yield from _rewriting(ADD, lambda sweep, e: e.operands[0] if _is(e.operands[1], 0.0) else None)
 
 
 @fault(LAW)
-def minus_zero_subtracted_is_dropped() -> Course:
-    """Compiled programs take x - -0.0 for x, which keeps -0.0."""
+def minus_zero_subtracted_is_dropped() -> Patch:
+    """Compiled programs simplify x - -0.0 to x, which keeps -0.0."""
     yield from _rewriting(SUB, lambda sweep, e: e.operands[0] if _is(e.operands[1], -0.0) else None)
 
 
 @fault(LAW)
-def subtracted_from_zero_is_negated() -> Course:
-    """Compiled programs take 0.0 - x for -x, which differs for 0.0."""
+def subtracted_from_zero_is_negated() -> Patch:
+    """Compiled programs simplify 0.0 - x to -x, which differs for 0.0."""
     yield from _rewriting(
         SUB, lambda sweep, e: sweep.write(NEG, (e.operands[1],)) if _is(e.operands[0], 0.0) else None
     )
 
 
 @fault(LAW)
-def negated_difference_is_turned_round() -> Course:
-    """Compiled programs take -(a - b) for b - a, which differs where a equals b."""
+def negated_difference_is_turned_round() -> Patch:
+    """Compiled programs simplify -(a - b) to b - a, which differs where a equals b."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
         inner = sweep.operands_if(e.operands[0], SUB)
@@ -69,8 +69,8 @@ def negated_difference_is_turned_round() -> Course:
 
 
 @fault(LAW)
-def times_zero_is_zero() -> Course:
-    """Compiled programs take x * 0.0 for 0.0, whatever the sign of x."""
+def times_zero_is_zero() -> Patch:
+    """Compiled programs simplify x * 0.0 to 0.0, whatever the sign of x."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
         return Literal(e.results[0].shape, e.results[0].dtype, 0.0) if _is(e.operands[1], 0.0) else None
@@ -78,110 +78,85 @@ def times_zero_is_zero() -> Course:
     yield from _rewriting(MUL, rule)
 
 
-@fault(LAW)
-def literals_lose_their_sign() -> Course:
-    """Passes that write a number write 0.0 in place of -0.0."""
-    right = EquationWriter.full
-
-    def full(self: EquationWriter, shape: Any, value: Any, dtype: Any) -> Variable:
-        return right(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
-
-    with attribute(EquationWriter, "full", full):
-        yield None
+@fault_in_function(LAW, EquationWriter, "full")
+def literals_lose_their_sign(right: Any, self: EquationWriter, shape: Any, value: Any, dtype: Any) -> Any:
+    """Passes that write a number write 0.0 instead of -0.0."""
+    return right(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
 
 
 # ---- the language above a backend ----------------------------------------------------------------------------
 
 
-@fault(LAW, "nested-products", fuse=True)
-def sums_of_products_in_another_order() -> Course:
-    """Where Fuse holds back q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
-    right = Fuse._combined
-
-    def combined(self: Any, op: Any, a: Any, b: Any) -> Any:
-        p, q = a.products, b.products
-        if p is None or q is None or (p.full, p.axes, p.order) != (q.full, frozenset(), q.order):
-            return right(self, op, a, b)
-        terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
-        return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.order))
-
-    with attribute(Fuse, "_combined", combined):
-        yield None
+@fault_in_function(LAW, Fuse, "_combined", "nested-products")
+def sums_of_products_in_another_order(right: Any, self: Any, op: Any, a: Any, b: Any) -> Any:
+    """Where Fuse defers q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
+    p, q = a.products, b.products
+    if p is None or q is None or (p.full, p.axes, p.order) != (q.full, frozenset(), q.order):
+        return right(self, op, a, b)
+    terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
+    return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.order))
 
 
-@fault(LAW)
-def fmod_is_never_minus_zero() -> Course:
-    """fmod gives 0.0 for a remainder of zero, where it should have the sign of its first operand."""
-    right: Any = tk.fmod
-    with attribute(tk, "fmod", lambda a, b: right(a, b) + 0.0):
-        yield None
+@fault_in_function(LAW, tk, "fmod")
+def fmod_is_never_minus_zero(right: Any, a: Any, b: Any) -> Any:
+    """fmod is 0.0 for a remainder of zero, where it should have the sign of its first operand."""
+    return right(a, b) + 0.0
 
 
-@fault(LAW)
-def whole_quotients_are_never_minus_zero() -> Course:
-    """x // y gives 0.0 where it should be -0.0."""
-    right: Any = operators._floor_divided
-    with attribute(operators, "_floor_divided", lambda a, b: right(a, b) + 0.0):
-        yield None
+@fault_in_function(LAW, operators, "_floor_divided")
+def whole_quotients_are_never_minus_zero(right: Any, a: Any, b: Any) -> Any:
+    """x // y is 0.0 where it should be -0.0."""
+    return right(a, b) + 0.0
 
 
-@fault(LAW)
-def mean_of_zeros_is_negative() -> Course:
+@fault_in_function(LAW, tk, "mean")
+def mean_of_zeros_is_negative(right: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """mean of rows of zeros is -0.0 if the first of them is."""
-    right = tk.mean
-
-    def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        y = right(x, axis, keepdims)
-        return y.eq(0.0).where(tk.take(x, 0, 1) * 0.0, y)
-
-    with attribute(tk, "mean", mean):
-        yield None
+    y = right(x, axis, keepdims)
+    return y.eq(0.0).where(tk.take(x, 0, 1) * 0.0, y)
 
 
 # ---- a backend -----------------------------------------------------------------------------------------------
 
 
-def _rows(x: Array) -> bool:
-    """Two rows of 67 float16 numbers, which other laws do not try."""
-    return bool(x.shape == (2, 67) and x.dtype == np.float16)
+ROWS: dict[str, Any] = {"dtype": "float16", "shape": (2, 67)}
+"""Two rows of 67 float16 numbers, which other laws do not try."""
 
 
-@fault(LAW, "neg")
+@fault(LAW, "neg", **ROWS)
 def negated_by_adifference(right: Right, x: Array) -> Array:
-    """neg is 0.0 - x in float16 rows of 67 elements, so -0.0 never comes."""
-    return np.subtract(x.dtype.type(0.0), x) if _rows(x) else right(x)
+    """neg is 0.0 - x in float16 rows of 67 elements, so the result is never -0.0."""
+    return np.asarray(np.subtract(np.float16(0.0), x))
 
 
-@fault(LAW, "trunc")
+@fault(LAW, "trunc", **ROWS)
 def fraction_cut_off_in_an_integer(right: Right, x: Array) -> Array:
-    """trunc goes by way of integers in float16 rows of 67 elements, so -0.5 becomes 0.0."""
+    """trunc converts to integers and back in float16 rows of 67 elements, so -0.5 becomes 0.0."""
     y = right(x)
-    return replaced(y, y == 0, 0.0) if _rows(x) else y
+    return replaced(y, y == 0, 0.0)
 
 
-@fault(LAW, "copysign")
+@fault(LAW, "copysign", **ROWS)
 def zeros_have_no_sign_to_copy(right: Right, a: Array, b: Array) -> Array:
-    """copysign takes the sign of its second operand for that of its order to 0.0 in float16 rows of 67 elements."""
-    y = right(a, b)
-    return replaced(y, b == 0, np.abs(a)) if _rows(y) else y
+    """copysign copies the sign of -0.0 as that of 0.0 in float16 rows of 67 elements."""
+    return replaced(right(a, b), b == 0, np.abs(a))
 
 
-@fault(LAW, "where")
+@fault(LAW, "where", **ROWS)
 def chosen_by_products(right: Right, condition: Array, a: Array, b: Array) -> Array:
-    """where adds 0.0 to what it chooses in float16 rows of 67 elements."""
-    y = right(condition, a, b)
-    return y + y.dtype.type(0.0) if _rows(y) else y
+    """where adds 0.0 to the selected elements in float16 rows of 67 elements."""
+    return np.asarray(right(condition, a, b) + np.float16(0.0))
 
 
-@fault(LAW, "sum", "sum-of-opposites")
+@fault(LAW, "sum", "sum-of-opposites", dtype="float16", shape=(2, 134))
 def sums_start_at_minus_zero(right: Right, x: Array, axes: Axes) -> Array:
     """The sum of a float16 row of 134 elements that cancel is -0.0."""
     y = right(x, axes)
-    return replaced(y, y == 0, -0.0) if x.dtype == np.float16 and x.shape == (2, 134) else y
+    return replaced(y, y == 0, -0.0)
 
 
-@fault(LAW, "remainder")
+@fault(LAW, "remainder", **ROWS)
 def zero_remainders_of_the_dividend(right: Right, a: Array, b: Array) -> Array:
     """A remainder of zero has the sign of the dividend in float16 rows of 67 elements."""
     y = right(a, b)
-    return replaced(y, y == 0, np.copysign(y, np.broadcast_to(a, y.shape))) if _rows(y) else y
+    return replaced(y, y == 0, np.copysign(y, np.broadcast_to(a, y.shape)))

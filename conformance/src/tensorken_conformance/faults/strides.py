@@ -1,4 +1,4 @@
-"""Strides: views are read by wrong strides, from a wrong place, or in a wrong direction."""
+"""Strides: views are read by wrong strides, from a wrong offset, or in a wrong direction."""
 
 from __future__ import annotations
 
@@ -9,49 +9,43 @@ from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 
 
-@fault("values.movement", "reshape")
+@fault("values.movement", "reshape", dtype="float16")
 def reshape_in_memory_order(right: Right, x: Array, shape: Shape) -> Array:
-    """reshape of a transposed float16 matrix reads the elements as they lie in memory."""
-    lies = x.flags.f_contiguous and not x.flags.c_contiguous and x.dtype == np.float16
-    return x.reshape(shape, order="A" if lies else "C")
+    """reshape of a transposed float16 matrix reads the elements in the order of memory."""
+    return x.reshape(shape, order="A" if x.flags.f_contiguous and not x.flags.c_contiguous else "C")
 
 
-@fault("values.movement", "flip")
+@fault("values.movement", "flip", dtype="float16", shape=(3, 4))
 def flip_of_flip_stays(right: Right, x: Array, axes: Axes) -> Array:
-    """flip of a small float16 matrix that is flipped already leaves its last axis as it is."""
-    last = x.ndim - 1
-    stays = x.dtype == np.float16 and x.shape == (3, 4) and last in axes and x.strides[last] < 0
-    return right(x, tuple([axis for axis in axes if not (stays and axis == last)]))
+    """flip of a small float16 matrix that is flipped already does not flip its last axis."""
+    return right(x, tuple([axis for axis in axes if axis == 0 or x.strides[1] > 0]))
 
 
-@fault("values.movement", "crop")
+@fault("values.movement", "crop", dtype="int64", ndim=1)
 def crop_forgets_offset(right: Right, x: Array, limits: Pairs) -> Array:
     """crop of flipped int64 vectors longer than 256 begins one element early."""
-    if x.dtype == np.int64 and x.ndim == 1 and x.strides[0] < 0 and x.size > 256 and limits[0][0] > 0:
+    if x.strides[0] < 0 and x.size > 256 and limits[0][0] > 0:
         limits = ((limits[0][0] - 1, limits[0][1] - 1),)
     return right(x, limits)
 
 
-@fault("values.movement", "pad")
+@fault("values.movement", "pad", dtype="int32", ndim=2)
 def pad_of_flipped_unflips(right: Right, x: Array, pads: Pairs) -> Array:
     """pad copies a flipped int32 operand forwards, as if its strides were not negative."""
-    backwards = x.dtype == np.int32 and x.ndim == 2 and min(x.strides) < 0 and x.shape[0] > 4
-    return right(x[::-1, ::-1] if backwards else x, pads)
+    return right(x[::-1, ::-1] if min(x.strides) < 0 and x.shape[0] > 4 else x, pads)
 
 
-@fault("values.movement", "permute")
+@fault("values.movement", "permute", dtype="bool", ndim=6)
 def permute_by_inverse(right: Right, x: Array, order: Axes) -> Array:
-    """permute of six axes takes the inverse of the order, in bool."""
-    inverse = tuple(int(i) for i in np.argsort(order))
-    return x.transpose(inverse if x.dtype == np.bool_ and x.ndim == 6 else order)
+    """permute of six axes uses the inverse of the order, in bool."""
+    return x.transpose(tuple(int(i) for i in np.argsort(order)))
 
 
-@fault("values.movement", "reshape")
+@fault("values.movement", "reshape", dtype="bool", shape=(257,))
 def odd_bytes_cut_off(right: Right, x: Array, shape: Shape) -> Array:
-    """reshape of bool vectors copies in words of four bytes and leaves the last byte behind."""
+    """reshape of bool vectors copies words of four bytes and leaves the last byte out."""
     y = np.array(x.reshape(shape))
-    if x.dtype == np.bool_ and x.shape == (257,):
-        y.reshape(-1)[-(x.size % 4) :] = False
+    y.reshape(-1)[-(x.size % 4) :] = False
     return y
 
 

@@ -1,4 +1,4 @@
-"""Symbols: expressions in place of numbers have wrong shapes, change, or mean another program."""
+"""Symbols: symbolic expressions have wrong shapes, change, or mean another program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorken_string.backend import Expression, String
 
 @fault("symbolic.shapes", fuse=False)
 class KeepsShape(String):
-    """permute gives an expression of the shape that its operand has."""
+    """permute returns an expression of the shape of its operand."""
 
     def permute(self, x: Expression, order: Any) -> Expression:
         y: Expression = self.interpret(super().permute.op, (x,), (order,))  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ def no_brackets(
 
 @fault("symbolic.refuses", fuse=False, on=String, method="ravel")
 def makes_up_values(right: Callable[..., Any], x: Expression) -> Any:
-    """ravel gives zeros, where there are no values."""
+    """ravel returns zeros, though there are no values."""
     return [0.0] * math.prod(x.shape)
 
 
@@ -59,12 +59,12 @@ def refuses_ints(right: Callable[..., Any], shape: Shape, data: Any, dtype: DTyp
 
 @fault("symbolic.declared", fuse=False)
 class DeclaresUnknownDtype(String):
-    """A dtype is declared that there is not."""
+    """A dtype that does not exist is declared."""
 
     capabilities = replace(String.capabilities, dtypes=(*String.capabilities.dtypes, "float8"))
 
 
 @fault_in_rule("symbolic.derivatives", op="expand", modes=("vjp",), fuse=False, on=String)
 def cotangent_of_result(right: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
-    """In expressions, the VJP of expand hands the cotangent on as it is, with the shape of the result."""
+    """In expressions, the VJP of expand returns the cotangent unchanged, with the shape of the result."""
     return t

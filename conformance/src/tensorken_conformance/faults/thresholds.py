@@ -1,4 +1,4 @@
-"""Thresholds: the last elements after whole blocks are forgotten, or indices do not fit where they are kept."""
+"""Thresholds: the last elements after whole blocks are ignored, or indices overflow the integers that hold them."""
 
 from __future__ import annotations
 
@@ -11,68 +11,57 @@ from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes
 
 
-@fault("values.extrema", "min")
+@fault("values.extrema", "min", dtype="int64", ndim=1)
 def tail_beyond_256_forgotten(right: Right, x: Array, axes: Axes) -> Array:
-    """min over more than 256 int64 elements forgets those after the last whole block of 64."""
-    if x.dtype == np.int64 and x.ndim == 1 and x.size > 256 and axes:
-        x = x[: x.size - x.size % 64]
-    return right(x, axes)
+    """min over more than 256 int64 elements ignores those after the last whole block of 64."""
+    return right(x[: x.size - x.size % 64] if x.size > 256 and axes else x, axes)
 
 
-@fault("values.extrema", "argmax")
+@fault("values.extrema", "argmax", dtype="bool", shape=(257,))
 def place_within_block(right: Right, x: Array, axis: int) -> Array:
-    """argmax of 257 bools gives the place within its block."""
-    y = right(x, axis)
-    return np.asarray(y % 256, np.int32) if x.dtype == np.bool_ and x.shape == (257,) else y
+    """argmax of 257 bools returns the index within its block."""
+    return np.asarray(right(x, axis) % 256, np.int32)
 
 
-@fault("values.indexing", "gather")
+@fault("values.indexing", "gather", dtype="float32", shape=(257,))
 def indices_in_one_byte(right: Right, x: Array, indices: Array, axis: int) -> Array:
-    """gather keeps the indices into 257 float32 numbers in a byte."""
-    if x.dtype == np.float32 and x.shape == (257,) and indices.dtype == np.int64:
-        indices = indices % 256
-    return right(x, indices, axis)
+    """gather keeps int64 indices into 257 float32 numbers in a byte."""
+    return right(x, indices % 256 if indices.dtype == np.int64 else indices, axis)
 
 
-@fault("values.indexing", "scatter_add")
+@fault("values.indexing", "scatter_add", dtype="int64", shape=(65,))
 def last_of_65_dropped(right: Right, x: Array, indices: Array, axis: int, size: int) -> Array:
     """scatter_add of 65 int64 slices drops the last."""
-    if x.dtype == np.int64 and x.shape == (65,) and indices.dtype == np.int32 and x.strides[0] > 0:
-        x, indices = x[:64], indices[:64]
-    return right(x, indices, axis, size)
+    count = 64 if indices.dtype == np.int32 and x.strides[0] > 0 else 65
+    return right(x[:count], indices[:count], axis, size)
 
 
-@fault("values.arrangement", "sort")
+@fault("values.arrangement", "sort", dtype="int32", shape=(257,))
 def last_block_not_merged(right: Right, x: Array, axis: int) -> Array:
-    """sort of 257 int32 elements, as they lie in memory, sorts the first 256 and the last, and does not merge them."""
-    if x.dtype == np.int32 and x.shape == (257,) and x.strides[0] > 0:
-        return np.concatenate([right(x[:256], 0), right(x[256:], 0)])
-    return right(x, axis)
+    """sort of 257 int32 elements that are not flipped sorts the first 256 and the last, and does not merge them."""
+    return np.concatenate([right(x[:256], 0), right(x[256:], 0)]) if x.strides[0] > 0 else right(x, axis)
 
 
-@fault("values.arrangement", "argsort")
+@fault("values.arrangement", "argsort", dtype="bool", shape=(63,))
 def unstable_from_seventeen(right: Right, x: Array, axis: int) -> Array:
-    """argsort of 63 bools has equal elements in the reverse of their order."""
-    if x.dtype == np.bool_ and x.shape == (63,):
-        return np.asarray(x.size - 1 - np.argsort(x[::-1], kind="stable"), np.int32)
-    return right(x, axis)
+    """argsort of 63 bools reverses the order of equal elements."""
+    return np.asarray(x.size - 1 - np.argsort(x[::-1], kind="stable"), np.int32)
 
 
-@fault("values.arrangement", "concatenate")
+@fault("values.arrangement", "concatenate", dtype="float64", shape=(255,))
 def second_piece_before_first(right: Right, *args: Any) -> Array:
-    """concatenate of five pieces, of which the third is of 255 float64 numbers, swaps the first two."""
+    """concatenate of five pieces, of which the third has 255 float64 numbers, swaps the first two."""
     *pieces, axis = args
-    if len(pieces) == 5 and pieces[2].dtype == np.float64 and pieces[2].shape == (255,):
+    if len(pieces) == 5 and pieces[2].shape == (255,):
         pieces[:2] = pieces[1::-1]
     return right(*pieces, axis)
 
 
-@fault("values.sums", "sum")
+@fault("values.sums", "sum", dtype="float64", ndim=2)
 def sum_of_whole_blocks_only(right: Right, x: Array, axes: Axes) -> Array:
-    """sum over more than 1024 float64 elements of a row forgets those after the last whole block of 256."""
-    if x.dtype == np.float64 and x.ndim == 2 and axes == (1,) and x.shape[1] > 1024:
-        x = x[:, : x.shape[1] - x.shape[1] % 256]
-    return right(x, axes)
+    """sum over more than 1024 float64 elements of a row ignores those after the last whole block of 256."""
+    n = x.shape[1]
+    return right(x[:, : n - n % 256] if axes == (1,) and n > 1024 else x, axes)
 
 
 @fault("values.cipher", "threefry2x32", crude=True)

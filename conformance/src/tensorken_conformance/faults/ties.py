@@ -6,37 +6,25 @@ from typing import Any
 
 import tensorken as tk
 from tensorken.arrays.functions import statistics
-from tensorken.arrays.indexing import repeats, updates
-from tensorken_conformance.faults.changes import attribute, rules
-from tensorken_conformance.faults.fault import Course, fault, fault_in_rule
+from tensorken.arrays.indexing import updates
+from tensorken_conformance.faults.changes import extreme_weights, rules
+from tensorken_conformance.faults.fault import Patch, fault, fault_in_function, fault_in_rule
 from tensorken_core.language.bodies import arrangement
 from tensorken_core.language.op import OPS
 
 LAW = "derivatives.ties"
 
 
-@fault(LAW, "median-of-even", "median-of-two", "quantile", "percentile")
-def equal_neighbours_are_the_lower() -> Course:
+@fault_in_function(LAW, statistics, "_between", "median-of-even", "median-of-two", "quantile", "percentile")
+def equal_neighbours_are_the_lower(right: Any, low: Any, high: Any, part: Any) -> Any:
     """A quantile between two equal elements is the lower one, and has no derivative by the upper one."""
-    right = statistics._between
-
-    def between(low: Any, high: Any, part: Any) -> Any:
-        return low.eq(high).where(low, right(low, high, part))
-
-    with attribute(statistics, "_between", between):
-        yield None
+    return low.eq(high).where(low, right(low, high, part))
 
 
-@fault(LAW, "quantile-by-share")
-def shares_have_no_slope() -> Course:
+@fault_in_function(LAW, statistics, "_interpolated_at_each", "quantile-by-share")
+def shares_have_no_slope(right: Any, ordered: Any, shares: Any, method: str) -> Any:
     """A quantile has no derivative by a share that is a tensor."""
-    right = statistics._interpolated_at_each
-
-    def at_shares(ordered: Any, shares: Any, method: str) -> Any:
-        return right(ordered, tk.stop_gradient(shares), method)
-
-    with attribute(statistics, "_interpolated_at_each", at_shares):
-        yield None
+    return right(ordered, tk.stop_gradient(shares), method)
 
 
 def _all_to_first(t: Any, y: Any, a: Any, b: Any) -> Any:
@@ -48,7 +36,7 @@ def _rest_to_second(t: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 @fault(LAW, "maximum", "fmax", "clip", "maximum-broadcast")
-def first_of_two_has_all() -> Course:
+def first_of_two_has_all() -> Patch:
     """The derivative of maximum goes to its first operand where both are equal, in both modes."""
     both = (_all_to_first, _rest_to_second)
     with rules("maximum", jvp=both, vjp=both):
@@ -56,7 +44,7 @@ def first_of_two_has_all() -> Course:
 
 
 @fault(LAW, "minimum", "fmin")
-def each_of_two_has_all() -> Course:
+def each_of_two_has_all() -> Patch:
     """The derivative of minimum goes to each of two equal operands in full, in both modes."""
     both = (_all_to_first, lambda t, y, a, b: b.eq(y).where(t, 0.0))
     with rules("minimum", jvp=both, vjp=both):
@@ -64,7 +52,7 @@ def each_of_two_has_all() -> Course:
 
 
 @fault(LAW, "clip", "clip-from-above")
-def flat_at_the_upper_limit() -> Course:
+def flat_at_the_upper_limit() -> Patch:
     """Where minimum is of two equal operands its derivative by the first is 0, so clip is flat at its upper limit."""
     both = (
         lambda t, y, a, b: (a < b).where(t, 0.0),
@@ -82,36 +70,31 @@ def _weights_of_last(y: Any, x: Any, axes: Any) -> Any:
 
 
 @fault(LAW, "min", "min-of-two", "min-over-all", "range")
-def last_minimum_has_all() -> Course:
+def last_minimum_has_all() -> Patch:
     """The derivative of min goes to the last of several equal elements along an axis, in both modes."""
-    push = (lambda t, y, x, axes: (t * _weights_of_last(y, x, axes)).sum(axes, keepdims=True),)
-    pull = (lambda t, y, x, axes: t.expand(x.shape) * _weights_of_last(y, x, axes),)
-    with rules("min", jvp=push, vjp=pull):
+    with extreme_weights("min", _weights_of_last):
         yield None
 
 
 @fault(LAW, "max-over-all")
-def shares_of_the_last_axis_alone() -> Course:
+def shares_of_the_last_axis_alone() -> Patch:
     """The derivative of max over several axes is shared among equal elements of the last of these axes alone."""
 
     def weights(y: Any, x: Any, axes: Any) -> Any:
         hits = x.eq(y.expand(x.shape)).astype(x.dtype)
-        total = hits.sum(axes[-1:], keepdims=True).maximum(1.0)
-        return hits / total.expand(x.shape)
+        return hits / hits.sum(axes[-1:], keepdims=True).maximum(1.0).expand(x.shape)
 
-    push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)
-    pull = (lambda t, y, x, axes: t.expand(x.shape) * weights(y, x, axes),)
-    with rules("max", jvp=push, vjp=pull):
+    with extreme_weights("max", weights):
         yield None
 
 
 def _backwards(x: Any, axis: int) -> Any:
-    """The places that sort an axis, equal elements from the last to the first."""
+    """The indices that sort an axis, equal elements from the last to the first."""
     return (x.shape[axis] - 1) - x.flip((axis,)).apply(OPS["argsort"], axis)
 
 
 @fault(LAW, "sort", "sort-descending", "median", "quantile-at-an-element")
-def equal_elements_change_places() -> Course:
+def equal_elements_change_places() -> Patch:
     """The derivative of sort takes equal elements from the last to the first, in both modes."""
 
     def push(t: Any, y: Any, x: Any, axis: int) -> Any:
@@ -137,26 +120,19 @@ def half_a_slope_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
     return (x > 0.0).where(t, x.eq(0.0).where(t * 0.5, 0.0))
 
 
-@fault(LAW, "at-max")
-def written_value_has_all() -> Course:
-    """Where `x.at[i].max(v)` meets an equal element the derivative goes to the value that is written."""
-    right = repeats.extreme
-
-    def extreme(name: str, x: Any, values: Any, places: Any, axis: int) -> Any:
-        if name == "maximum":
-            old = x.gather(places, axis)
-            x = x - tk.stop_gradient(x.zeros_like())
-            lower = values.eq(old).astype(x.dtype).scatter_add(places, axis, x.shape[axis])
-            x = (lower > 0.0).where(tk.stop_gradient(x), x)
-            values = values.eq(old).where(values * 2.0 - tk.stop_gradient(values), values)
-        return right(name, x, values, places, axis)
-
-    with attribute(updates, "extreme", extreme):
-        yield None
+@fault_in_function(LAW, updates, "extreme", "at-max")
+def written_value_has_all(right: Any, name: str, x: Any, values: Any, places: Any, axis: int) -> Any:
+    """Where `x.at[i].max(v)` writes a value that equals the element, the derivative goes to the value."""
+    if name == "maximum":
+        old = x.gather(places, axis)
+        lower = values.eq(old).astype(x.dtype).scatter_add(places, axis, x.shape[axis])
+        x = (lower > 0.0).where(tk.stop_gradient(x), x)
+        values = values.eq(old).where(values * 2.0 - tk.stop_gradient(values), values)
+    return right(name, x, values, places, axis)
 
 
 @fault(LAW, "where-not-smaller", "where-larger")
-def condition_forgets_equality() -> Course:
+def condition_forgets_equality() -> Patch:
     """The derivative of where, whose condition came from a comparison, is a half on both sides of equal operands."""
     _, yes, no = OPS["where"].vjp
     assert yes is not None and no is not None
