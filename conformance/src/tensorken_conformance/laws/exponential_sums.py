@@ -125,9 +125,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     """The numbers of a case, which are those of all three ops."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = reductions.several(shape)[case.detail]
-    values = exponents(rng, case.values, shape, case.dtype)
-    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
-        values = fitted(case.shape, values)
+    values = fitted(case.shape, exponents(rng, case.values, shape, case.dtype))
     axes = params[0]
     kept = [i for i in range(len(shape)) if i not in axes]
     rows, count = [int(np.prod([shape[i] for i in some], dtype=int)) for some in (kept, axes)]

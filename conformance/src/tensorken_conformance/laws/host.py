@@ -6,10 +6,7 @@ What is about installed backends has no cases for one that is selected as `modul
 from __future__ import annotations
 
 import functools
-import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import Distribution, distribution, packages_distributions
@@ -17,6 +14,7 @@ from typing import Any
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.laws.fresh_process import json_of
 from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError
@@ -159,23 +157,8 @@ print(json.dumps({"listed": listed, "described": sorted(set(sys.modules) - befor
 
 @functools.lru_cache(maxsize=8)
 def _imported(name: str, owner: str, path: tuple[str, ...]) -> dict[str, list[str]]:
-    """What a fresh process imports to list the backends, and to describe one."""
-    variables = {key: value for key, value in os.environ.items() if not key.startswith("TENSORKEN_")}
-    variables["PYTHONPATH"] = os.pathsep.join(part or os.curdir for part in path)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name, owner],
-        env=variables,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise Failure(f"a fresh process cannot list the backends: {last}")
-    found: dict[str, list[str]] = json.loads(lines[-1])
+    """The modules that a new process imports to list the backends, and to describe one; cached by the import path."""
+    found: dict[str, list[str]] = json_of(PROGRAM, name, owner)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.scenarios import of_some
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core import tree
 from tensorken_core.language.dtypes import DTYPES
@@ -131,13 +132,7 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _push(f: Callable[..., Any], xs: Sequence[Any], places: Sequence[int]) -> Any:
-    def of_some(*some: Any) -> Any:
-        full = list(xs[:3])
-        for place, x in zip(places, some, strict=True):
-            full[place] = x
-        return f(*full)
-
-    return tk.jvp(of_some, [xs[i] for i in places], [xs[3 + i] for i in places])
+    return tk.jvp(of_some(f, xs[:3], places), [xs[i] for i in places], [xs[3 + i] for i in places])
 
 
 SUBSETS = [places for count in (1, 2, 3) for places in itertools.combinations(range(3), count)]

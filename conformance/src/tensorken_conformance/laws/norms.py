@@ -55,9 +55,8 @@ def problem(subject: Subject, case: Case) -> Problem:
     """The numbers of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = reductions.several(shape)[case.detail]
-    values = elements(rng, case.values, shape, case.dtype, reductions.length(params, shape))
-    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
-        values = fitted(case.shape, values)
+    count = reductions.length(params, shape)
+    values = fitted(case.shape, elements(rng, case.values, shape, case.dtype, count))
     finite = np.isfinite(values)
     whole = Dyadic.of(np.where(finite, values, 0))
     special = np.where(finite, 1.0, np.abs(values.astype(np.float64)))

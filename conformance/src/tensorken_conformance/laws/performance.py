@@ -1,7 +1,7 @@
-"""performance.profile: how long ops take, beside numpy on the same machine.  A profile, never a verdict.
+"""performance.profile: the time of ops, compared with numpy on the same machine.  A profile, without a verdict.
 
-Times are the best of several, since whatever disturbs a measurement makes it longer.  What a device delays is realised,
-and one element of the last result read, before the clock is stopped.
+Times are the best of several, since disturbances only make a measurement longer.  Delayed work is realised, and one
+element of the last result is read, before the clock is stopped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,16 @@ BUDGET = 0.02
 """Seconds for which an op is repeated, on the backend and with numpy."""
 
 PATIENCE = 0.05
-"""Seconds that one run may take; what takes longer is measured at a smaller size."""
+"""The longest time of one run in seconds; longer tasks are measured at a smaller size."""
 
 REPEATS = 5
 """How often the repetitions are timed."""
 
 SMALLEST = 4
-"""No smaller size is tried than this one."""
+"""The smallest size that is tried."""
 
 SMALLER = (64, 16, 4, 1)
-"""The sizes that are tried before the wanted one, as parts of it: each foretells how long the next will take."""
+"""The sizes that are tried, as divisors of the requested size: each predicts the time of the next."""
 
 Values = Sequence[Array]
 Computation = Callable[[RawTensor[Any], Sequence[Any]], Any]
@@ -43,17 +43,18 @@ Computation = Callable[[RawTensor[Any], Sequence[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to time.
+    """A computation to time.
 
     Attributes:
         operands: numpy arrays for a size, which is the length of an axis or the number of elements.
         sizes: names and sizes, the smallest first.
-        compute: does it on an interpreter, with representations; gives a representation.
-        baseline: does it with numpy.
-        operations: how many floating-point operations there are at a size; None: what counts is the memory moved.
-        stack: whether it is done as users do it, in `Fuse`, rather than on the bare backend.
-        relies: the ops that must be right, for its time to mean anything.
-        group: the laws by which they must be right.
+        compute: computes on an interpreter, from representations; returns a representation.
+        baseline: computes the same with numpy.
+        operations: the number of floating-point operations at a size; None: memory bandwidth is reported instead.
+        stack: whether it runs as users run it, in `Fuse`, rather than on the bare backend.
+        relies: the ops that must be right for the time to be reported.
+        group: the group of the laws by which they must be right.
+        reads: whether the result is realised and read.
     """
 
     operands: Callable[[int], Values]
@@ -64,18 +65,15 @@ class Task:
     stack: bool = False
     relies: tuple[str, ...] = ()
     group: str = "values"
-    reads: bool = field(default=True)
+    reads: bool = True
 
-
-TASKS: dict[str, Task] = {}
-"""All tasks, by names that are those of ops where there is one."""
 
 FLAT = {"small": 4_096, "large": 1 << 18}
 SQUARE = {"small": 64, "large": 512}
 
 
 def _numbers(*shape: int, low: float = 0.25) -> Array:
-    """Floats between low and low + 1, of which none repeats soon."""
+    """Floats between low and low + 1, nearly all different."""
     count = int(np.prod(shape, dtype=int))
     return (low + np.arange(count) * 0.6180339887 % 1.0).astype(np.float32).reshape(shape)
 
@@ -86,113 +84,6 @@ def _softmax(x: Array) -> Array:
     return e
 
 
-def _flat(count: int) -> Callable[[int], Values]:
-    return lambda n: [_numbers(n, low=0.25 * (i + 1)) for i in range(count)]
-
-
-def _square(n: int) -> Values:
-    return [_numbers(n, n)]
-
-
-def _enter(
-    name: str,
-    operands: Callable[[int], Values],
-    sizes: dict[str, int],
-    baseline: Callable[..., Any],
-    params: Callable[[int], tuple[Any, ...]] = lambda n: (),
-    under: str = "",
-) -> None:
-    """A task that is an op; a movement, which may be a mere view, is read by another op."""
-
-    def compute(place: RawTensor[Any], given: Sequence[Any]) -> Any:
-        size = (*place.shape(given[0]), 1)[0]
-        result = run(place, OPS[name], given, params(size))
-        return run(place, OPS[under], (result,), ()) if under else result
-
-    TASKS[name] = Task(operands, sizes, compute, baseline, relies=tuple(filter(None, (name, under))))
-
-
-for _name in ("sqrt", "exp", "log", "sin", "tanh"):
-    _enter(_name, _flat(1), FLAT, getattr(np, _name))
-for _name, _baseline in (
-    ("add", np.add),
-    ("mul", np.multiply),
-    ("div", np.divide),
-    ("pow", np.power),
-    ("maximum", np.maximum),
-):
-    _enter(_name, _flat(2), FLAT, _baseline)
-
-_enter("sum", _square, SQUARE, lambda x: np.sum(x, 1, keepdims=True), lambda n: ((1,),))
-_enter("max", _square, SQUARE, lambda x: np.max(x, 0, keepdims=True), lambda n: ((0,),))
-_enter("argmax", _square, SQUARE, lambda x: np.argmax(x, 1, keepdims=True), lambda n: (1,))
-_enter("cumsum", _square, SQUARE, lambda x: np.cumsum(x, 1), lambda n: (1,))
-_enter("sort", _square, SQUARE, lambda x: np.sort(x, 1, "stable"), lambda n: (1,))
-_enter("softmax", _square, SQUARE, _softmax, lambda n: ((1,),))
-_enter("pad", _square, SQUARE, lambda x: np.pad(x, 1), lambda n: (((1, 1), (1, 1)),))
-_enter("permute", _square, SQUARE, lambda x: np.negative(x.T), lambda n: ((1, 0),), "neg")
-_enter(
-    "crop",
-    _square,
-    SQUARE,
-    lambda x: np.negative(x[1:-1, 1:-1]),
-    lambda n: (((1, n - 1), (1, n - 1)),),
-    "neg",
-)
-_enter(
-    "gather",
-    lambda n: [_numbers(n, n), (np.arange(n) * 7 % n).astype(np.int32)],
-    SQUARE,
-    lambda x, indices: np.take(x, indices, 0),
-    lambda n: (0,),
-)
-
-TASKS["launch"] = Task(
-    lambda n: [_numbers(n), _numbers(n)],
-    {"one": 1},
-    lambda place, operands: run(place, OPS["add"], operands, ()),
-    np.add,
-    relies=("add",),
-)
-
-TASKS["upload"] = Task(
-    lambda n: [_numbers(n)],
-    FLAT,
-    lambda place, operands: place.new(operands[0].shape, memoryview(operands[0]), float32),
-    np.array,
-    relies=("new",),
-)
-
-TASKS["read-back"] = Task(
-    lambda n: [_numbers(n)],
-    FLAT,
-    lambda place, operands: place.ravel(operands[0]),
-    np.array,
-    relies=("new",),
-    reads=False,
-)
-
-
-def _as_user(f: Callable[..., Any]) -> Computation:
-    """A function of tensors as one of representations."""
-
-    def compute(place: RawTensor[Any], operands: Sequence[Any]) -> Any:
-        return f(*[tk.Tensor(place, x) for x in operands]).representation
-
-    return compute
-
-
-TASKS["matmul"] = Task(
-    lambda n: [_numbers(n, n), _numbers(n, n)],
-    {"small": 32, "medium": 128, "large": 512},
-    _as_user(lambda a, b: a @ b),
-    np.matmul,
-    operations=lambda n: 2 * n**3,
-    stack=True,
-    relies=("fused_multiply_add", "matmul"),
-)
-
-
 def _gradient(x: Array, w: Array) -> Array:
     """The gradient by w of the sum of tanh(x @ w), as one would write it with numpy."""
     y = np.tanh(x @ w)
@@ -200,23 +91,104 @@ def _gradient(x: Array, w: Array) -> Array:
     return product
 
 
-TASKS["gradient"] = Task(
-    lambda n: [_numbers(n, n) / np.float32(n), _numbers(n, n)],
-    {"small": 32, "large": 256},
-    _as_user(lambda x, w: tk.grad(lambda v: tk.tanh(x @ v).sum())(w)),
-    _gradient,
-    operations=lambda n: 4 * n**3,
-    stack=True,
-    relies=("fused_multiply_add", "matmul", "tanh"),
-    group="derivatives",
-)
+def _flat(*lows: float) -> Callable[[int], Values]:
+    return lambda n: [_numbers(n, low=low) for low in lows]
+
+
+def _square(n: int) -> Values:
+    return [_numbers(n, n)]
+
+
+def _op(
+    name: str,
+    baseline: Callable[..., Any],
+    params: Callable[[int], tuple[Any, ...]] = lambda n: (),
+    operands: Callable[[int], Values] = _square,
+    sizes: dict[str, int] = SQUARE,
+    read_by: str = "",
+) -> Task:
+    """One op on matrices or other operands; a second op reads the result of a movement, which may be a mere view."""
+
+    def compute(place: RawTensor[Any], given: Sequence[Any]) -> Any:
+        size = (*place.shape(given[0]), 1)[0]
+        result = run(place, OPS[name], given, params(size))
+        return run(place, OPS[read_by], (result,), ()) if read_by else result
+
+    return Task(operands, sizes, compute, baseline, relies=tuple(filter(None, (name, read_by))))
+
+
+def _as_user(f: Callable[..., Any]) -> Computation:
+    """A function of tensors as one of representations."""
+    return lambda place, operands: f(*[tk.Tensor(place, x) for x in operands]).representation
+
+
+UNARY = ("sqrt", "exp", "log", "sin", "tanh")
+BINARY = {"add": np.add, "mul": np.multiply, "div": np.divide, "pow": np.power, "maximum": np.maximum}
+
+TASKS: dict[str, Task] = {
+    **{name: _op(name, getattr(np, name), operands=_flat(0.25), sizes=FLAT) for name in UNARY},
+    **{name: _op(name, f, operands=_flat(0.25, 0.5), sizes=FLAT) for name, f in BINARY.items()},
+    "sum": _op("sum", lambda x: np.sum(x, 1, keepdims=True), lambda n: ((1,),)),
+    "max": _op("max", lambda x: np.max(x, 0, keepdims=True), lambda n: ((0,),)),
+    "argmax": _op("argmax", lambda x: np.argmax(x, 1, keepdims=True), lambda n: (1,)),
+    "cumsum": _op("cumsum", lambda x: np.cumsum(x, 1), lambda n: (1,)),
+    "sort": _op("sort", lambda x: np.sort(x, 1, "stable"), lambda n: (1,)),
+    "softmax": _op("softmax", _softmax, lambda n: ((1,),)),
+    "pad": _op("pad", lambda x: np.pad(x, 1), lambda n: (((1, 1), (1, 1)),)),
+    "permute": _op("permute", lambda x: np.negative(x.T), lambda n: ((1, 0),), read_by="neg"),
+    "crop": _op(
+        "crop", lambda x: np.negative(x[1:-1, 1:-1]), lambda n: (((1, n - 1), (1, n - 1)),), read_by="neg"
+    ),
+    "gather": _op(
+        "gather",
+        lambda x, indices: np.take(x, indices, 0),
+        lambda n: (0,),
+        lambda n: [_numbers(n, n), (np.arange(n) * 7 % n).astype(np.int32)],
+    ),
+    "launch": _op("add", np.add, operands=_flat(0.25, 0.25), sizes={"one": 1}),
+    "upload": Task(
+        _flat(0.25),
+        FLAT,
+        lambda place, operands: place.new(operands[0].shape, memoryview(operands[0]), float32),
+        np.array,
+        relies=("new",),
+    ),
+    "read-back": Task(
+        _flat(0.25),
+        FLAT,
+        lambda place, operands: place.ravel(operands[0]),
+        np.array,
+        relies=("new",),
+        reads=False,
+    ),
+    "matmul": Task(
+        lambda n: [_numbers(n, n), _numbers(n, n)],
+        {"small": 32, "medium": 128, "large": 512},
+        _as_user(lambda a, b: a @ b),
+        np.matmul,
+        operations=lambda n: 2 * n**3,
+        stack=True,
+        relies=("fused_multiply_add", "matmul"),
+    ),
+    "gradient": Task(
+        lambda n: [_numbers(n, n) / np.float32(n), _numbers(n, n)],
+        {"small": 32, "large": 256},
+        _as_user(lambda x, w: tk.grad(lambda v: tk.tanh(x @ v).sum())(w)),
+        _gradient,
+        operations=lambda n: 4 * n**3,
+        stack=True,
+        relies=("fused_multiply_add", "matmul", "tanh"),
+        group="derivatives",
+    ),
+}
+"""All tasks; a task that is one op has its name."""
 
 
 # ---- the law -----------------------------------------------------------------------------------------------
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each task at each of its sizes, in float32; for the quick run the cost of a launch alone."""
+    """Each task at each of its sizes, in float32; the smoke run has the cost of a launch alone."""
     if float32.name not in subject.capabilities.dtypes:
         return
     for name, task in TASKS.items():
@@ -226,17 +198,12 @@ def cases(subject: Subject) -> Iterator[Case]:
                     yield Case("performance.profile", name, float32.name, size)
 
 
-@law(
-    "performance.profile",
-    cases,
-    level=5,
-    stage=3,
-)
+@law("performance.profile", cases, level=5, stage=3)
 def profile(subject: Subject, case: Case) -> Measured:
-    """Each op is timed beside numpy on this machine; a profile, which no backend passes or fails.
+    """Each op is timed and compared with numpy on this machine; a profile, which no backend passes or fails.
 
-    Figures: microseconds, those of numpy, their ratio, and gigabytes or gigaflops a second.  What takes too long is
-    measured at a smaller size; `elements` says at how many.
+    Figures: microseconds, those of numpy, their ratio, and gigabytes or gigaflops a second.  A task that takes too long
+    is measured at a smaller size; `elements` is the number of its elements.
     """
     task = TASKS[case.op]
     size, once = _affordable(subject, task, task.sizes[case.shape])
@@ -259,7 +226,7 @@ def profile(subject: Subject, case: Case) -> Measured:
 
 
 def _affordable(subject: Subject, task: Task, wanted: int) -> tuple[int, float]:
-    """The wanted size, or the largest tried below it that does not take too long; and the seconds of a run there."""
+    """The requested size, or the largest tried below it that does not take too long; and the seconds of a run there."""
     found, once = wanted, 0.0
     for part in SMALLER:
         size = wanted // part
@@ -271,10 +238,8 @@ def _affordable(subject: Subject, task: Task, wanted: int) -> tuple[int, float]:
     return found, once
 
 
-def _work(task: Task, size: int) -> float:
-    if task.operations is not None:
-        return float(task.operations(size))
-    return float(sum(x.size for x in task.operands(size)))
+def _work(task: Task, size: int) -> int:
+    return sum(x.size for x in task.operands(size)) if task.operations is None else task.operations(size)
 
 
 @functools.lru_cache(maxsize=256)
@@ -284,7 +249,7 @@ def _operands(name: str, size: int) -> Values:
 
 
 def _uploaded(subject: Subject, task: Task, values: Values) -> list[Any]:
-    """The operands on the interpreter that computes; for an upload, as they are."""
+    """The operands on the interpreter that computes; for an upload, numpy's arrays."""
     if task is TASKS["upload"]:
         return list(values)
     place = subject.stack if task.stack else subject.call_counter
@@ -301,9 +266,9 @@ def _one_run(subject: Subject, task: Task, values: Values) -> float:
 
 
 def _repeated(place: RawTensor[Any], task: Task, operands: Sequence[Any], count: int) -> float:
-    """Seconds for so many runs, all of which have been done in the end.
+    """Seconds for some runs, until all of them have finished.
 
-    A result is dropped before the next run, so that memory is used again, and nobody can answer by the last one.
+    A result is dropped before the next run, so that its memory is used again, and no backend can return the last one.
     """
     compute, y = task.compute, None
     start = time.perf_counter()
@@ -334,7 +299,7 @@ def _best(repeated: Callable[[int], float], once: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _numpy_seconds(name: str, size: int) -> float:
-    """The same for numpy, once in a process."""
+    """The time of numpy, measured once in a process."""
     task, values = TASKS[name], _operands(name, size)
 
     def repeated(count: int) -> float:
@@ -351,24 +316,16 @@ def _numpy_seconds(name: str, size: int) -> float:
 
 
 def trusted(results: Iterable[Result]) -> list[Result]:
-    """The profiles among the results that mean something: those of ops no case of which failed.
-
-    How fast a wrong result comes is of no use to anybody.
-    """
+    """The profiles among the results, without those of ops that failed a case, as their times mean nothing."""
     results = list(results)
     wrong = {
         (result.case.law.partition(".")[0], result.case.op)
         for result in results
         if result.status not in ("passed", "unsupported") and result.case.dtype in ("", float32.name)
     }
-    return [
-        result
-        for result in results
-        if result.case.law == "performance.profile"
-        and result.status == "passed"
-        and not any(
-            (group, op) in wrong
-            for op in TASKS[result.case.op].relies
-            for group in {TASKS[result.case.op].group, "values"}
-        )
-    ]
+
+    def is_right(task: Task) -> bool:
+        return not any((group, op) in wrong for op in task.relies for group in (task.group, "values"))
+
+    passed = [r for r in results if r.case.law == "performance.profile" and r.status == "passed"]
+    return [result for result in passed if is_right(TASKS[result.case.op])]

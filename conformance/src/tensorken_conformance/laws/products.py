@@ -214,9 +214,8 @@ def problem(subject: Subject, case: Case) -> Problem:
     """The numbers of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params, scan = VARIANTS[case.op](shape)[case.detail], case.op == "cumprod"
-    values = factors(rng, case.values, shape, case.dtype, reductions.length(params, shape))
-    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
-        values = fitted(case.shape, values)
+    count = reductions.length(params, shape)
+    values = fitted(case.shape, factors(rng, case.values, shape, case.dtype, count))
     if values.dtype.kind == "f":
         return Problem(values, params, products(values, params, scan), None)
     bits = 8 * values.dtype.itemsize

@@ -1,8 +1,8 @@
 """values.signs: zeros have the sign that IEEE 754 gives them, in what users call and in compiled programs.
 
-The laws on single ops look at signs as well.  Here are the functions that are made of several ops, and programs of
-steps whose results are exact, such as a rewrite of `x + 0.0` to `x` or of `0.0 - x` to `-x` would change.  What is
-expected comes from numpy, where numpy decides; the sign of a NaN counts for nothing.
+The laws on single ops check signs as well.  This one has the functions that are made of several ops, and programs of
+exact steps, whose results a rewrite of `x + 0.0` to `x` or of `0.0 - x` to `-x` would change.  The expected results
+come from numpy, where numpy decides; the sign of a NaN is ignored.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,34 +25,34 @@ from tensorken_core.tensor.tensor import Tensor
 
 ZEROS = (0.0, -0.0)
 SMALL = (0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0)
-"""From which elements are drawn: many zeros of both signs, and numbers that cancel and round to zero."""
+"""The numbers from which elements are drawn: many zeros of both signs, and numbers that cancel and round to zero."""
 
 SPECIAL = (0.0, -0.0, 0.5, -0.5, float("inf"), -float("inf"), float("nan"))
 
 SIZES = (1, 17, 67)
-"""Of the last axis: below, at and beyond the width of vector registers, with a rest."""
+"""Sizes of the last axis: below and beyond the width of vector registers, none a multiple of it."""
 
 COMPILED = 17
-"""The size with which a function is run under vmap and jit as well, in float32; in a deep run in all dtypes."""
+"""The size at which a function also runs under vmap and jit, in float32; in a deep run in all dtypes."""
 
 CHAINS: dict[Depth, tuple[int, int]] = {"smoke": (0, 0), "default": (4, 5), "deep": (24, 20)}
-"""Cases for each dtype, and how many programs each has."""
+"""The number of cases for each dtype, and of programs in each."""
 
 LENGTH = 7
-"""Of a program, in steps."""
+"""The number of steps of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A function, and what it gives.
+    """A function, and its expected results.
 
     Attributes:
         call: on tensors of shape (2, n).
         model: on arrays of float64: the result.
         either: on the same: where a zero may have either sign; None: nowhere.
-        values: from which elements are drawn.
-        text: as it reads in a report, `{0}` and `{1}` being the operands; empty if no program has it as a step.
-        operands: how many.
+        values: the numbers from which elements are drawn.
+        text: the call as in a report, `{0}` and `{1}` being the operands; empty if programs do not use it as a step.
+        operands: their number.
     """
 
     call: Callable[..., Tensor]
@@ -70,14 +71,14 @@ def _opposite(a: Array, b: Any) -> Array:
 
 
 def _both_signs(x: Array) -> Array:
-    """Of rows, where both zeros are among the elements."""
+    """Which rows contain zeros of both signs."""
     zero = x == 0
     found: Array = (zero & np.signbit(x)).any(-1) & (zero & ~np.signbit(x)).any(-1)
     return found
 
 
 def _negative_zeros(x: Array) -> Array:
-    """Of rows, where every element is -0.0."""
+    """Which rows are -0.0 alone."""
     found: Array = ((x == 0) & np.signbit(x)).all(-1)
     return found
 
@@ -87,8 +88,8 @@ def _sum(x: Array) -> Array:
     return np.asarray(x.sum(-1) + 0.0)
 
 
-def _running(x: Array) -> Array:
-    return np.cumsum(x, -1) + 0.0
+def _no_sum(x: Array) -> Array:
+    return np.zeros(x.shape[:-1])
 
 
 def _only_negative_zeros_yet(x: Array) -> Array:
@@ -111,39 +112,50 @@ def _median(x: Array) -> Array:
     return low if x.shape[-1] % 2 else low * 0.5 + high * 0.5
 
 
-def _set_last(x: Array, value: float) -> Array:
-    y = x.copy()
-    y[..., -1] = value
-    return y
+def _with_last(change: Callable[[Array], Any]) -> Callable[[Array], Array]:
+    """The function that changes the last element of each row."""
 
+    def model(x: Array) -> Array:
+        y = x.copy()
+        y[..., -1] = change(y[..., -1])
+        return y
 
-def _add_last(x: Array, value: float) -> Array:
-    y = x.copy()
-    y[..., -1] += value
-    return y
+    return model
 
 
 def _step(
     text: str, call: Callable[..., Any], model: Callable[..., Array] | None = None, operands: int = 1
 ) -> Row:
-    """A row that programs have as a step, too: it is exact, and decides the sign of each zero."""
+    """A row that programs use as a step: it is exact, and decides the sign of each zero."""
     return Row(call, call if model is None else model, text=text, operands=operands)
 
 
-def _at_zeros(name: str) -> Row:
-    """An odd function, of which only the zeros are looked at."""
-    return Row(lambda x: getattr(tk, name)(x), np.copy, values=ZEROS)
+def _same(text: str, function: Callable[..., Any], operands: int = 1) -> Row:
+    """A step whose function takes the namespace first, tensorken for the call and numpy for the model."""
+    return _step(text, partial(function, tk), lambda *xs: np.asarray(function(np, *xs)), operands)
+
+
+def _called(name: str, x: Tensor) -> Tensor:
+    y: Tensor = getattr(tk, name)(x)  # looked up at each call, as faults replace functions
+    return y
+
+
+ODD = ("sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "expm1", "log1p", "erf") + (
+    "positive",
+    "stop_gradient",
+)
+"""Functions that are tried at zeros alone, where they return their operand."""
 
 
 STEPS: dict[str, Row] = {
     "neg": _step("-{0}", lambda x: -x),
     "abs": _step("abs({0})", abs),
     "sign": _step("sign({0})", tk.sign, lambda x: np.sign(x) + 0.0),
-    "floor": _step("floor({0})", tk.floor, np.floor),
-    "ceil": _step("ceil({0})", tk.ceil, np.ceil),
-    "trunc": _step("trunc({0})", tk.trunc, np.trunc),
-    "round": _step("round({0})", tk.round, np.rint),
-    "square": _step("square({0})", tk.square, np.square),
+    "floor": _same("floor({0})", lambda xp, x: xp.floor(x)),
+    "ceil": _same("ceil({0})", lambda xp, x: xp.ceil(x)),
+    "trunc": _same("trunc({0})", lambda xp, x: xp.trunc(x)),
+    "round": _same("round({0})", lambda xp, x: xp.round(x)),
+    "square": _same("square({0})", lambda xp, x: xp.square(x)),
     "plus-zero": _step("{0} + 0.0", lambda x: x + 0.0),
     "plus-minus-zero": _step("{0} + -0.0", lambda x: x + -0.0),
     "minus-zero": _step("{0} - 0.0", lambda x: x - 0.0),
@@ -160,49 +172,35 @@ STEPS: dict[str, Row] = {
     "zero-by": _step("0.0 / {0}", lambda x: 0.0 / x),
     "remainder": _step("{0} % 2.0", lambda x: x % 2.0),
     "remainder-of-negative": _step("{0} % -2.0", lambda x: x % -2.0),
-    "fmod": _step("fmod({0}, 2.0)", lambda x: tk.fmod(x, 2.0), lambda x: np.fmod(x, 2.0)),
+    "fmod": _same("fmod({0}, 2.0)", lambda xp, x: xp.fmod(x, 2.0)),
     "floor-divide": _step("{0} // 2.0", lambda x: x // 2.0),
     "power-of-two": _step("{0} ** 2.0", lambda x: x**2.0),
     "power-of-three": _step("{0} ** 3.0", lambda x: x**3.0),
     "whole-power": _step("{0} ** 3", lambda x: x**3),
-    "nan-to-num": _step(
-        "nan_to_num({0})",
-        lambda x: tk.nan_to_num(x, nan=-0.0, posinf=1.0, neginf=-1.0),
-        lambda x: np.nan_to_num(x, nan=-0.0, posinf=1.0, neginf=-1.0),
-    ),
-    "where-negative": _step(
-        "where({0} < 0.0, -0.0, {0})",
-        lambda x: tk.where(x < 0.0, -0.0, x),
-        lambda x: np.asarray(np.where(x < 0.0, -0.0, x)),
-    ),
-    "where-zero": _step(
-        "where({0} == 0.0, {0}, -{0})",
-        lambda x: tk.where(x == 0.0, x, -x),
-        lambda x: np.asarray(np.where(x == 0.0, x, -x)),
-    ),
+    "nan-to-num": _same("nan_to_num({0})", lambda xp, x: xp.nan_to_num(x, nan=-0.0, posinf=1.0, neginf=-1.0)),
+    "where-negative": _same("where({0} < 0.0, -0.0, {0})", lambda xp, x: xp.where(x < 0.0, -0.0, x)),
+    "where-zero": _same("where({0} == 0.0, {0}, -{0})", lambda xp, x: xp.where(x == 0.0, x, -x)),
     "by-integers": _step(
         "{0}.astype(int32).astype({0}.dtype)",
         lambda x: tk.nan_to_num(x, nan=0.0, posinf=7.0, neginf=-7.0).astype(int32).astype(x.dtype),
         lambda x: np.trunc(np.nan_to_num(x, nan=0.0, posinf=7.0, neginf=-7.0)) + 0.0,
     ),
-    "flip": _step("flip({0}, 1)", lambda x: tk.flip(x, 1), lambda x: np.flip(x, -1)),
-    "roll": _step("roll({0}, 1, 1)", lambda x: tk.roll(x, 1, 1), lambda x: np.roll(x, 1, -1)),
-    "prod": _step(
-        "prod({0}, 1, keepdims=True) * {0}",
-        lambda x: tk.prod(x, 1, keepdims=True) * x,
-        lambda x: np.prod(x, -1, keepdims=True) * x,
-    ),
-    "differences": _step(
-        "diff({0}, prepend=0.0)",
-        lambda x: tk.diff(x, axis=1, prepend=x[:, :1]),
-        lambda x: np.diff(x, axis=-1, prepend=x[..., :1]),
+    "flip": _same("flip({0}, 1)", lambda xp, x: xp.flip(x, -1)),
+    "roll": _same("roll({0}, 1, 1)", lambda xp, x: xp.roll(x, 1, -1)),
+    "prod": _same("prod({0}, 1, keepdims=True) * {0}", lambda xp, x: xp.prod(x, -1, keepdims=True) * x),
+    "differences": _same(
+        "diff({0}, prepend={0}[:, :1])", lambda xp, x: xp.diff(x, axis=-1, prepend=x[..., :1])
     ),
     "sort": _step("sort({0}, 1)", lambda x: tk.sort(x, 1), _stable),
     "sort-descending": _step(
         "sort({0}, 1, descending=True)", lambda x: tk.sort(x, 1, descending=True), _stable_descending
     ),
-    "set": _step("{0}.at[:, -1].set(-0.0)", lambda x: x.at[:, -1].set(-0.0), lambda x: _set_last(x, -0.0)),
-    "add-at": _step("{0}.at[:, -1].add(0.0)", lambda x: x.at[:, -1].add(0.0), lambda x: _add_last(x, 0.0)),
+    "set": _step("{0}.at[:, -1].set(-0.0)", lambda x: x.at[:, -1].set(-0.0), _with_last(lambda last: -0.0)),
+    "add-at": _step(
+        "{0}.at[:, -1].add(0.0)",
+        lambda x: x.at[:, -1].add(0.0),
+        _with_last(lambda last: last + 0.0),
+    ),
     "pad": _step(
         "pad({0})[:, 1:]",
         lambda x: tk.pad(x, ((0, 0), (0, 1)))[:, 1:],
@@ -216,24 +214,21 @@ STEPS: dict[str, Row] = {
     "nested-products": _step(
         "{0} * {1} - ({0} * {0} - {1} * {1})", lambda a, b: a * b - (a * a - b * b), operands=2
     ),
-    "copysign": _step("copysign({0}, {1})", tk.copysign, np.copysign, 2),
-    "fmod-of-two": _step("fmod({0}, {1})", tk.fmod, np.fmod, 2),
+    "copysign": _same("copysign({0}, {1})", lambda xp, a, b: xp.copysign(a, b), 2),
+    "fmod-of-two": _same("fmod({0}, {1})", lambda xp, a, b: xp.fmod(a, b), 2),
     "remainder-of-two": _step("{0} % {1}", lambda a, b: a % b, operands=2),
-    "where-less": _step(
-        "where({0} < {1}, {0}, {1})",
-        lambda a, b: tk.where(a < b, a, b),
-        lambda a, b: np.asarray(np.where(a < b, a, b)),
-        2,
-    ),
+    "where-less": _same("where({0} < {1}, {0}, {1})", lambda xp, a, b: xp.where(a < b, a, b), 2),
 }
-"""Functions that are exact and decide the sign of every zero: of them programs are made, too."""
+"""Functions that are exact and decide the sign of every zero, which are the steps of programs, too."""
+
+NOT_A_NUMBER = (*SMALL, float("nan"))
 
 OTHERS: dict[str, Row] = {
-    # the larger and the smaller: of zeros that differ in sign either
+    # the larger and the smaller: either of two zeros that differ in sign
     "maximum": Row(tk.maximum, np.maximum, _opposite, operands=2),
     "minimum": Row(tk.minimum, np.minimum, _opposite, operands=2),
-    "fmax": Row(tk.fmax, np.fmax, _opposite, (*SMALL, float("nan")), operands=2),
-    "fmin": Row(tk.fmin, np.fmin, _opposite, (*SMALL, float("nan")), operands=2),
+    "fmax": Row(tk.fmax, np.fmax, _opposite, NOT_A_NUMBER, operands=2),
+    "fmin": Row(tk.fmin, np.fmin, _opposite, NOT_A_NUMBER, operands=2),
     "relu": Row(tk.relu, lambda x: np.maximum(x, 0.0), lambda x: _opposite(x, 0.0)),
     "clip": Row(
         lambda x: tk.clip(x, -0.5, 0.0), lambda x: np.clip(x, -0.5, 0.0), lambda x: _opposite(x, 0.0)
@@ -241,25 +236,19 @@ OTHERS: dict[str, Row] = {
     "max": Row(lambda x: tk.max(x, 1), lambda x: x.max(-1), _both_signs),
     "min": Row(lambda x: tk.min(x, 1), lambda x: x.min(-1), _both_signs),
     "median": Row(lambda x: tk.median(x, 1), _median, _both_signs),
-    # sums: never -0.0, but of -0.0 alone either
+    # sums: never -0.0, except that a sum of -0.0 alone may have either sign
     "sum": Row(lambda x: tk.sum(x, 1), _sum, _negative_zeros),
     "mean": Row(lambda x: tk.mean(x, 1), _sum, _negative_zeros, ZEROS),
-    "cumsum": Row(lambda x: tk.cumsum(x, 1), _running, _only_negative_zeros_yet),
+    "cumsum": Row(lambda x: tk.cumsum(x, 1), lambda x: np.cumsum(x, -1) + 0.0, _only_negative_zeros_yet),
     "matmul": Row(lambda x: (x @ x.ones_like().T)[:, 0], _sum, _negative_zeros),
-    "sum-of-opposites": Row(
-        lambda x: tk.sum(tk.concatenate([x, -x], 1), 1), lambda x: np.zeros(x.shape[:-1])
-    ),
-    "sum-of-nothing": Row(lambda x: tk.sum(x[:, :0], 1), lambda x: np.zeros(x.shape[:-1])),
-    # functions of which the sign of a zero is that of the operand
-    **{
-        name: _at_zeros(name)
-        for name in ("sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh")
-    },
-    **{name: _at_zeros(name) for name in ("expm1", "log1p", "erf", "positive", "stop_gradient")},
+    "sum-of-opposites": Row(lambda x: tk.sum(tk.concatenate([x, -x], 1), 1), _no_sum),
+    "sum-of-nothing": Row(lambda x: tk.sum(x[:, :0], 1), _no_sum),
+    # functions that keep the sign of a zero
+    **{name: Row(partial(_called, name), np.copy, values=ZEROS) for name in ODD},
     "atan2": Row(lambda x: tk.atan2(x, abs(x) + 1.0), np.copy, values=ZEROS),
     "hypot": Row(lambda x: tk.hypot(x, x), np.abs, values=ZEROS),
     "norm": Row(lambda x: tk.linalg.vector_norm(x, axis=1), lambda x: _sum(np.abs(x)), values=ZEROS),
-    # places, and what a program holds
+    # indices, and constants of programs
     "argmax": Row(lambda x: tk.argmax(x, 1).astype(x.dtype), lambda x: np.argmax(x, -1).astype(float)),
     "argmin": Row(lambda x: tk.argmin(x, 1).astype(x.dtype), lambda x: np.argmin(x, -1).astype(float)),
     "topk": Row(lambda x: tk.topk(x, 1).values, lambda x: _stable_descending(x)[..., :1]),
@@ -295,18 +284,16 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("values.signs", cases, level=2)
 def signs(subject: Subject, case: Case) -> None:
-    """A zero has the sign that IEEE 754 gives it: of single calls, under jit and vmap, and in programs of many steps.
+    """A zero has the sign of IEEE 754: in single calls, under jit and vmap, and in programs of many steps.
 
-    Of zeros of different sign `maximum`, `minimum`, `max`, `min`, and what is made of them, may give either; a sum of
+    Of zeros of different sign `maximum`, `minimum`, `max`, `min`, and functions of them, may return either; a sum of
     -0.0 alone may be a zero of either sign.
     """
     dtype = DTYPES[case.dtype]
     if case.op == "program":
         count = CHAINS[subject.depth][1]
-        for number in range(count):
-            _check_program(
-                subject, dtype, random.Random(f"{subject.seed} signs {int(case.detail) * count + number}")
-            )
+        for number in range(int(case.detail) * count, (int(case.detail) + 1) * count):
+            _check_program(subject, dtype, random.Random(f"{subject.seed} signs {number}"))
         return
     row, rng = ROWS[case.op], subject.random(case)
     for n in SIZES:
@@ -324,7 +311,7 @@ def signs(subject: Subject, case: Case) -> None:
 
 
 def _operands(row: Row, rng: random.Random, n: int) -> tuple[list[Array], Array]:
-    """Operands of rows of n elements, and a result that every float has."""
+    """Operands with rows of n elements, and a result that every float dtype represents."""
     while True:
         xs = [_drawn(rng, row.values, n) for _ in range(row.operands)]
         with np.errstate(all="ignore"):
@@ -337,7 +324,7 @@ def _operands(row: Row, rng: random.Random, n: int) -> tuple[list[Array], Array]
 
 
 def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
-    """Steps drawn one after the other, whose results are exact; run step by step, then compiled as a whole."""
+    """Draw steps whose results are exact; run them one by one, then as one compiled program."""
     n = rng.choice(SIZES)
     values = SPECIAL if rng.random() < 0.3 else SMALL
     leaves = [_drawn(rng, values, n) for _ in range(2)]
@@ -373,11 +360,11 @@ def _bracketed(text: str) -> str:
     return text if text.isidentifier() else f"({text})"
 
 
-# ---- what they are made of -------------------------------------------------------------------------------------
+# ---- operands and comparison ---------------------------------------------------------------------------------
 
 
 def _drawn(rng: random.Random, values: Sequence[float], n: int) -> Array:
-    """Two rows; the second has negative zeros alone if the values allow, now and then."""
+    """Two rows of n elements; the second is often all negative zeros."""
     x = np.array([rng.choice(values) for _ in range(2 * n)]).reshape(2, n)
     if rng.random() < 0.25:
         x[1] = -0.0
@@ -385,7 +372,7 @@ def _drawn(rng: random.Random, values: Sequence[float], n: int) -> Array:
 
 
 def _exact(values: Array) -> bool:
-    """Whether all floats have these numbers, with bits to spare for a further step."""
+    """Whether every float dtype represents these numbers, and the result of one more step."""
     finite = values[np.isfinite(values)]
     return bool((np.abs(finite) <= 256.0).all() and (finite * 8.0 == np.rint(finite * 8.0)).all())
 

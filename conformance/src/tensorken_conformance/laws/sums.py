@@ -82,9 +82,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = VARIANTS[case.op](shape)[case.detail]
     count = shape[params[0]] if case.op == "scatter_add" else reductions.length(params, shape)
-    values = terms.drawn(rng, case.values, shape, case.dtype, count)
-    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
-        values = fitted(case.shape, values)
+    values = fitted(case.shape, terms.drawn(rng, case.values, shape, case.dtype, count))
     indices: Array | None = None
     if case.op == "sum":
         axes = params[0]

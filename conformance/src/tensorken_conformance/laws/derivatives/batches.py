@@ -20,6 +20,7 @@ from tensorken_conformance.laws.derivatives.scenarios import (
     constant_ops,
     dyadic,
     main_dtype,
+    of_some,
     result_of,
     scenarios,
     tensors,
@@ -110,14 +111,7 @@ class Batch:
         push: Any = tk.vmap(lambda *xs: self._push(xs[:count], xs[count:]), self.axes + axes, self.out_axis)
         u = tensors(place, [np.stack(self.pulls, self.out_axis)], self.kind)[0]
         pull: Any = tk.vmap(lambda *xs: self._pull(xs[:count], xs[count]), (*self.axes, self.out_axis))
-        at = [operands[i] for i in places]
-
-        def whole(*chosen: Tensor) -> Any:
-            full = list(operands)
-            for i, x in zip(places, chosen, strict=True):
-                full[i] = x
-            return mapped(*full)
-
+        at, whole = [operands[i] for i in places], of_some(mapped, operands, places)
         return [
             y,
             push(*operands, *v),

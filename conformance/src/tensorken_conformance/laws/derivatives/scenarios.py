@@ -25,6 +25,21 @@ from tensorken_core.tensor.tensor import Tensor
 
 Function = Callable[..., Tensor]
 
+
+def of_some(
+    function: Callable[..., Any], operands: Sequence[Tensor], active: Sequence[int]
+) -> Callable[..., Any]:
+    """The function of the operands at some places alone, with the others held fixed."""
+
+    def partial(*chosen: Tensor) -> Any:
+        full = list(operands)
+        for i, x in zip(active, chosen, strict=True):
+            full[i] = x
+        return function(*full)
+
+    return partial
+
+
 VIEWS = ("permute", "flip", "crop", "expand")
 """The movements by which an operand may be made on the backend."""
 
@@ -73,14 +88,7 @@ class Scenario:
 
     def along(self, operands: Sequence[Tensor], active: Sequence[int]) -> Function:
         """The function of the operands at these places alone."""
-
-        def partial(*chosen: Tensor) -> Tensor:
-            full = list(operands)
-            for i, x in zip(active, chosen, strict=True):
-                full[i] = x
-            return self.function(*full)
-
-        return partial
+        return of_some(self.function, operands, active)
 
 
 def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:

@@ -1,8 +1,7 @@
 """derivatives.ties: derivatives of functions that select, average or clip, where elements are equal.
 
-There the functions have corners.  Where a derivative exists along each axis all the same, or where both sides are
-equally near, it is the central difference; where several elements are equally good and one is chosen, the derivative
-goes to the one that is chosen.  docs/numerics.md has the table of both.
+There the functions have corners.  The derivative is the central difference, except where the function selects one of
+several equal elements: there it goes to the selected one.  docs/numerics.md has the table of both conventions.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.scenarios import main_dtype, tensors
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
@@ -27,10 +27,10 @@ Rule = Callable[..., Sequence[Array]]
 """`(w, *operands) -> gradients` of the sum of w times the result, by each operand."""
 
 STEP = 1.0 / 16.0
-"""Of central differences: drawn elements are equal, or further apart; all is exact in float32."""
+"""The step of central differences: drawn elements are equal or further apart; float32 represents all values."""
 
 TOLERANCE = 2.0**-10
-"""How far a gradient may be off: shares of a third are rounded, and a wrong share is off by much more."""
+"""The tolerance of a gradient: shares of a third are rounded, and a wrong share differs by much more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Tie:
     """A function, and its gradient where elements are equal.
 
     Attributes:
-        call: `(namespace, *operands)`: the function in the words of tensorken, numpy and JAX.
+        call: `(namespace, *operands)`: the function with the names of tensorken and numpy.
         rule: the gradient by convention; None: central differences of the function on numpy.
         shapes: of the operands.
-        values: from which elements are drawn, again and again.
-        numpy: the function on numpy arrays, where `call` does not read so.
-        last: what the last operand is, where it is not drawn.
+        values: the numbers from which elements are drawn.
+        numpy: the function on numpy arrays, where `call` does not run on numpy.
+        last: the last operand, where it is not drawn.
     """
 
     call: Callable[..., Any]
@@ -87,7 +87,7 @@ class Tie:
 
 
 def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
-    """All elements that are the extreme have an equal share."""
+    """All elements that equal the extreme have an equal share."""
 
     def rule(w: Array, x: Array) -> list[Array]:
         hits = x == extreme(x, axis=axis, keepdims=True)
@@ -98,7 +98,7 @@ def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
 
 
 def _first(place: Callable[..., Array]) -> Rule:
-    """The first of the extremes has all."""
+    """The first of the extremes has the whole derivative."""
     return lambda w, x: [w[:, None] * (np.arange(x.shape[1]) == place(x, axis=1)[:, None])]
 
 
@@ -115,7 +115,7 @@ def _ordered(weights: Callable[[int], Array], descending: bool = False) -> Rule:
 
 
 def _quantiles(*shares: float, method: str = "linear") -> Callable[[int], Array]:
-    """For each share, how much each element of a sorted row counts."""
+    """For each share, the weight of each element of a sorted row."""
 
     def weights(n: int) -> Array:
         found = np.zeros((len(shares), n))
@@ -123,10 +123,8 @@ def _quantiles(*shares: float, method: str = "linear") -> Callable[[int], Array]
             place = share * (n - 1)
             below, above = int(np.floor(place)), int(np.ceil(place))
             part = place - below
-            if part:
-                part = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": round(place) - below}.get(
-                    method, part
-                )
+            rounded = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": round(place) - below}
+            part = rounded.get(method, part) if part else part
             row[below] += 1.0 - part
             row[above] += part
         return found
@@ -144,26 +142,15 @@ def _by_shares(w: Array, x: Array, q: Array) -> list[Array]:
     return [*_ordered(_quantiles(*q.tolist()))(w.T, x), by_q]
 
 
-def _replaced_by_larger(x: Array, v: Array) -> Array:
+def _updated(extreme: Callable[..., Array], x: Array, v: Array) -> Array:
+    """The operand with the extremes of two columns and v in their place."""
     y = x.copy()
-    y[:, [0, 3]] = np.maximum(y[:, [0, 3]], v)
+    y[:, [0, 3]] = extreme(y[:, [0, 3]], v)
     return y
-
-
-def _replaced_by_smaller(x: Array, v: Array) -> Array:
-    y = x.copy()
-    y[:, [0, 3]] = np.minimum(y[:, [0, 3]], v)
-    return y
-
-
-def _running_maximum(x: Any) -> Any:
-    start = x[:, 0]
-    _, ys = tk.scan(lambda m, row: (tk.maximum(m, row),) * 2, start, x.T)
-    return ys
 
 
 def _running_rule(w: Array, x: Array) -> list[Array]:
-    """Of each two that are equal, what went before and the new element, each has a half of what is left."""
+    """Where a new element equals the maximum so far, each has a half."""
     gradient = np.zeros_like(x)
     share = np.zeros((len(x), x.shape[1]))
     share[:, 0] = 1.0
@@ -181,6 +168,7 @@ def _running_rule(w: Array, x: Array) -> list[Array]:
 WIDE = (-2.0, -1.0, 0.0, 1.0, 2.0)
 TWO: tuple[Shape, ...] = ((4, 5), (4, 5))
 PAIRS: tuple[Shape, ...] = ((6, 2),)
+UPDATE: tuple[Shape, ...] = ((4, 5), (4, 2))
 
 TIES: dict[str, Tie] = {
     # two operands
@@ -219,19 +207,16 @@ TIES: dict[str, Tie] = {
     "min-of-two": Tie(lambda xp, x: xp.min(x, axis=1), None, PAIRS),
     "range-of-two": Tie(lambda xp, x: xp.ptp(x, axis=1), None, PAIRS),
     "range": Tie(
-        lambda xp, x: xp.ptp(x, axis=1),
-        lambda w, x: [_shared(np.max)(w, x)[0] - _shared(np.min)(w, x)[0]],
+        lambda xp, x: xp.ptp(x, axis=1), lambda w, x: [_shared(np.max)(w, x)[0] - _shared(np.min)(w, x)[0]]
     ),
     "largest-norm-of-two": Tie(
         lambda xp, x: xp.linalg.vector_norm(x, axis=1, ord=float("inf")), None, PAIRS, (-1.0, 1.0)
     ),
     "element-at-argmax": Tie(
-        lambda xp, x: xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), 1)[:, 0],
-        _first(np.argmax),
+        lambda xp, x: xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), 1)[:, 0], _first(np.argmax)
     ),
     "element-at-argmin": Tie(
-        lambda xp, x: xp.take_along_axis(x, xp.argmin(x, axis=1, keepdims=True), 1)[:, 0],
-        _first(np.argmin),
+        lambda xp, x: xp.take_along_axis(x, xp.argmin(x, axis=1, keepdims=True), 1)[:, 0], _first(np.argmin)
     ),
     # order
     "sort": Tie(lambda xp, x: xp.sort(x, axis=1), _ordered(np.eye)),
@@ -278,17 +263,15 @@ TIES: dict[str, Tie] = {
         last=(0.0, 0.25, 0.375, 0.625, 0.875, 1.0),
     ),
     # updates and loops
-    "at-max": Tie(lambda xp, x, v: x.at[:, [0, 3]].max(v), None, ((4, 5), (4, 2)), numpy=_replaced_by_larger),
-    "at-min": Tie(
-        lambda xp, x, v: x.at[:, [0, 3]].min(v), None, ((4, 5), (4, 2)), numpy=_replaced_by_smaller
-    ),
+    "at-max": Tie(lambda xp, x, v: x.at[:, [0, 3]].max(v), None, UPDATE, numpy=partial(_updated, np.maximum)),
+    "at-min": Tie(lambda xp, x, v: x.at[:, [0, 3]].min(v), None, UPDATE, numpy=partial(_updated, np.minimum)),
     "running-maximum": Tie(
-        lambda xp, x: _running_maximum(x),
+        lambda xp, x: xp.scan(lambda m, row: (xp.maximum(m, row),) * 2, x[:, 0], x.T)[1],
         _running_rule,
         numpy=lambda x: np.maximum.accumulate(x, axis=1).T,
     ),
 }
-"""Functions by what they are called in reports."""
+"""Functions, by their names in reports."""
 
 
 # ---- the law -------------------------------------------------------------------------------------------------
@@ -307,7 +290,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("derivatives.ties", cases, level=3)
 def ties(subject: Subject, case: Case) -> None:
-    """At ties derivatives are central differences, or go to the element that is chosen: in both modes, jit and vmap."""
+    """At ties derivatives are central differences, or go to the selected element: in both modes, jit and vmap."""
     dtype, tie, rng = DTYPES[case.dtype], TIES[case.op], subject.random(case)
     xs = tie.draw(rng)
     value = tie.value(*xs)
@@ -316,28 +299,26 @@ def ties(subject: Subject, case: Case) -> None:
     at = tuple(range(len(xs)))
 
     def loss(*operands: Tensor) -> Tensor:
-        result: Tensor = (tie.call(_Words(operands[0]), *operands) * weights).sum()
+        result: Tensor = (tie.call(_Namespace(operands[0]), *operands) * weights).sum()
         return result
 
     gradient = tk.grad(loss, at)
-    operands = _made(subject, xs, dtype)
-    found = subject.read(tie.call(_Words(operands[0]), *operands))
+    operands = tensors(subject.stack, xs, dtype)
+    found = subject.read(tie.call(_Namespace(operands[0]), *operands))
     _agree(f"{case.op}: value", found, value, xs)
     expected = tie.gradients(w, xs)
-    for mode, transformed in (("reverse mode", gradient), ("forward mode", tk.jacfwd(loss, at))):
+    modes = {"reverse mode": gradient, "forward mode": tk.jacfwd(loss, at), "jit(grad)": tk.jit(gradient)}
+    for mode, transformed in modes.items():
         for got, wanted in zip(transformed(*operands), expected, strict=True):
             _agree(f"{case.op} in {mode}", subject.read(got), wanted, xs)
-    compiled = tk.jit(gradient)(*operands)
-    for got, wanted in zip(compiled, expected, strict=True):
-        _agree(f"{case.op} in jit(grad)", subject.read(got), wanted, xs)
     others = [np.flip(x, -1) for x in xs]
-    batches = _made(subject, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
+    batches = tensors(subject.stack, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
     for got, *both in zip(tk.vmap(gradient)(*batches), expected, tie.gradients(w, others), strict=True):
         _agree(f"{case.op} in vmap(grad)", subject.read(got), np.stack(both), xs)
 
 
-class _Words:
-    """The namespace, in which `asarray` makes a tensor beside the operands."""
+class _Namespace:
+    """The namespace of tensorken, in which `asarray` makes a tensor on the backend of the operands."""
 
     def __init__(self, beside: Tensor) -> None:
         self._beside = beside
@@ -348,10 +329,6 @@ class _Words:
     def asarray(self, values: list[float]) -> Tensor:
         x = self._beside
         return x.constant(values, x.dtype, (len(values),))
-
-
-def _made(subject: Subject, xs: Sequence[Array], dtype: DType) -> list[Tensor]:
-    return tensors(subject.stack, xs, dtype)
 
 
 def _agree(what: str, got: Array, wanted: Array, xs: Sequence[Array]) -> None:

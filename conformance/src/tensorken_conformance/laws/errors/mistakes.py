@@ -1,10 +1,9 @@
-"""Mistakes: what a mistake is, the operands that they are made with, and the table of all of them."""
+"""Mistakes: calls that must be refused, their operands, and the table of all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,24 +51,39 @@ BUILT_IN: dict[type[TensorkenError], tuple[type[Exception], ...]] = {
     LinearAlgebraError: (ValueError,),
     ExchangeError: (BufferError, ValueError),
 }
-"""The exceptions of Python that people expect, and catch, for each class of ours."""
+"""The built-in exceptions that each class of ours must derive from."""
 
 
 class Elsewhere(Numpy):
-    """Another backend than the one under test, whichever that is."""
+    """A backend other than the one under test."""
 
     def __repr__(self) -> str:
         return "Elsewhere()"
 
 
+TENSORS: dict[str, tuple[Any, DType]] = {
+    "vector": ([1.0, 2.0, 3.0], float32),
+    "matrix": ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], float32),
+    "cube": (np.arange(24.0).reshape(2, 3, 4), float32),
+    "number": (2.0, float32),
+    "empty": (np.zeros((0, 3)), float32),
+    "ints": ([1, 2, 3], int32),
+    "bools": ([True, False, True], bool_),
+}
+"""The operands of mistakes, by the names of their attributes."""
+
+
 class Operands:
-    """Tensors to make mistakes with, on the backend under test as users have it."""
+    """Tensors to make mistakes with, on the backend under test as users have it; each is made at its first use.
+
+    Attributes:
+        made: the tensors that exist, with their values.
+    """
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.place = subject.stack
         self.made: list[tuple[Tensor, Array]] = []
-        """What was made so far, with its values."""
 
     def of(self, values: Any, dtype: DType = float32) -> Tensor:
         """A tensor of these values."""
@@ -81,54 +95,25 @@ class Operands:
         """Zeros of this shape."""
         return self.of(np.zeros(shape))
 
-    @cached_property
-    def vector(self) -> Tensor:
-        """Floats of shape (3,)."""
-        return self.of([1.0, 2.0, 3.0])
+    def __getattr__(self, name: str) -> Tensor:
+        if name not in TENSORS:
+            raise AttributeError(name)
+        x = vars(self)[name] = self.of(*TENSORS[name])
+        return x
 
-    @cached_property
-    def matrix(self) -> Tensor:
-        """Floats of shape (2, 3)."""
-        return self.of([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-
-    @cached_property
-    def cube(self) -> Tensor:
-        """Floats of shape (2, 3, 4)."""
-        return self.of(np.arange(24.0).reshape(2, 3, 4))
-
-    @cached_property
-    def number(self) -> Tensor:
-        """A float of shape ()."""
-        return self.of(2.0)
-
-    @cached_property
-    def empty(self) -> Tensor:
-        """No floats, in shape (0, 3)."""
-        return self.of(np.zeros((0, 3)))
-
-    @cached_property
-    def ints(self) -> Tensor:
-        """Ints of shape (3,)."""
-        return self.of([1, 2, 3], int32)
-
-    @cached_property
-    def bools(self) -> Tensor:
-        """Bools of shape (3,)."""
-        return self.of([True, False, True], bool_)
-
-    @cached_property
+    @property
     def elsewhere(self) -> Tensor:
         """Floats of shape (3,) on another backend."""
         return self.subject.tensor(np.array([1.0, 2.0, 3.0]), float32, Elsewhere())
 
     @property
     def fraction(self) -> Any:
-        """What is no size."""
+        """A number that is not a size."""
         return 2.5
 
     @property
     def absent(self) -> str:
-        """A dtype that the backend has not."""
+        """A dtype that the backend does not support."""
         return next(name for name in DTYPES if name not in self.subject.capabilities.dtypes)
 
 
@@ -140,15 +125,15 @@ class Mistake:
     """A call that must be refused.
 
     Attributes:
-        name: of the scenario.
-        group: to which part of the language it belongs.
-        error: the class of the exception, exactly.
-        words: what the message holds, in this order, but for those in one tuple; it begins with the first.
-            `{backend}` stands for the backend under test, `{absent}` for a dtype that it has not, `{dtypes}` for those
-            that it has.
+        name: the op of its case.
+        group: the part of the language that it belongs to.
+        error: the exact class of the exception.
+        words: the words of the message, in this order (in any order within one tuple); it begins with the first.
+            `{backend}` is replaced by the backend under test, `{absent}` by a dtype that it does not support,
+            `{dtypes}` by those that it supports.
         call: the call.
-        where: what it takes to make the mistake: "installed", "absent" for a dtype that the backend has not, or empty.
-        listing: whether further lines may list what there is.
+        where: which backends have the case: "installed" ones, those with an "absent" dtype, or all (empty).
+        listing: whether further lines may list the alternatives.
     """
 
     name: str
@@ -167,12 +152,8 @@ MISTAKES: dict[str, Mistake] = {}
 def mistakes(group: str, *rows: tuple[Any, ...], where: str = "", listing: bool = False) -> None:
     """Enter rows `(name, call, error, *words)` into the table."""
     for name, call, error, *words in rows:
-        if (
-            MISTAKES.setdefault(
-                name, found := Mistake(name, group, error, tuple(words), call, where, listing)
-            )
-            != found
-        ):
+        found = Mistake(name, group, error, tuple(words), call, where, listing)
+        if MISTAKES.setdefault(name, found) != found:
             raise ValueError(f"there are two mistakes {name!r}")
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +13,7 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors.mistakes import MISTAKES, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
+from tensorken_conformance.laws.fresh_process import json_of
 from tensorken_conformance.programs.symbolic import PROGRAMS, WRITTEN, program_text, texts
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, ConcretizationError
@@ -59,7 +56,7 @@ def determinism(subject: Subject, case: Case) -> None:
     if case.op == "hash-seeds":
         here = texts(subject)
         for seed in HASH_SEEDS:
-            there = _elsewhere(subject, seed)
+            there = json_of(CHILD, subject.name, str(subject.seed), PYTHONHASHSEED=seed)
             if wrong := [name for name in here if here[name] != there.get(name)]:
                 raise Failure(
                     f"{wrong[0]}: expected {here[wrong[0]]!r} with PYTHONHASHSEED={seed}, got {there.get(wrong[0])!r}"
@@ -71,24 +68,6 @@ def determinism(subject: Subject, case: Case) -> None:
             program_text(subject, list(WRITTEN)[i % len(WRITTEN)])
         if (again := program_text(subject, case.op)) != first:
             raise Failure(f"{case.op}: expected {first!r} again, got {again!r}")
-
-
-def _elsewhere(subject: Subject, hash_seed: str) -> dict[str, str]:
-    """The same texts, made in a process of their own."""
-    path = os.pathsep.join(part or os.curdir for part in sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, subject.name, str(subject.seed)],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    if done.returncode:
-        raise Failure(f"another process fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-    found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
 
 
 # ---- no value ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from tensorken_conformance.capability_checks import fault_of
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.declarations import declared
+from tensorken_conformance.laws.derivatives.scenarios import of_some
 from tensorken_conformance.levels import is_mandatory
 from tensorken_conformance.operands.samples import kinds_of, methods, samples_of, takes
 from tensorken_conformance.programs.symbolic import DRAWN, WRITTEN, results_of, symbol, text_of
@@ -83,14 +84,7 @@ def derivatives(subject: Subject, case: Case) -> None:
     sample = op.samples[0]
     operands = operands_of(recorder, op, sample, float32)
     places = [i for i in range(len(operands)) if not op.operand_kinds or op.operand_kinds[i] == "data"]
-
-    def f(*chosen: Tensor) -> Tensor:
-        full = list(operands)
-        for i, x in zip(places, chosen, strict=True):
-            full[i] = x
-        result: Tensor = apply(op, full, sample[1])
-        return result
-
+    f = of_some(lambda *full: apply(op, full, sample[1]), operands, places)
     primals = [operands[i] for i in places]
     tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in places]
     y, t = tk.jvp(f, primals, tangents)
