@@ -1,8 +1,8 @@
-"""Bounds: where the numbers of a backend must lie, from the same computation on intervals.
+"""Bounds: intervals that contain the results of a right backend, from the same computation on intervals.
 
-The intervals are those of the exact results of the ops, widened by the errors that the backend declares.  So they hold
-both what exact arithmetic gives and what the backend gives, if its ops are right.  That the two sides of an identity,
-computed on intervals, have no number in common shows that a rule is wrong, whatever the rounding.
+The intervals are those of the exact results of the ops, widened by the errors that the backend declares.  So they
+contain the result of exact arithmetic, and the result of the backend if its ops are right.  If the two sides of an
+identity, computed on intervals, have no number in common, a rule is wrong, whatever the rounding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tensorken_core.rewriting.fuse import Fuse
 from tensorken_core.tensor.tensor import Tensor
 
 Computation = Callable[[RawTensor[Any]], Sequence[Tensor]]
-"""Makes its operands on a backend, and computes some tensors there."""
+"""Makes its operands on a backend, and computes tensors there."""
 
 ROUNDING = 2.0**-53
 """The largest relative error of a float64 operation of our own."""
@@ -37,14 +37,14 @@ ROUNDING = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which numbers each element of a tensor lies.
+    """A lower and an upper bound of each element of a tensor.
 
     Attributes:
         low: the lower ends.
         high: the upper ends.
         maybe_nan: where the element may be NaN.
-        estimated: how many elements have bounds from Monte Carlo rounding, as the intervals say too little.
-        unknown: how many elements have no bounds that say anything.
+        estimated: the number of elements with bounds from Monte Carlo rounding, where the intervals are too wide.
+        unknown: the number of elements without bounds.
 
     >>> near = Bounds(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
     >>> near.scaled(2.0).meets(Bounds(np.array([3.0, 4.0]), np.array([3.0, 5.0]))).tolist()
@@ -99,12 +99,12 @@ def total(low: Array, high: Array) -> Bounds:
 def certified(
     subject: Subject, computation: Computation, names: Sequence[str]
 ) -> tuple[list[Bounds], list[Array]]:
-    """The bounds of what the computation gives, after the backend has shown that its numbers lie within.
+    """The bounds of the results of a computation, after checking that the numbers of the backend lie within.
 
     Args:
         subject: the backend under test.
-        computation: what is computed, on the backend as a user has it.
-        names: what to call each of the results in a message.
+        computation: runs on the backend as a user has it.
+        names: names of the results, for messages.
 
     Returns:
         The bounds, and the numbers of the backend.
@@ -137,7 +137,7 @@ def require_within(name: str, values: Array, within: Bounds) -> None:
 
 
 def require_equal(left: str, a: Bounds, right: str, b: Bounds) -> None:
-    """Demand that two things that are equal in exact arithmetic have bounds that meet.
+    """Demand that bounds of two values that are equal in exact arithmetic overlap.
 
     Raises:
         Failure: if some do not.
@@ -156,7 +156,7 @@ def _at(place: tuple[int, ...]) -> str:
     return f" at {place}" if place else ""
 
 
-# ---- where they come from ----------------------------------------------------------------------------------
+# ---- intervals -----------------------------------------------------------------------------------------------
 
 
 class NotEnclosedError(Exception):
@@ -164,7 +164,7 @@ class NotEnclosedError(Exception):
 
 
 class Roomy(Errors):
-    """The errors that a backend declares, and room for what exact arithmetic gives, which no rounded op does."""
+    """The errors that a backend declares, at least one number for each rounded op, to contain the exact result."""
 
     def steps(self, op: str, dtype: DType) -> int:
         return super().steps(op, dtype) if op in EXACT else max(1, super().steps(op, dtype))
@@ -179,18 +179,18 @@ class Roomy(Errors):
 
 
 class Known(Enclosure):
-    """The enclosure of what can be enclosed well, by exact arithmetic as by a backend.
+    """The enclosure of computations whose intervals are narrow, for exact arithmetic and for a backend.
 
-    Of an op on matrices a body tells nothing: backends have algorithms of their own, which err by what theory tells of
-    each, and one that iterates until nothing changes never ends on intervals.  So without a rule it is not enclosed.
+    The body of an op on matrices is no bound: backends have algorithms of their own, each with its own error, and one
+    that iterates until nothing changes never ends on intervals.  So such an op without a rule is not enclosed.
 
     Args:
-        capabilities: what the backend declares.
-        keen: whether to look for sums and products that need no rounding, if the backend declares none but roundings
-            for these ops; without that, 2 - 1 would be near 1, and nothing could be decided by it.
+        capabilities: of the backend.
+        keen: whether to find sums and products that need no rounding, if the backend declares correct rounding of these
+            ops; without that, 2 - 1 would only be near 1, and a comparison of it undecided.
 
     Attributes:
-        has_met_matrices: whether there was an op on matrices, whose enclosures are wide; looking keenly does not help.
+        has_met_matrices: whether there was an op on matrices, whose enclosures are wide even if `keen`.
     """
 
     def __init__(self, capabilities: Capabilities, keen: bool = False) -> None:
@@ -204,9 +204,8 @@ class Known(Enclosure):
             if op.name not in RULES:
                 raise NotEnclosedError(op.name)
         result = super().interpret(op, operands, params)
-        if not self.keen or op.name not in _REMAINDERS or result.dtype.kind != "float":
-            return result
-        if self.declared.steps(op.name, result.dtype):
+        keen = self.keen and op.name in _REMAINDERS and result.dtype.kind == "float"
+        if not keen or self.declared.steps(op.name, result.dtype):
             return result
         return _unrounded(op.name, result, *operands)
 
@@ -214,21 +213,21 @@ class Known(Enclosure):
         return op.adjust_samples is not None or super().has(op)
 
     def eq(self, a: Interval, b: Interval) -> Interval:
-        """Each number equals itself, however little is known of it; NaN does not."""
+        """Each number equals itself, however wide its interval; NaN does not."""
         if a is not b:
             return self.interpret(OPS["eq"], (a, b), ())  # type: ignore[no-any-return]
         return Interval(~a.maybe_nan, ~a.empty, np.zeros(a.shape, bool), bool_)
 
 
 def _of_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The sum, and what rounding took from it: D. E. Knuth, "The Art of Computer Programming", 4.2.2, theorem B."""
+    """The sum, and its rounding error: D. E. Knuth, "The Art of Computer Programming", 4.2.2, theorem B."""
     total = a + b
     share = total - a
     return total, (a - (total - share)) + (b - share)
 
 
 def _of_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """The product, and what rounding took from it: T. J. Dekker, "A floating-point technique ...", 1971."""
+    """The product, and its rounding error: T. J. Dekker, "A floating-point technique ...", 1971."""
     (p, q), (r, s) = _halves(a), _halves(b)
     product = a * b
     return product, q * s - (((product - p * r) - q * r) - p * s)
@@ -249,7 +248,7 @@ _REMAINDERS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
 
 
 def _unrounded(name: str, result: Interval, a: Interval, b: Interval) -> Interval:
-    """The result, as one number where the operands are and it needs no rounding."""
+    """The result, as one number where the operands are and no rounding is needed."""
     with np.errstate(all="ignore"):
         value, remainder = _REMAINDERS[name](a.low, b.low)
         fits = value.astype(result.dtype.name) == value
@@ -258,13 +257,13 @@ def _unrounded(name: str, result: Interval, a: Interval, b: Interval) -> Interva
 
 
 def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
-    """The bounds of what the computation gives: from intervals, and else from Monte Carlo rounding.
+    """The bounds of the results of a computation: from intervals, or from Monte Carlo rounding where these are vague.
 
-    An interval says too little if it leaves open half of the digits: if it is wider than the root of the unit roundoff,
+    An interval is vague if it leaves half of the digits open: if it is wider than the root of the unit roundoff,
     relative to the largest number of its tensor, or to 1, the size of operands and directions.
 
     Raises:
-        Failure: if no bounds at all are known, so that a comparison would prove nothing.
+        Failure: if no bound is known, so that a comparison would prove nothing.
     """
     try:
         place = Known(subject.capabilities)
@@ -286,7 +285,7 @@ def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
 
 
 def _filled(bounds: Bounds, where: Array, ends: tuple[Array, Array]) -> Bounds:
-    """The bounds, with other ends where they say too little; infinite ones where those are not known, either."""
+    """The bounds, with other ends where they are vague; infinite ones where those are not known, either."""
     low, high = np.where(where, ends[0], bounds.low), np.where(where, ends[1], bounds.high)
     with np.errstate(invalid="ignore"):
         unknown = where & ~np.isfinite(low + high)
@@ -296,7 +295,7 @@ def _filled(bounds: Bounds, where: Array, ends: tuple[Array, Array]) -> Bounds:
 
 
 def _intervals(subject: Subject, computation: Computation, place: Known) -> tuple[list[Bounds], list[Array]]:
-    """What the computation gives on intervals, and where that says too little."""
+    """The bounds of a computation on intervals, and where they are vague."""
     found = list(computation(fused_as(subject, place)))
     return [bounds_of(y) for y in found], [_vague(interval(y)) for y in found]
 
@@ -313,12 +312,9 @@ def bounds_of(y: Tensor) -> Bounds:
 
 
 def between(place: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
-    """All that lies between two floats each, as a tensor on intervals; other values as they are."""
+    """The intervals between pairs of floats as a tensor; values of other dtypes are exact."""
     kind = dtype if a.dtype.kind == "f" else DTYPES[a.dtype.name]
-    if kind is dtype:
-        x = hull(exactly(a, kind), exactly(b, kind))
-    else:
-        x = exactly(a, kind)
+    x = hull(exactly(a, kind), exactly(b, kind)) if kind is dtype else exactly(a, kind)
     return Tensor(place, place.wrap(x) if isinstance(place, Fuse) else x, a.shape, kind)
 
 
@@ -333,16 +329,10 @@ def _vague(x: Interval) -> Array:
 
 
 def measured(bounds: Iterable[Bounds]) -> Measured:
-    """A note on those bounds that are not intervals', for the report."""
+    """A note on the bounds that do not come from intervals, for the report."""
     listed = list(bounds)
-    total, estimated, unknown = (
-        sum(counts)
-        for counts in (
-            [b.low.size for b in listed],
-            [b.estimated for b in listed],
-            [b.unknown for b in listed],
-        )
-    )
+    total = sum(b.low.size for b in listed)
+    estimated, unknown = sum(b.estimated for b in listed), sum(b.unknown for b in listed)
     notes = [f"{estimated} of {total} bounds are from Monte Carlo rounding"] if estimated else []
     notes += [f"{unknown} of {total} are not known"] if unknown else []
     return Measured(worst="; ".join(notes))

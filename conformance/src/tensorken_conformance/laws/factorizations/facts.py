@@ -1,4 +1,4 @@
-"""What is true of a matrix, exactly: growth in elimination, determinant, cofactors, pseudoinverse, spectra."""
+"""Exact facts on a matrix: growth in elimination, determinant, cofactors, pseudoinverse, spectra."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_conformance.oracles.bounds import Array
 Rows = list[list[Fraction]]
 
 BRANCHES = 200
-"""So many orders of rows are followed through elimination, where rows tie; beyond, Wilkinson's bound serves."""
+"""The most orders of rows that are followed through elimination where rows tie; beyond, Wilkinson's bound is used."""
 
 
 def rows_of(a: Array) -> Rows:
@@ -27,11 +27,11 @@ def rows_of(a: Array) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """What Gaussian elimination with partial pivoting makes of a matrix without rounding.
+    """The result of Gaussian elimination with partial pivoting, without rounding.
 
     Attributes:
-        growth: the largest element that occurs, in any order of rows that rounding may lead to.
-        pivots: those of the first such order.
+        growth: the largest element that occurs, in any order of rows that rounding may cause.
+        pivots: the pivots of the first such order.
     """
 
     growth: Fraction
@@ -106,9 +106,9 @@ def cofactors(rows: Rows) -> Rows:
 
 
 def factors_of_dominant(a: Array) -> Array:
-    """|L| @ |U| for the factors of a matrix that is diagonally dominant by columns, but for the rounding of float64.
+    """|L| @ |U| for the factors of a matrix that is diagonally dominant by columns, rounded to float64.
 
-    No rows change places there, whichever is the largest, and nothing grows (Higham, theorem 9.9).
+    Pivoting exchanges no rows there, and no element grows (Higham, theorem 9.9).
 
     Raises:
         ValueError: if the matrix is not dominant.
@@ -141,18 +141,27 @@ def transposed(a: Rows) -> Rows:
     return [list(column) for column in zip(*a, strict=True)]
 
 
+def _reduced_echelon(rows: Rows, columns: int) -> tuple[Rows, list[int]]:
+    """The reduced row echelon form of the first columns of a matrix, and the columns of its pivots."""
+    rows, pivots = [list(row) for row in rows], list[int]()
+    for j in range(columns):
+        k = len(pivots)
+        place = next((i for i in range(k, len(rows)) if rows[i][j]), None)
+        if place is None:
+            continue
+        rows[k], rows[place] = rows[place], rows[k]
+        rows[k] = [v / rows[k][j] for v in rows[k]]
+        for i in range(len(rows)):
+            if i != k and rows[i][j]:
+                rows[i] = [v - rows[i][j] * w for v, w in zip(rows[i], rows[k], strict=True)]
+        pivots.append(j)
+    return rows, pivots
+
+
 def solved(a: Rows, b: Rows) -> Rows:
     """The x with a @ x = b, for regular a, by elimination of both sides."""
-    n = len(a)
-    both = [[*p, *q] for p, q in zip(a, b, strict=True)]
-    for k in range(n):
-        place = next(i for i in range(k, n) if both[i][k])
-        both[k], both[place] = both[place], both[k]
-        both[k] = [v / both[k][k] for v in both[k]]
-        for i in range(n):
-            if i != k and both[i][k]:
-                both[i] = [v - both[i][k] * w for v, w in zip(both[i], both[k], strict=True)]
-    return [row[n:] for row in both]
+    both, _ = _reduced_echelon([[*p, *q] for p, q in zip(a, b, strict=True)], len(a))
+    return [row[len(a) :] for row in both]
 
 
 def pseudoinverse(a: Rows) -> Rows:
@@ -161,22 +170,9 @@ def pseudoinverse(a: Rows) -> Rows:
     >>> pseudoinverse([[Fraction(2), Fraction(0)]])
     [[Fraction(1, 2)], [Fraction(0, 1)]]
     """
-    m, n = len(a), len(a[0])
-    reduced = [list(row) for row in a]
-    pivots: list[int] = []
-    for j in range(n):
-        k = len(pivots)
-        place = next((i for i in range(k, m) if reduced[i][j]), None)
-        if place is None:
-            continue
-        reduced[k], reduced[place] = reduced[place], reduced[k]
-        reduced[k] = [v / reduced[k][j] for v in reduced[k]]
-        for i in range(m):
-            if i != k and reduced[i][j]:
-                reduced[i] = [v - reduced[i][j] * w for v, w in zip(reduced[i], reduced[k], strict=True)]
-        pivots.append(j)
+    reduced, pivots = _reduced_echelon(a, len(a[0]))
     if not pivots:
-        return [[Fraction(0)] * m for _ in range(n)]
+        return [[Fraction(0)] * len(a) for _ in a[0]]
     b, c = [[row[j] for j in pivots] for row in a], reduced[: len(pivots)]
     left = solved(product(transposed(b), b), transposed(b))
     right = transposed(solved(product(c, transposed(c)), c))
@@ -187,17 +183,17 @@ def pseudoinverse(a: Rows) -> Rows:
 
 
 def eigenvalues(a: Array) -> list[float]:
-    """Those of a symmetric matrix, ascending: in float64 for a float32 matrix, to 40 digits for a float64 one."""
+    """The eigenvalues of a symmetric matrix, ascending: by float64 for a float32 matrix, else to 40 digits."""
     if a.dtype == np.float32 or not a.size:
-        return [float(v) for v in np.linalg.eigvalsh(a.astype(np.float64))] if a.size else []
+        return [float(v) for v in np.linalg.eigvalsh(a.astype(np.float64))]
     with mpmath.workdps(40):
         return sorted(float(v) for v in mpmath.mp.eigsy(mpmath.matrix(a.tolist()), eigvals_only=True))
 
 
 def singular_values(a: Array) -> list[float]:
-    """Those of any matrix, descending, in the same way."""
+    """The singular values of any matrix, descending, with the same digits."""
     if a.dtype == np.float32 or not a.size:
-        return [float(v) for v in np.linalg.svd(a.astype(np.float64), compute_uv=False)] if a.size else []
+        return [float(v) for v in np.linalg.svd(a.astype(np.float64), compute_uv=False)]
     with mpmath.workdps(40):
         wide = a if a.shape[0] >= a.shape[1] else a.T
         found = mpmath.mp.svd_r(mpmath.matrix(wide.tolist()), compute_uv=False)

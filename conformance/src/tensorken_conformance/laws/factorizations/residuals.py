@@ -1,4 +1,4 @@
-"""What the checks of factorizations share: one matrix with its results, residuals, the constants of the theorems."""
+"""Shared by the checks of factorizations: one matrix with its results, residuals, the constants of the theorems."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SMALL = 8
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One matrix of a batch, and what an op made of it.
+    """One matrix of a batch, and the results of an op on it.
 
     Attributes:
-        operands: the matrix, and what else the op takes.
+        operands: the matrix, and the other operands of the op.
         got: the results.
         params: of the op.
         arithmetic: of the backend.
-        fact: what a function of the matrix gives; it is computed once for all backends.
+        fact: computes a function of the matrix, once for all backends.
     """
 
     operands: tuple[Array, ...]
@@ -45,7 +45,7 @@ class Given:
         return gamma(count, self.unit)
 
     def turned(self, count: int) -> Fraction:
-        """gamma~_k: what k applications of elements of reflections or rotations do to a column."""
+        """gamma~_k: the relative error of a column after k elements of reflections or rotations."""
         return gamma(SMALL * max(count, 1), self.unit)
 
 
@@ -59,18 +59,24 @@ def root(n: int) -> int:
 
 
 def demand(good: Any, says: str, got: Array, ulp: float | None = None) -> None:
-    """Say what is not as it should be.
+    """Demand that all of `good` is True.
 
     Raises:
-        Failure: unless all is good.
+        Failure: if some is False.
     """
     if not np.all(good):
-        text = (
-            np.array2string(got, separator=", ", floatmode="unique").replace("\n", "")
-            if got.size <= 30
-            else ""
-        )
-        raise Failure(f"expected {says}{', got ' + text if text else ''}", ulp=ulp)
+        text = np.array2string(got, separator=", ", floatmode="unique").replace("\n", "")
+        raise Failure(f"expected {says}{', got ' + text if got.size <= 30 else ''}", ulp=ulp)
+
+
+def _bounded(
+    given: Given, says: str, good: Any, size: float, coefficient: Fraction, of: str, got: Array
+) -> float:
+    """Demand `good`; returns the size of a residual in units in the last place, which the message has, too."""
+    unit = float(2 * given.arithmetic.format.unit)
+    ulp, allowed = size / unit, float(coefficient) / unit
+    demand(good, f"{says} to {allowed:.3g} units in the last place of {of}, is off by {ulp:.3g}", got, ulp)
+    return ulp
 
 
 def small(
@@ -79,19 +85,11 @@ def small(
     """Demand that the Frobenius norm of a residual is at most `coefficient` times that of `scale`.
 
     Returns:
-        How large it is, in units in the last place of the norm of `scale`.
+        The norm, in units in the last place of the norm of `scale`.
     """
     error, norm = (residual * residual).sum(), (scale * scale).sum()
-    unit = 2 * given.arithmetic.format.unit
-    ulp = math.sqrt(float(error.over(norm))) / float(unit)
-    allowed = float(coefficient / unit)
-    demand(
-        ~error.exceeds(norm.times(coefficient**2)),
-        f"{says} to {allowed:.3g} units in the last place of the norm, is off by {ulp:.3g}",
-        got,
-        ulp,
-    )
-    return ulp
+    good, size = ~error.exceeds(norm.times(coefficient**2)), math.sqrt(float(error.over(norm)))
+    return _bounded(given, says, good, size, coefficient, "the norm", got)
 
 
 def elementwise(
@@ -100,19 +98,11 @@ def elementwise(
     """Demand that each element of a residual is at most `coefficient` times that of `scale`.
 
     Returns:
-        How large they are at most, in units in the last place of the elements of `scale`.
+        The largest element, in units in the last place of the elements of `scale`.
     """
     size = abs(residual)
-    unit = 2 * given.arithmetic.format.unit
-    ulp = float(np.max(size.over(scale), initial=0.0)) / float(unit)
-    allowed = float(coefficient / unit)
-    demand(
-        ~size.exceeds(scale.times(coefficient)),
-        f"{says} to {allowed:.3g} units in the last place of the sizes added up, is off by {ulp:.3g}",
-        got,
-        ulp,
-    )
-    return ulp
+    good, largest = ~size.exceeds(scale.times(coefficient)), float(np.max(size.over(scale), initial=0.0))
+    return _bounded(given, says, good, largest, coefficient, "the sizes added up", got)
 
 
 def identity(n: int) -> Dyadic:
