@@ -93,6 +93,12 @@ class Subject:
                 )
         return result
 
+    @staticmethod
+    def results(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> list[Tensor]:
+        """All results of an op, as a list also where it is one; see `run`."""
+        result = Subject.run(op, operands, params)
+        return list(result) if isinstance(result, tuple) else [result]
+
     def read(self, x: Tensor) -> Array:
         """The values of a tensor; Failure if their number or their format is wrong."""
         flat = x.interpreter.ravel(x.representation)  # type: ignore[attr-defined]

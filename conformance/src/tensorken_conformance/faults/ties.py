@@ -54,10 +54,7 @@ def each_of_two_has_all() -> Patch:
 @fault(LAW, "clip", "clip-from-above")
 def flat_at_the_upper_limit() -> Patch:
     """Where minimum is of two equal operands its derivative by the first is 0, so clip is flat at its upper limit."""
-    both = (
-        lambda t, y, a, b: (a < b).where(t, 0.0),
-        lambda t, y, a, b: (a < b).where(0.0, t),
-    )
+    both = (lambda t, y, a, b: (a < b).where(t, 0.0), lambda t, y, a, b: (a < b).where(0.0, t))
     with rules("minimum", jvp=both, vjp=both):
         yield None
 

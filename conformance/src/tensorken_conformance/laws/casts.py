@@ -11,14 +11,15 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law, reading_back
-from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, order, shown
+from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, level, places, shown
 from tensorken_conformance.operands import pools
-from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
+from tensorken_conformance.operands.shapes import SHAPES, need, operand
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.oracles.casts import cast as cast_exactly
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -35,14 +36,9 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("values.cast", "cast", source.name, WHOLE, pools.EXHAUSTIVE, target.name)
 
 
-def level(case: Case) -> int:
-    """1 for ordinary values, else 2."""
-    return 1 if case.values in pools.ORDINARY or case.dtype == "bool" else 2
-
-
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Numbers, the first of which is zero, and what they are in another dtype."""
+    """Numbers, the first of which is zero, and their casts to another dtype."""
 
     values: Array
     expected: Array
@@ -58,22 +54,19 @@ def pool(source: str, target: str, values: str, seed: int, count: int) -> Pool:
 
 @law("values.cast", cases, level=level, needs=lambda case: (reading_back(case.detail), *need(case.shape)))
 def cast(subject: Subject, case: Case) -> Measured:
-    """A cast gives the nearest number, ties to even; to int it truncates, saturates, and makes NaN 0; ints wrap.
+    """A cast rounds to the nearest number, ties to even; to int it truncates, saturates, and makes NaN 0; ints wrap.
 
-    To bool it is whether the number is not 0, so NaN is True.
+    To bool every number but 0 is True, NaN too.
     """
     source, target = DTYPES[case.dtype], DTYPES[case.detail]
     p = pool(source.name, target.name, case.values, subject.seed, ROWS[subject.depth])
-    count = len(p.values) - 1
-    if case.shape == WHOLE:
-        places = np.arange(1, count + 1)
-    else:
-        shape = SHAPES[case.shape].shape
-        places = order(subject, case, int(np.prod(shape, dtype=int)), count).reshape(shape)
-        places = fitted(case.shape, places)
-    values, expected = np.take(p.values, places), np.take(p.expected, places)
-    x = operand(subject, case.shape, values, source)
-    got = subject.read(subject.run(OPS["cast"], [x], (target,)))
+    rows = places(subject, case, len(p.values) - 1)
+    values, expected = np.take(p.values, rows), np.take(p.expected, rows)
+
+    def run(x: Tensor) -> Array:
+        return subject.read(subject.run(OPS["cast"], [x], (target,)))
+
+    got = run(operand(subject, case.shape, values, source))
     off = ulp.distance(got, expected)
     flushing = subject.capabilities.flushes_subnormals
     if off.size and off.max() and (source.name in flushing or target.name in flushing):
@@ -86,10 +79,7 @@ def cast(subject: Subject, case: Case) -> Measured:
         return Measured(0.0)
     place = int(np.argmax(off))
     value, right, error = np.ravel(values)[place], np.ravel(expected)[place], int(off.flat[place])
-    alone = subject.tensor(np.array([value]), source)
-    fails_alone = ulp.distance(
-        subject.read(subject.run(OPS["cast"], [alone], (target,))), np.array([right])
-    ).any()
+    fails_alone = ulp.distance(run(subject.tensor(np.array([value]), source)), np.array([right])).any()
     script = [
         "import tensorken as tk; from math import inf, nan",
         f'x = tk.tensor([{shown(value)}], "{source}", backend={subject.name!r})',

@@ -24,20 +24,18 @@ ID = "values.contractions"
 RAW = "fused_multiply_add"
 
 
-# ---- patterns ----------------------------------------------------------------------------------------------
-
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Two shapes, and what is contracted: axes for the raw op and tensordot, nothing for the others.
+    """Two shapes, and the contracted axes for the raw op and tensordot.
 
     Attributes:
         a: the shape of the first operand.
-        b: of the second.
-        axes: what is contracted.
-        factored: whether an axis is contracted that one operand has alone, so that it may be summed before.
+        b: the shape of the second.
+        axes: the contracted axes.
+        factored: whether one operand alone has a contracted axis, which may be summed before the products.
     """
 
     a: Shape
@@ -129,7 +127,7 @@ MODELS = {
     "dot": ("matrices",),
     "tensordot": ("pairs",),
 }
-"""The patterns on which views and all value classes are tried."""
+"""The patterns that are tried on views and on all value classes."""
 
 VIEWED = ("permuted", "flipped", "cropped", "expanded")
 """The classes of shapes whose movements are tried."""
@@ -139,22 +137,24 @@ VIEWS = (
     *[f"{view}-plain" for view in VIEWED],
     *[f"plain-{view}" for view in VIEWED],
 )
-"""How the two operands are come by."""
+"""The movements that make the two operands."""
 
 ORDINARY = ("normals", "small-integers")
-UNUSUAL = (
-    "positive",
-    "cancellation",
-    "mixed",
-    "ties",
-    "subnormals",
+UNUSUAL = ("positive", "cancellation", "mixed", "ties", "subnormals", "extremes") + (
     "tiny",
     "tiny-of-one-sign",
-    "extremes",
     "large",
 )
 """Products of `tiny` numbers are subnormal; those of `large` ones overflow, though their sums need not."""
 SPECIAL = ("zeros", "infinite", "infinities", "nan", "undefined")
+
+SECOND: dict[str, list[float]] = {
+    "ties": [1.0, -1.0],
+    "undefined": [np.inf, -np.inf, 1.0],
+    "subnormals": [1.0, -1.0, 2.0, 3.0],
+    "extremes": [1.0, -1.0, 0.5],
+}
+"""The elements of the second operand, by value class."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -163,12 +163,9 @@ def cases(subject: Subject) -> Iterator[Case]:
         for dtype in reductions.dtypes_of(subject, ("int", "float")):
             for name, pattern in patterns.items():
                 for values, view in _kinds(subject, op, dtype.name, name, pattern):
-                    first, second = view.split("-")
-                    possible = all(exact.makes(subject, one, dtype) for one in (first, second))
-                    short = (
-                        dtype.name != "float16" or values == "small-integers" or max(pattern.a + (1,)) <= 257
-                    )
-                    if possible and short:
+                    possible = all(exact.makes(subject, one, dtype) for one in view.split("-"))
+                    long = dtype.name == "float16" and max(pattern.a + (1,)) > 257
+                    if possible and (not long or values == "small-integers"):
                         yield Case(ID, op, dtype.name, name, values, "" if view == "plain-plain" else view)
 
 
@@ -187,9 +184,6 @@ def _kinds(subject: Subject, op: str, dtype: str, name: str, pattern: Pattern) -
             yield from [(values, plain) for values in SPECIAL]
     if model:
         yield from [("small-integers" if ints else "normals", view) for view in VIEWS]
-
-
-# ---- problems ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +230,7 @@ def _dotted(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
     return _paired(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
 
 
-_BROUGHT: dict[str, Callable[..., tuple[Array, Array, int, Shape]]] = {
+_AS_PRODUCTS: dict[str, Callable[..., tuple[Array, Array, int, Shape]]] = {
     "matmul": _matrices,
     "dot": _dotted,
     "tensordot": _paired,
@@ -244,14 +238,12 @@ _BROUGHT: dict[str, Callable[..., tuple[Array, Array, int, Shape]]] = {
 
 
 def _count(op: str, pattern: Pattern) -> int:
-    """How many products are added up."""
-    if op == "tensordot":
-        pairs = pattern.axes if isinstance(pattern.axes, int) else np.size(pattern.axes[0])
-        return int(np.prod(sorted(pattern.a)[::-1][:pairs], dtype=int))  # no more than the largest sizes give
-    if op != RAW:
-        return pattern.a[-1]
-    whole = np.broadcast_shapes(pattern.a, pattern.b)
-    return int(np.prod([whole[i] for i in pattern.axes], dtype=int))
+    """The number of products in each sum."""
+    if op == RAW:
+        shape = np.broadcast_shapes(pattern.a, pattern.b)
+        return int(np.prod([shape[i] for i in pattern.axes], dtype=int))
+    x, _, axis, _ = _AS_PRODUCTS[op](np.empty(pattern.a), np.empty(pattern.b), pattern.axes)
+    return int(x.shape[axis])
 
 
 @terms.remembered
@@ -267,7 +259,7 @@ def problem(subject: Subject, case: Case) -> Problem:
             a, b, lambda x: np.asarray(np.add.reduce(x, pattern.axes, keepdims=True)) if pattern.axes else x
         )
     else:
-        x, y, axis, shape = _BROUGHT[case.op](a, b, pattern.axes)
+        x, y, axis, shape = _AS_PRODUCTS[case.op](a, b, pattern.axes)
         sums = _sums(x, y, lambda x: np.asarray(np.add.reduce(x, axis)).reshape(shape))
     if pattern.factored:  # and 0.0 times a negative number is -0.0
         sums = replace(sums, unsigned=np.ones_like(sums.unsigned))
@@ -290,15 +282,10 @@ def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count
         exponent = 11 * form.top // 16 if which == "a" else form.top + 2 - 11 * form.top // 16
         signs = [rng.choice([1.0, -1.0]), 0.0] if which == "a" else [1.0, -1.0, 0.0]
         return (rng.choice(signs, shape) * 2.0**exponent).astype(dtype)
-    if which == "b" and values == "ties":
-        return np.asarray(rng.choice([1.0, -1.0], shape), dtype)
-    if values == "undefined":
-        chosen = [0.0, 1.0, -0.0] if which == "a" else [np.inf, -np.inf, 1.0]
-        return rng.choice(chosen, shape).astype(dtype)
-    if which == "b" and values == "subnormals":
-        return np.asarray(rng.choice([1.0, -1.0, 2.0, 3.0], shape), dtype)
-    if which == "b" and values == "extremes":
-        return np.asarray(rng.choice([1.0, -1.0, 0.5], shape), dtype)
+    if values == "undefined" and which == "a":
+        return rng.choice([0.0, 1.0, -0.0], shape).astype(dtype)
+    if which == "b" and values in SECOND:
+        return rng.choice(SECOND[values], shape).astype(dtype)
     if which == "b" and values in SPECIAL:
         values = "normals"
     return terms.drawn(rng, values, shape, dtype, count)
@@ -319,9 +306,6 @@ def _sums(a: Array, b: Array, add: terms.Add) -> terms.Sums:
     return terms.sums_of(Dyadic(whole, products.exponent), np.where(finite, plain, special), add)
 
 
-# ---- the law -----------------------------------------------------------------------------------------------
-
-
 def need(case: Case) -> tuple[str, ...]:
     """The movements by which the operands are made, and the raw op."""
     made = [id for view in (case.detail or "plain-plain").split("-") for id in shapes.need(view, case.dtype)]
@@ -332,10 +316,10 @@ def need(case: Case) -> tuple[str, ...]:
 def check_contractions(subject: Subject, case: Case) -> Measured | None:
     """Sums of products are exact for ints, and for floats within gamma_n * sum(|a b|), also as matmul, dot, tensordot.
 
-    So no axis may be mistaken for another, nothing may be added up in a narrower format, and a product of matrices may
-    not be had by fewer multiplications at the cost of its small elements. They are exact for floats, too, where no part
-    of the sum has more digits than the format. What is not finite gives what IEEE 754 says, where no axis is contracted
-    that one operand has alone: such an axis may be summed before the other operand is multiplied.
+    So no axis may be confused with another, no sum may be formed in a narrower format, and an algorithm with fewer
+    multiplications may not lose the small elements. Sums of floats are exact where no part of the sum has more digits
+    than the format. Infinities and NaN follow IEEE 754, unless one operand alone has a contracted axis: such an axis
+    may be summed before the products.
 
     The bound: Higham, section 3.1 and, for matrices, 3.5.
     """
@@ -345,10 +329,8 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     if reason and case.op != RAW:
         raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
-    a, b = (
-        shapes.operand(subject, first, given.a, dtype, place),
-        shapes.operand(subject, second, given.b, dtype, place),
-    )
+    a = shapes.operand(subject, first, given.a, dtype, place)
+    b = shapes.operand(subject, second, given.b, dtype, place)
     if case.op == RAW:
         result = subject.run(OPS[RAW], [a, b], (pattern.axes,))
     elif case.op == "tensordot":
@@ -356,9 +338,8 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     else:
         result = getattr(tk, case.op)(a, b)
     got, expected = subject.read(result), given.sums.total.shape
-    says = f"{case.op} of {given.a.shape} and {given.b.shape}" + (
-        f" over {pattern.axes}" if pattern.axes else ""
-    )
+    over = f" over {pattern.axes}" if pattern.axes else ""
+    says = f"{case.op} of {given.a.shape} and {given.b.shape}{over}"
     if got.shape != expected or got.dtype.name != case.dtype:
         raise Failure(f"{says}: expected {case.dtype} {expected}, got {got.dtype} {got.shape}")
     if dtype.kind == "int":
@@ -379,8 +360,6 @@ def _lost(given: Problem, arithmetic: Arithmetic) -> Dyadic | None:
         return None
     lost = 2 * arithmetic.loss
     if arithmetic.flushes:
-        largest = max(
-            [float(np.max(np.abs(x), where=np.isfinite(x), initial=1.0)) for x in (given.a, given.b)]
-        )
-        lost += 2 * form.normal * int(largest + 1)
+        sizes = [float(np.max(np.abs(x), where=np.isfinite(x), initial=1.0)) for x in (given.a, given.b)]
+        lost += 2 * form.normal * int(max(sizes) + 1)
     return Dyadic.of(sums.count).times(lost)

@@ -29,9 +29,6 @@ def first_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-# ---- what is declared missing ------------------------------------------------------------------------------
-
-
 def missing(subject: Subject) -> Iterator[Case]:
     """Each way to make a tensor of a dtype, and each op in it, that the backend declares not to have."""
     declared = subject.capabilities
@@ -132,9 +129,6 @@ def _shown(subject: Subject, result: Any) -> str:
     return f"{values[:6]}"
 
 
-# ---- what levels demand ------------------------------------------------------------------------------------
-
-
 def demanded(subject: Subject) -> Iterator[Case]:
     """Each op without a default body, in each dtype that the backend declares or that level 1 demands."""
     if not subject.capabilities.dtypes:
@@ -175,9 +169,6 @@ def _first(case: Case) -> bool:
     return case.op == "dtypes" or is_mandatory(case.op, case.dtype)
 
 
-# ---- the declaration itself --------------------------------------------------------------------------------
-
-
 def declared(law: str) -> Any:
     """The cases of a law on what is declared: each entry of each field."""
 
@@ -199,9 +190,6 @@ def declared_errors(subject: Subject, case: Case) -> None:
     subject.call_counter.full((1,), 1, _any_dtype(subject))
     if says := fault_of(subject.capabilities, case.op, case.detail):
         raise Failure(f"{case.op}: {says}")
-
-
-# ---- whose work it is --------------------------------------------------------------------------------------
 
 
 def own(subject: Subject) -> Iterator[Case]:

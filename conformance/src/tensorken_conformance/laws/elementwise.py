@@ -1,4 +1,4 @@
-"""values.elementwise: what elementwise ops give, on every shape and every kind of number, against exact results."""
+"""values.elementwise: elementwise ops on every shape and every class of numbers, against exact results."""
 
 from __future__ import annotations
 
@@ -24,37 +24,34 @@ from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
-from tensorken_core.tensor.tensor import Tensor
 
 ROWS: dict[Depth, int] = {"smoke": 96, "default": 192, "deep": 3072}
-"""How many rows a pool has at most; fewer than the largest shape has elements, so that a cell of that has all."""
+"""The most rows of a pool; fewer than the elements of the largest shape, so that a cell of that shape has all."""
 
 WHOLE = "pool"
-"""The shape of a deep run in which a pool is tried as a whole."""
+"""The shape of a deep run that has all rows of a pool."""
 
 BY_MEANING = "by-meaning"
-"""The detail of cases on ops of which nothing better is known than their own meaning in double."""
+"""The detail of cases on ops whose only oracle is their own meaning in double."""
 
 EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "relu", "floor", "round", "trunc", "ceil", "remainder")
     + ("signbit", "copysign", "nextafter", "where", "eq", "lt", "to_bits", "from_bits")
 )
-"""What has no error in floats either; the remainder is rounded once, and every step towards it can be exact."""
+"""Ops without error in floats; the remainder is rounded once, and every step towards it can be exact."""
 
 ON_BITS = frozenset(("signbit", "copysign", "nextafter", "where", "to_bits", "from_bits"))
-"""What sees subnormal numbers as they are also on a device that flushes them: it does not compute with them."""
-
-
-# ---- cases -------------------------------------------------------------------------------------------------------
+"""Ops that do not flush subnormal numbers even on a device that does: they do not compute with them."""
 
 
 def takes(subject: Subject, op: Op, dtype: DType) -> bool:
     """Whether the op is defined on a dtype, with a result that the backend has a dtype for."""
+    dtypes = kinds_of(op, op.arity or 1, dtype)
     try:
-        result: DType = op.result_dtype(kinds_of(op, op.arity or 1, dtype), ())
+        result: DType = op.result_dtype(dtypes, ())
     except DTypeError:
         return False
-    return all(d.name in subject.capabilities.dtypes for d in (result, *kinds_of(op, op.arity or 1, dtype)))
+    return all(d.name in subject.capabilities.dtypes for d in (result, *dtypes))
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -88,10 +85,10 @@ def level(case: Case) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Rows of operands with what is expected of them; the first row has zeros alone, as the borders of padding.
+    """Rows of operands with their expected results; the first row is zeros, as the borders of padding.
 
     Attributes:
-        op: what they are for.
+        op: the op.
         dtype: of the data.
         columns: the operands.
         expected: the correctly rounded results.
@@ -104,8 +101,13 @@ class Pool:
 
     @property
     def count(self) -> int:
-        """How many rows there are beside the first."""
+        """The number of rows after the first."""
         return len(self.expected) - 1
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """The dtypes of the operands."""
+        return kinds_of(self.op, len(self.columns), self.dtype)
 
 
 def pool(op: Op, dtype: DType, values: str, seed: int, count: int) -> Pool:
@@ -123,7 +125,7 @@ def _pool(name: str, dtype_name: str, values: str, seed: int, count: int) -> Poo
 
 @cache
 def _crossed(name: str, dtype: str, values: str, seed: int, count: int, held: tuple[bool, ...]) -> Pool:
-    """Rows for an operand that is expanded beside others that are not: those `held` are the same in each column."""
+    """Rows where some operands are expanded and others not: those `held` are the same in each column."""
     base = _pool(name, dtype, values, seed, count)
     shape = SHAPES["expanded"].shape
     size = math.prod(shape)
@@ -133,37 +135,36 @@ def _crossed(name: str, dtype: str, values: str, seed: int, count: int, held: tu
     return Pool(base.op, base.dtype, columns, oracle.expected(base.op, base.dtype, columns))
 
 
-def order(subject: Subject, case: Case, size: int, count: int) -> Array:
-    """Which of `count` rows, numbered from 1, the elements of a cell are: all in a drawn order, again and again."""
+def places(subject: Subject, case: Case, count: int) -> Array:
+    """Which of the rows 1 to `count` of a pool each element of a cell is: all in a drawn order, again and again."""
+    if case.shape == WHOLE:
+        return np.arange(1, count + 1)
     drawn = zlib.crc32(f"{subject.seed} {case.id}".encode())
     start, step = drawn % count, 1 + (drawn >> 8) % count
     while math.gcd(step, count) != 1:
         step += 1
-    places: Array = 1 + (start + step * np.arange(size)) % count
-    return places
+    shape = SHAPES[case.shape].shape
+    found = 1 + (start + step * np.arange(math.prod(shape))) % count
+    return fitted(case.shape, found.reshape(shape))
 
 
 def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: bool) -> Iterator[Array]:
-    """What else is right.
+    """Other results that are right.
 
-    Of two zeros of different sign the array API leaves open which is the larger.  On a device that flushes subnormal
-    numbers, operands and results that are subnormal may be zeros of their sign.
+    The array API leaves open which of two zeros of different sign is the larger.  On a device that flushes subnormal
+    numbers, subnormal operands and results may be zeros of their sign.
     """
-    zeros = expected == 0 if p.dtype.kind == "float" and p.op.either_zero else None
-    if zeros is not None:
+    if p.dtype.kind == "float" and p.op.either_zero:
         signs = [np.signbit(column) for column in columns]
         other = signs[0] != (signs[1] if len(signs) > 1 else False)
-        yield np.where(zeros & other & np.all([c == 0 for c in columns], 0), -expected, expected)
+        yield np.where(other & np.all([c == 0 for c in (expected, *columns)], 0), -expected, expected)
     if not flushes or p.op.name in ON_BITS:
         return
     flushed = [flushed_to_zero(column, p.dtype) for column in columns]
     for chosen in itertools.product((False, True), repeat=len(columns)):
         rows = tuple([f if c else x for f, c, x in zip(flushed, chosen, columns, strict=True)])
-        found = expected
-        if any(chosen):
-            found = oracle.expected(p.op, p.dtype, tuple([np.ravel(row) for row in rows])).reshape(
-                expected.shape
-            )
+        flat = tuple([np.ravel(row) for row in rows])
+        found = oracle.expected(p.op, p.dtype, flat).reshape(expected.shape) if any(chosen) else expected
         yield found
         if found.dtype.kind == "f":
             yield flushed_to_zero(found, p.dtype)
@@ -183,16 +184,13 @@ def flushed_to_zero(values: Array, dtype: DType) -> Array:
     )
 
 
-# ---- the law -----------------------------------------------------------------------------------------------------
-
-
 @law("values.elementwise", cases, level=level, needs=lambda case: need(case.shape))
 def elementwise(subject: Subject, case: Case) -> Measured:
-    """Every elementwise op gives the correctly rounded result, off by no more than is declared and its level allows.
+    """Every elementwise op is correctly rounded, but for the error that is declared and that its level allows.
 
-    What is exact is exact: ints, comparisons, signs of zeros, NaN where IEEE 754 and C's annex F have one.  Each cell
-    is an op on a dtype, a shape and a class of values; of several operands each in turn is made by the movement of the
-    shape class, then all are.
+    Ints, comparisons, signs of zeros, and NaN where IEEE 754 and C's annex F have one, are exact.  Each cell is an op
+    on a dtype, a shape and a class of values; of several operands each in turn is made by the movement of the shape
+    class, then all are.
     """
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     count = ROWS[subject.depth]
@@ -201,20 +199,15 @@ def elementwise(subject: Subject, case: Case) -> Measured:
     except LookupError as error:
         raise Unsupported(str(error)) from None
     bound = allowed(subject, op, dtype, level(case))
-    shape = SHAPES[case.shape].shape if case.shape in SHAPES else (p.count,)
-    size = math.prod(shape)
-    places = (
-        np.arange(1, size + 1) if case.shape == WHOLE else order(subject, case, size, p.count).reshape(shape)
-    )
-    places = fitted(case.shape, places) if case.shape in SHAPES else places
+    rows = places(subject, case, p.count)
     worst = Measured(0.0)
     for moved in arrangements(op, case.shape):
         if case.shape == "expanded" and not all(moved):
             crossed = _crossed(op.name, dtype.name, case.values, subject.seed, count, moved)
-            columns = tuple([column.reshape(shape) for column in crossed.columns])
-            expected = crossed.expected.reshape(shape)
+            columns = tuple([column.reshape(rows.shape) for column in crossed.columns])
+            expected = crossed.expected.reshape(rows.shape)
         else:
-            columns, expected = tuple([np.take(c, places) for c in p.columns]), np.take(p.expected, places)
+            columns, expected = tuple([np.take(c, rows) for c in p.columns]), np.take(p.expected, rows)
         found = _compare(subject, case, p, columns, expected, moved, bound)
         if (found.ulp or 0.0) > (worst.ulp or 0.0):
             worst = found
@@ -231,17 +224,17 @@ def arrangements(op: Op, shape: str) -> Sequence[tuple[bool, ...]]:
 
 
 def allowed(subject: Subject, op: Op, dtype: DType, level: int) -> int:
-    """By how many representable numbers a result may be off."""
+    """The error that is allowed, in representable numbers."""
     if dtype.kind != "float" or op.name in EXACT:
         return 0
     return limits.allowed(subject.capabilities, op.name, dtype.name, level)
 
 
 def off_by(p: Pool, got: Array, expected: Array, columns: tuple[Array, ...]) -> Array:
-    """How far results are off.
+    """The errors of results, in representable numbers.
 
-    The bits of a NaN are any of its sign.  logaddexp is a sum, of the larger operand and a logarithm, so where that
-    cancels, its error is counted beside its operands: a change of theirs by a unit changes it by as much.
+    A NaN may have any bits with its sign.  logaddexp is the sum of the larger operand and a logarithm, so where they
+    cancel, its error is relative to its operands: a change of an operand by a unit changes it by as much.
     """
     if p.op.name == "logaddexp":
         return ulp.distance_beside(got, expected, columns)
@@ -267,7 +260,7 @@ def _compare(
 ) -> Measured:
     operands = [
         operand(subject, case.shape if m else "", column, dtype)
-        for m, column, dtype in zip(moved, columns, kinds_of(p.op, p.op.arity or 1, p.dtype), strict=True)
+        for m, column, dtype in zip(moved, columns, p.dtypes, strict=True)
     ]
     got = subject.read(subject.run(p.op, operands))
     off = distances(subject, p, got, expected, columns, bound)
@@ -287,7 +280,7 @@ def _compare(
 def distances(
     subject: Subject, p: Pool, got: Array, expected: Array, columns: tuple[Array, ...], bound: int
 ) -> Array:
-    """How far results are off; where that is too far, from the nearest of what else is right."""
+    """The errors of results; where an error is too large, the distance from the nearest other right result."""
     off = off_by(p, got, expected, columns)
     if not off.any():
         return off
@@ -303,7 +296,7 @@ def distances(
 def _without_excuse(
     p: Pool, got: Array, expected: Array, columns: tuple[Array, ...], bound: int, off: Array
 ) -> Array:
-    """An error is as large as can be where the result is a fact, and where a clear overflow is not infinite."""
+    """The errors, with FAR where the result must be exact, or should have overflowed to infinity."""
     off = np.where(oracle.settled(p.op, p.dtype, columns) & (off > 0), ulp.FAR, off)
     for place in np.flatnonzero(np.isinf(expected) & (off > 0) & (off <= bound)):
         point = tuple([float(np.ravel(column)[place]) for column in columns])
@@ -313,23 +306,16 @@ def _without_excuse(
 
 
 def _failure(
-    subject: Subject,
-    p: Pool,
-    point: Sequence[Any],
-    expected: Any,
-    got: Any,
-    error: int,
-    bound: int,
+    subject: Subject, p: Pool, point: Sequence[Any], expected: Any, got: Any, error: int, bound: int
 ) -> Failure:
     text = ", ".join(map(shown, point))
     far = "" if error >= ulp.FAR or p.dtype.kind != "float" else f", {error} representable numbers off"
     most = f"; at most {bound} are allowed" if far and bound else ""
     script = None
     if _fails_alone(subject, p, point, expected, bound):
-        dtypes = kinds_of(p.op, p.op.arity or 1, p.dtype)
         made = [
             f'tk.tensor([{shown(v)}], "{dtype}", backend={subject.name!r})'
-            for v, dtype in zip(point, dtypes, strict=True)
+            for v, dtype in zip(point, p.dtypes, strict=True)
         ]
         names = ("x",) if len(made) == 1 else ("a", "b", "c")[: len(made)]
         script = [
@@ -348,10 +334,7 @@ def _failure(
 
 def _fails_alone(subject: Subject, p: Pool, point: Sequence[Any], expected: Any, bound: int) -> bool:
     columns = tuple([np.array([value]) for value in point])
-    tensors: list[Tensor] = [
-        subject.tensor(column, dtype)
-        for column, dtype in zip(columns, kinds_of(p.op, p.op.arity or 1, p.dtype), strict=True)
-    ]
+    tensors = [subject.tensor(column, dtype) for column, dtype in zip(columns, p.dtypes, strict=True)]
     got = subject.read(subject.run(p.op, tensors))
     off = distances(subject, p, got, np.array([expected], got.dtype), columns, bound)
     return bool(off.max() > bound)

@@ -58,9 +58,6 @@ def longest(dtype: DType, values: str) -> int:
     return 257 if dtype.name == "float16" or values != "normals" else 1100
 
 
-# ---- operands ----------------------------------------------------------------------------------------------
-
-
 def exponents(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str) -> Array:
     """Operands of a value class."""
     found = rng.standard_normal(shape)
@@ -86,8 +83,6 @@ def exponents(rng: np.random.Generator, values: str, shape: tuple[int, ...], dty
         found = np.where(places, rng.choice(special[values], shape), found)
     return np.asarray(found, dtype)
 
-
-# ---- exact results -----------------------------------------------------------------------------------------
 
 Results = tuple[Array, Array]
 """Exact results as Decimals; and what must come to the bit as floats: NaN, infinities, zeros; elsewhere 1."""
@@ -190,9 +185,6 @@ def _difference(value: float, top: float, finite: bool) -> Decimal | None:
     return Decimal(value) - Decimal(top) if finite and value != -np.inf else None
 
 
-# ---- bounds ------------------------------------------------------------------------------------------------
-
-
 def bounds(op: str, given: Problem, arithmetic: Arithmetic) -> Array:
     """How far from the exact results those of the op may be.
 
@@ -226,9 +218,6 @@ def bounds(op: str, given: Problem, arithmetic: Arithmetic) -> Array:
     return np.asarray(
         (1 + shift) * (given.below * shift + sure) + shift * (given.below + given.log) + smallest
     )
-
-
-# ---- the law -----------------------------------------------------------------------------------------------
 
 
 @law(ID, cases, level=2, needs=exact.needs_of)

@@ -49,9 +49,6 @@ def _entry(record: PluginRecord) -> BackendEntry:
         raise Failure(f"the entry point does not lead to a backend: {error}") from None
 
 
-# ---- found and described -----------------------------------------------------------------------------------
-
-
 @law("host.entry-point", _cases("host.entry-point", "found", "loads"), level=0, stage=0, reads=False)
 def entry_point(subject: Subject, case: Case) -> None:
     """The entry point in the group tensorken.backends is found, and leads to a BackendEntry of the same name."""
@@ -134,8 +131,6 @@ def language(subject: Subject, case: Case) -> None:
         )
 
 
-# ---- lazily ------------------------------------------------------------------------------------------------
-
 PROGRAM = """
 import json, sys
 before = set(sys.modules)
@@ -191,9 +186,6 @@ def lazy(subject: Subject, case: Case) -> None:
         raise Failure(
             f"{case.op} imports {', '.join(wrong[:3])}; import inside load(), not at the top of the plugin"
         )
-
-
-# ---- loaded ------------------------------------------------------------------------------------------------
 
 
 def _selected(subject: Subject) -> Any:

@@ -71,9 +71,6 @@ BESIDE = ("row", "column", "transposed", "reversed", "window", "stepped", "rever
 """How the other operands lie in turn, where all lie otherwise."""
 
 
-# ---- cases -----------------------------------------------------------------------------------------------------
-
-
 def _dtypes(subject: Subject, op: Op) -> list[DType]:
     if op.elementwise:
         return [dtype for dtype in subject.dtypes() if elementwise.takes(subject, op, dtype)]
@@ -114,9 +111,6 @@ def _targets(subject: Subject, dtype: DType) -> list[DType]:
     found = subject.dtypes()
     place = found.index(dtype)
     return found if subject.depth == "deep" else [found[(place + i) % len(found)] for i in (1, 2)]
-
-
-# ---- numbers ---------------------------------------------------------------------------------------------------
 
 
 def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
@@ -203,9 +197,6 @@ def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Arr
         matrix = np.repeat(turned[:, None], COUNT, 1) if axis == 0 else np.repeat(turned[None], COUNT, 0)
         found.append(chains.fitted(LAYOUTS[name], np.tile(matrix, (1, width))))
     return tuple(found)
-
-
-# ---- the law ---------------------------------------------------------------------------------------------------
 
 
 @law(ID, cases, level=2, needs=lambda case: chains.needs(case.dtype, chains.movements(LAYOUTS[case.shape])))

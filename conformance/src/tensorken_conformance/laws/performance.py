@@ -184,9 +184,6 @@ TASKS: dict[str, Task] = {
 """All tasks; a task that is one op has its name."""
 
 
-# ---- the law -----------------------------------------------------------------------------------------------
-
-
 def cases(subject: Subject) -> Iterator[Case]:
     """Each task at each of its sizes, in float32; the smoke run has the cost of a launch alone."""
     if float32.name not in subject.capabilities.dtypes:
@@ -310,9 +307,6 @@ def _numpy_seconds(name: str, size: int) -> float:
 
     repeated(1)
     return max(_best(repeated, repeated(1)), 1e-9)
-
-
-# ---- which figures count -----------------------------------------------------------------------------------
 
 
 def trusted(results: Iterable[Result]) -> list[Result]:

@@ -55,9 +55,6 @@ def longest(dtype: DType, values: str) -> int:
     return 257 if dtype.name == "float16" and values != "small-factors" else 10**6
 
 
-# ---- factors -----------------------------------------------------------------------------------------------
-
-
 def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
     """Factors of a value class, `count` of which are multiplied at most.
 
@@ -107,9 +104,6 @@ def _small(rng: np.random.Generator, shape: tuple[int, ...], room: int, others: 
     for place in {0, flat.size - 1, *rng.integers(0, flat.size, max(room - 2, 0)).tolist()}:
         flat[place] = rng.choice(others)
     return found
-
-
-# ---- exact products ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +188,6 @@ def _running(line: list[int]) -> list[tuple[int, int]]:
             lost += excess
         found.append((whole, lost))
     return found
-
-
-# ---- the law -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,7 @@ STEPS: dict[str, Row] = {
     ),
     "set": _step("{0}.at[:, -1].set(-0.0)", lambda x: x.at[:, -1].set(-0.0), _with_last(lambda last: -0.0)),
     "add-at": _step(
-        "{0}.at[:, -1].add(0.0)",
-        lambda x: x.at[:, -1].add(0.0),
-        _with_last(lambda last: last + 0.0),
+        "{0}.at[:, -1].add(0.0)", lambda x: x.at[:, -1].add(0.0), _with_last(lambda last: last + 0.0)
     ),
     "pad": _step(
         "pad({0})[:, 1:]",
@@ -264,9 +262,6 @@ OTHERS: dict[str, Row] = {
 
 ROWS: dict[str, Row] = {**STEPS, **OTHERS}
 """All functions, by what they are called in reports."""
-
-
-# ---- cases ---------------------------------------------------------------------------------------------------
 
 
 def cases(subject: Subject) -> Iterator[Case]:

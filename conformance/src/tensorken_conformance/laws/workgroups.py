@@ -1,4 +1,4 @@
-"""values.workgroups, values.tiles: results of more elements than a device computes at once are right to the last."""
+"""values.workgroups, values.tiles: ops on more elements than a device computes at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.operands.shapes import WORKGROUPS
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
@@ -21,7 +22,7 @@ ROWS = (2051, 2049)
 """A matrix that still has more elements than that without its first row and column."""
 
 STEP = 1_000_003
-"""How far apart the places are that gather takes one after the other: it divides no size here."""
+"""The distance between successive indices of gather; it has no common divisor with the sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +34,23 @@ class Large:
         params: of the op.
         expected: the result, from the operands.
         count: of the operands.
-        indices: whether the last operand has indices.
     """
 
     operands: Callable[[str], tuple[Array, ...]]
     params: tuple[Any, ...]
     expected: Callable[..., Array]
     count: int = 1
-    indices: bool = False
 
 
 @functools.lru_cache(maxsize=4)
 def repeated(dtype: str, period: int, most: int) -> Array:
-    """Whole numbers up to `most`, positive and negative ones, which repeat after a period; of bool, both."""
+    """Whole numbers from -most to most that repeat after a period; bools that do so."""
     numbers = np.random.default_rng(period).integers(-most, most + 1, period)
     return np.resize(numbers % 2 == 1 if dtype == "bool" else numbers.astype(dtype), WORKGROUPS)
 
 
 def dense(dtype: str) -> Array:
-    """Numbers of which any partial sum, in any order, is below 2**24, so that float32 has it without rounding.
+    """Numbers with partial sums below 2**24 in any order, so that float32 represents them without rounding.
 
     For float16 all but every 4099th are zero, which keeps sums below 2**11.
     """
@@ -75,7 +74,7 @@ def peaked(dtype: str) -> Array:
 
 
 def places(dtype: str) -> tuple[Array, Array]:
-    """A table, and as many indices into it, none twice."""
+    """A table, and a permutation of its indices."""
     return repeated(dtype, 1021, 100), (np.arange(WORKGROUPS) * STEP % WORKGROUPS).astype("int32")
 
 
@@ -98,13 +97,13 @@ LARGE: dict[str, Large] = {
         lambda a, b, axes: (a * b).sum(axes, a.dtype, keepdims=True),
         count=2,
     ),
-    "gather": Large(places, (0,), lambda x, indices, axis: x[indices], count=2, indices=True),
+    "gather": Large(places, (0,), lambda x, indices, axis: x[indices], count=2),
     "crop": Large(lambda d: (matrix(d),), (((1, ROWS[0]), (1, ROWS[1])),), lambda x, limits: x[1:, 1:]),
     "flip": Large(lambda d: (matrix(d),), ((0, 1),), lambda x, axes: x[::-1, ::-1]),
     "permute": Large(lambda d: (matrix(d),), ((1, 0),), lambda x, order: x.T),
     "concatenate": Large(pieces, (0,), lambda *rest: np.concatenate(rest[:-1]), count=3),
 }
-"""The ops: one of each kind, since each kind is one kernel of a device."""
+"""One op of each kind, since each kind is one kernel of a device."""
 
 
 def params_of(subject: Subject, op: str, dtype: str) -> tuple[Any, ...] | None:
@@ -131,29 +130,23 @@ def dtypes_for(subject: Subject, op: str) -> list[str]:
 
 
 def taken(subject: Subject, op: str, dtype: str) -> bool:
-    """Whether an op takes the operands that it has here in a dtype."""
-    if LARGE[op].indices and "int32" not in subject.capabilities.dtypes:
-        return False
-    params = params_of(subject, op, dtype)
-    count = LARGE[op].count - LARGE[op].indices
-    beside = (DTYPES["int32"],) * LARGE[op].indices
-    return params is not None and exact.takes(OPS[op], (DTYPES[dtype],) * count + beside, params)
+    """Whether the op is defined for a dtype of its data, and the backend has the dtypes of all operands."""
+    params, dtypes = params_of(subject, op, dtype), kinds_of(OPS[op], LARGE[op].count, DTYPES[dtype])
+    has = all(d.name in subject.capabilities.dtypes for d in dtypes)
+    return has and params is not None and exact.takes(OPS[op], dtypes, params)
 
 
 @law("values.workgroups", cases, level=2, needs=exact.needs_of)
 def workgroups(subject: Subject, case: Case) -> None:
-    """An op on more elements than 65 535 workgroups of 64 threads have gives every one of its results exactly."""
+    """An op on more elements than 65 535 workgroups of 64 threads is exact in every element."""
     large, params = LARGE[case.op], params_of(subject, case.op, case.dtype) or ()
     values = large.operands(case.dtype)
-    dtypes = [case.dtype, "int32"] if large.indices else [case.dtype] * len(values)
-    operands = [subject.tensor(x, DTYPES[dtype]) for x, dtype in zip(values, dtypes, strict=True)]
+    dtypes = kinds_of(OPS[case.op], large.count, DTYPES[case.dtype])
+    operands = [subject.tensor(x, dtype) for x, dtype in zip(values, dtypes, strict=True)]
     with np.errstate(over="ignore"):
         expected = large.expected(*values, *params)
     result = subject.run(OPS[case.op], operands, params)
     exact.agree(subject, result, expected, f"{case.op} of {case.dtype} {values[0].shape}")
-
-
-# ---- products of matrices ----------------------------------------------------------------------------------
 
 
 SIZES = {
@@ -182,11 +175,8 @@ def tiles(subject: Subject, case: Case) -> None:
     """Products of matrices that are large, and of many or few rows and columns, are exact where no order rounds."""
     batch, rows, inner, columns = SIZES[case.shape]
     rng = np.random.default_rng(subject.random(case).getrandbits(32))
-    shape = (
-        batch,
-        inner,
-        rows + columns,
-    )  # whole numbers, of which three of four are zero: even float16 has all sums
+    shape = (batch, inner, rows + columns)
+    # three of four whole numbers are zero, so that even float16 represents all sums
     both = np.asarray(rng.integers(-3, 4, shape) * (rng.integers(0, 4, shape) == 0), case.dtype)
     a, b = both[:, :, :rows].transpose(0, 2, 1), both[:, :, rows:]
     operands = [subject.tensor(x, DTYPES[case.dtype]) for x in (a[..., None], b[:, None])]

@@ -193,6 +193,15 @@ def agree(
     got = subject.read(result)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
+    same(got, expected, says, script)
+
+
+def same(got: Array, expected: Array, says: str, script: Callable[[], list[str]] = list) -> None:
+    """Compare values of one shape and dtype; see `agree`.
+
+    Raises:
+        Failure: if a bit differs.
+    """
     places = differing(got, expected)
     if places is not None:
         raise Failure(f"{says}: {told(got, expected, places)}", script=script())

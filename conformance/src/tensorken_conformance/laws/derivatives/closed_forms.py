@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import certified, measured
-from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, tensors, uniform
+from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, tensors, uniform, uniforms
 from tensorken_conformance.oracles.elementwise import VALUES
 from tensorken_conformance.oracles.elementwise_functions import mp
 from tensorken_conformance.subject import Array, Subject
@@ -40,9 +41,6 @@ ANY_ORDER = ("mul", "div", "pow", "reciprocal", "sqrt", "exp", "log", "sin", "ta
 """The ops whose third and fourth derivatives are tried; those of the others are made of these, but in a deep run."""
 
 
-# ---- functions of one number -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """A function of one number, on tensors and in real numbers.
@@ -61,18 +59,14 @@ class Line:
 
 
 def _integers(*shapes: tuple[int, ...]) -> Callable[[random.Random], list[Array]]:
-    def draw(rng: random.Random) -> list[Array]:
-        counts = [int(np.prod(shape)) for shape in shapes]
-        return [
-            np.array([float(rng.randint(-3, 3)) for _ in range(n)]).reshape(s)
-            for n, s in zip(counts, shapes, strict=True)
-        ]
+    def drawn(rng: random.Random, shape: tuple[int, ...]) -> Array:
+        return np.array([float(rng.randint(-3, 3)) for _ in range(int(np.prod(shape)))]).reshape(shape)
 
-    return draw
+    return lambda rng: [drawn(rng, shape) for shape in shapes]
 
 
 def _numbers(*shapes: tuple[int, ...]) -> Callable[[random.Random], list[Array]]:
-    return lambda rng: [uniform(rng, shape, -1.0, 1.0) for shape in shapes]
+    return functools.partial(uniforms, shapes, -1.0, 1.0)
 
 
 def _dominant(rng: random.Random) -> list[Array]:
@@ -142,9 +136,6 @@ LINES: dict[str, Line] = {
     ),
 }
 """The functions by name."""
-
-
-# ---- the law -----------------------------------------------------------------------------------------------------
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -12,7 +12,7 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case
-from tensorken_conformance.laws.derivatives.functions import FUNCTIONS
+from tensorken_conformance.laws.derivatives.functions import FUNCTIONS, Written
 from tensorken_conformance.operands import chains
 from tensorken_conformance.operands.samples import drawn, role_of, takes
 from tensorken_conformance.subject import Array, Subject, put
@@ -108,9 +108,6 @@ def result_of(
     return y.shape, y.dtype
 
 
-# ---- operands ----------------------------------------------------------------------------------------------
-
-
 def dyadic(rng: random.Random, shape: Shape) -> Array:
     """Directions: odd multiples of 1/64 in (-1, 1), which every float has, so that few of them are summed exactly."""
     count = int(np.prod(shape, dtype=int))
@@ -119,9 +116,7 @@ def dyadic(rng: random.Random, shape: Shape) -> Array:
 
 def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
     """The result of an op of the table; several are laid end to end, signs that are not unique taken out before."""
-    op = OPS[
-        op.name
-    ]  # the present one: whoever tries the laws on wrong rules may have put another in its place
+    op = OPS[op.name]  # looked up now, since a fault may have replaced it
     declared = operands[0].interpreter.base.capabilities.dtypes  # type: ignore[attr-defined]
     params = tuple(
         [operands[0].dtype if isinstance(p, DType) and p.name not in declared else p for p in params]
@@ -148,9 +143,6 @@ def sample_name(sample: Sample) -> str:
     shapes, params = sample
     sizes = "_".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
     return sizes + "".join(f"-{param}" for param in params).replace(" ", "")
-
-
-# ---- all of them -------------------------------------------------------------------------------------------
 
 
 def scenarios() -> dict[tuple[str, str], Scenario]:
@@ -246,9 +238,7 @@ def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", dtype: DType =
         data,
         (view, *[""] * (len(shapes) - 1)) if view else (),
         main,
-        crossing=any(
-            param in (float16, float32) for param in params
-        ),  # there values jump as they are rounded
+        crossing=any(param in (float16, float32) for param in params),  # rounding makes values jump
     )
 
 
@@ -277,15 +267,7 @@ def _broadcasts() -> Iterator[Scenario]:
     """Pairs of operands through the operators that users write, which broadcast them."""
     for name, (function, low, high) in _OPERATORS.items():
         for shapes in _PAIRS:
-
-            def draw(
-                rng: random.Random,
-                shapes: tuple[Shape, Shape] = shapes,
-                low: float = low,
-                high: float = high,
-            ) -> list[Array]:
-                return [uniform(rng, shape, low, high) for shape in shapes]
-
+            draw = functools.partial(uniforms, shapes, low, high)
             detail = "broadcast-" + sample_name((shapes, ()))
             yield Scenario(name, detail, function, draw, (0, 1), main=False)
 
@@ -296,18 +278,20 @@ def uniform(rng: random.Random, shape: Shape, low: float, high: float) -> Array:
     return np.array([rng.uniform(low, high) for _ in range(count)], np.float64).reshape(shape)
 
 
+def uniforms(shapes: Sequence[Shape], low: float, high: float, rng: random.Random) -> list[Array]:
+    """Arrays of these shapes, of numbers between two."""
+    return [uniform(rng, shape, low, high) for shape in shapes]
+
+
+def _drawn_for(written: Written, rng: random.Random) -> list[Array]:
+    values = uniforms(written.shapes, *written.domain, rng)
+    return [*(values if written.prepare is None else written.prepare(*values)), *written.constants]
+
+
 def _functions() -> Iterator[Scenario]:
     for name, written in FUNCTIONS.items():
-
-        def draw(rng: random.Random, written: Any = written) -> list[Array]:
-            values = [uniform(rng, shape, *written.domain) for shape in written.shapes]
-            return [*(values if written.prepare is None else written.prepare(*values)), *written.constants]
-
-        count = len(written.shapes)
-        yield Scenario(name, "", written.call, draw, tuple(range(count)), crossing=written.crossing)
-
-
-# ---- cases -------------------------------------------------------------------------------------------------
+        draw, places = functools.partial(_drawn_for, written), tuple(range(len(written.shapes)))
+        yield Scenario(name, "", written.call, draw, places, crossing=written.crossing)
 
 
 def choices(places: Sequence[int]) -> list[tuple[int, ...]]:

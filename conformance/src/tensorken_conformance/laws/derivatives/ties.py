@@ -83,9 +83,6 @@ class Tie:
         return found
 
 
-# ---- conventions ---------------------------------------------------------------------------------------------
-
-
 def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
     """All elements that equal the extreme have an equal share."""
 
@@ -272,9 +269,6 @@ TIES: dict[str, Tie] = {
     ),
 }
 """Functions, by their names in reports."""
-
-
-# ---- the law -------------------------------------------------------------------------------------------------
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -10,46 +10,29 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.errors import (
-    ArgumentError,
-    AxisError,
-    BackendError,
-    ConcretizationError,
-    DTypeError,
-    EscapedTensorError,
-    ExchangeError,
-    GradientError,
-    ImmutableError,
-    IndexingError,
-    LinearAlgebraError,
-    MixedBackendError,
-    ScalarRangeError,
-    ShapeError,
-    StructureError,
-    TensorkenError,
-    UnknownBackendError,
-)
+from tensorken_core import errors
+from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float32, int32
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 BUILT_IN: dict[type[TensorkenError], tuple[type[Exception], ...]] = {
-    ShapeError: (ValueError,),
-    AxisError: (ValueError, IndexError),
-    DTypeError: (TypeError,),
-    ScalarRangeError: (OverflowError,),
-    IndexingError: (IndexError,),
-    ArgumentError: (TypeError,),
-    StructureError: (ValueError,),
-    GradientError: (TypeError,),
-    EscapedTensorError: (RuntimeError,),
-    ImmutableError: (TypeError,),
-    ConcretizationError: (TypeError,),
-    BackendError: (RuntimeError,),
-    UnknownBackendError: (RuntimeError, LookupError),
-    MixedBackendError: (ValueError,),
-    LinearAlgebraError: (ValueError,),
-    ExchangeError: (BufferError, ValueError),
+    errors.ShapeError: (ValueError,),
+    errors.AxisError: (ValueError, IndexError),
+    errors.DTypeError: (TypeError,),
+    errors.ScalarRangeError: (OverflowError,),
+    errors.IndexingError: (IndexError,),
+    errors.ArgumentError: (TypeError,),
+    errors.StructureError: (ValueError,),
+    errors.GradientError: (TypeError,),
+    errors.EscapedTensorError: (RuntimeError,),
+    errors.ImmutableError: (TypeError,),
+    errors.ConcretizationError: (TypeError,),
+    errors.BackendError: (RuntimeError,),
+    errors.UnknownBackendError: (RuntimeError, LookupError),
+    errors.MixedBackendError: (ValueError,),
+    errors.LinearAlgebraError: (ValueError,),
+    errors.ExchangeError: (BufferError, ValueError),
 }
 """The built-in exceptions that each class of ours must derive from."""
 

@@ -1,8 +1,8 @@
-"""errors.refused: a mistake meets the exception that the language says, in one line that says what is wrong."""
+"""errors.refused: an invalid call raises the exception of the language, with one line that says what is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorken_conformance.case import Case, Failure
@@ -15,29 +15,27 @@ from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 
 LONGEST = 300
-"""How many characters the line of a message may have, beside the name of the backend."""
+"""The most characters of the line of a message, without the name of the backend."""
 
 LINES = 8
-"""How many lines a message may have that lists what there is."""
+"""The most lines of a message that lists alternatives."""
 
 
 def possible(subject: Subject) -> list[Mistake]:
-    """The mistakes that can be made on a backend; none without the dtypes that level 1 demands."""
+    """The mistakes that can be made on a backend; none without the dtypes that level 1 requires."""
     declared = subject.capabilities.dtypes
     if not set(MANDATORY_DTYPES) <= set(declared):
         return []
-    circumstances = {"": True, "absent": len(declared) < len(DTYPES)}
-    found = []
-    for mistake in MISTAKES.values():
-        if mistake.where == "installed" and mistake.where not in circumstances:
-            circumstances["installed"] = record_of(subject.name) is not None
-        if circumstances[mistake.where]:
-            found.append(mistake)
-    return found
+    holds: dict[str, Callable[[], bool]] = {
+        "": lambda: True,
+        "absent": lambda: len(declared) < len(DTYPES),
+        "installed": lambda: record_of(subject.name) is not None,
+    }
+    return [mistake for mistake in MISTAKES.values() if holds[mistake.where]()]
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each mistake; for the quick run the first of each group."""
+    """Each mistake; in the smoke run the first of each group."""
     groups: set[str] = set()
     for mistake in possible(subject):
         if subject.depth != "smoke" or mistake.group not in groups:
@@ -46,14 +44,14 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 NEEDED = tuple([reading_back(dtype) for dtype in MANDATORY_DTYPES])
-"""The cases without which no operand can be made."""
+"""The cases on which all operands depend."""
 
 
 @law("errors.refused", cases, level=4, needs=lambda case: NEEDED)
 def refused(subject: Subject, case: Case) -> None:
-    """An invalid call raises the exception that the language says, with the op and what clashes in one line.
+    """An invalid call raises the exception of the language, with the op and the conflicting operands in one line.
 
-    The class is exact, and derives from the built-in exceptions that people catch; where the error depends on the
+    The class is exact, and derives from the built-in exceptions that users catch; where the error depends on the
     backend, the message names it.
     """
     operands = Operands(subject)
@@ -62,10 +60,10 @@ def refused(subject: Subject, case: Case) -> None:
 
 
 def refuse(mistake: Mistake, operands: Operands) -> None:
-    """Make a mistake, and check how it is answered.
+    """Make a mistake, and check the exception.
 
     Raises:
-        Failure: if it is not refused as it should be.
+        Failure: if it is not the specified one.
     """
     expected = f"{mistake.name}: expected {mistake.error.__name__}"
     try:
@@ -73,7 +71,7 @@ def refuse(mistake: Mistake, operands: Operands) -> None:
     except Exception as error:  # noqa: BLE001, the class is compared
         answer = error
     else:
-        raise Failure(f"{expected}, got {_told(result)}")
+        raise Failure(f"{expected}, got {_described(result)}")
     text = str(answer)
     lines = text.splitlines() or [""]
     if type(answer) is not mistake.error:
@@ -100,7 +98,7 @@ def refuse(mistake: Mistake, operands: Operands) -> None:
 
 
 def _forms(word: str, operands: Operands) -> list[str]:
-    """What may stand for a word: a backend goes by the name under which it was selected, or by its repr."""
+    """The words that may replace a placeholder: for a backend the name by which it was selected, or its repr."""
     subject = operands.subject
     if word == "{backend}":
         return [repr(operands.place), subject.name]
@@ -113,7 +111,7 @@ def _forms(word: str, operands: Operands) -> list[str]:
     return [word]
 
 
-def _told(result: Any) -> str:
+def _described(result: Any) -> str:
     try:
         return f"a result: {' '.join(repr(result).split())[:100]}"
     except Exception:  # noqa: BLE001, it is enough that there is one

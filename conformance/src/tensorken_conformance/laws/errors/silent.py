@@ -1,4 +1,4 @@
-"""errors.silent: what an op has to say it says by results and exceptions, not on the console of its user."""
+"""errors.silent: an op reports by results and exceptions, and never prints or warns."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import pools, samples
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS, Op
 
 ROWS = 257
-"""How many operands an elementwise op is tried on."""
+"""The number of operands of an elementwise op."""
 
 SHOWN = 200
-"""So many characters of what is said are told."""
+"""The most characters of output in a message."""
 
 
 @dataclass(slots=True)
 class Said:
-    """What was said while `listening`.
+    """The output in a block of `listening`.
 
     Attributes:
-        printed: on stdout or stderr, by Python or below it.
-        warnings: those that were given, by class and message.
+        printed: the text on stdout and stderr, also of compiled code.
+        warnings: the class and message of each warning.
     """
 
     printed: str = ""
@@ -44,7 +44,7 @@ class Said:
 
 @contextlib.contextmanager
 def listening() -> Iterator[Said]:
-    """Keep what is printed in the block, also by what is not Python, and every warning.
+    """Capture all output of the block, also of compiled code, and every warning.
 
     >>> with listening() as said:
     ...     print("hello")
@@ -76,7 +76,7 @@ def listening() -> Iterator[Said]:
 
 @contextlib.contextmanager
 def _descriptors(place: int) -> Iterator[None]:
-    """The descriptors of stdout and stderr lead to another file, as far as there are any."""
+    """Redirect the descriptors of stdout and stderr, if the process has them, to another file."""
     kept: list[tuple[int, int]] = []
     _flush()
     try:
@@ -106,7 +106,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("errors.silent", cases, level=4)
 def silent(subject: Subject, case: Case) -> None:
-    """Making tensors, an op on them and reading its result print nothing, and give no warning, whatever they hold."""
+    """Making tensors, running an op on them and reading its result print nothing and warn of nothing."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     tried = [
         (tuple([x for x, _ in samples.values_of(op, one, dtype, subject.seed)]), one[1])
@@ -119,14 +119,9 @@ def silent(subject: Subject, case: Case) -> None:
             _run(subject, op, arrays, params)
         if said.printed or said.warnings:
             shapes = " and ".join(str(x.shape) for x in arrays)
-            raise Failure(f"{op.name} of {dtype} {shapes}: expected no word beside the result, got {said}")
+            raise Failure(f"{op.name} of {dtype} {shapes}: expected no output and no warning, got {said}")
 
 
 def _run(subject: Subject, op: Op, arrays: tuple[Array, ...], params: tuple[object, ...]) -> None:
-    result = subject.run(op, [subject.tensor(x, _dtype(x)) for x in arrays], params)
-    for y in result if isinstance(result, tuple) else (result,):
+    for y in subject.results(op, [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays], params):
         subject.read(y)
-
-
-def _dtype(values: Array) -> DType:
-    return DTYPES[values.dtype.name]

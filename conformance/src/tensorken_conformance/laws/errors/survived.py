@@ -1,8 +1,9 @@
-"""errors.survived: after an error everything is as it was, and the next program gives the same bits."""
+"""errors.survived: after an error all state is as before, and the next program gives the same bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import tensorken as tk
@@ -20,15 +21,15 @@ Function = Callable[[Any], Any]
 
 
 class Accident(Exception):
-    """What a function of the user's raises."""
+    """An exception of a function of the user."""
 
 
 class Interruption(BaseException):
-    """What comes from outside, as KeyboardInterrupt does."""
+    """An exception from outside the program, such as KeyboardInterrupt."""
 
 
 def _breaks(error: type[BaseException]) -> Function:
-    """A function that computes a little, and then raises."""
+    """A function that computes, and then raises."""
 
     def f(x: Any) -> Any:
         y = x * 2.0 + x
@@ -60,29 +61,42 @@ def _in_nesting(o: Operands) -> None:
     tk.jvp(tk.grad(f), (o.vector,), (o.vector,))
 
 
-SCENARIOS: dict[str, tuple[type[BaseException], Callable[[Operands], Any]]] = {
-    "accident": (Accident, lambda o: _breaks(Accident)(o.vector)),
-    "accident-in-grad": (Accident, lambda o: tk.grad(_breaks(Accident))(o.vector)),
-    "accident-in-jvp": (Accident, lambda o: tk.jvp(_breaks(Accident), (o.vector,), (o.vector,))),
-    "accident-in-vjp": (Accident, lambda o: tk.vjp(_breaks(Accident), o.vector)),
-    "accident-in-vmap": (Accident, lambda o: tk.vmap(_breaks(Accident))(o.matrix)),
-    "accident-in-jacfwd": (Accident, lambda o: tk.jacfwd(_breaks(Accident))(o.vector)),
-    "accident-in-hessian": (Accident, lambda o: tk.hessian(_breaks(Accident))(o.vector)),
-    "accident-in-checkpoint": (Accident, lambda o: tk.grad(tk.checkpoint(_breaks(Accident)))(o.vector)),
+UNDER: dict[str, Callable[[Function, Operands], Any]] = {
+    "": lambda f, o: f(o.vector),
+    "-in-grad": lambda f, o: tk.grad(f)(o.vector),
+    "-in-jvp": lambda f, o: tk.jvp(f, (o.vector,), (o.vector,)),
+    "-in-vjp": lambda f, o: tk.vjp(f, o.vector),
+    "-in-vmap": lambda f, o: tk.vmap(f)(o.matrix),
+    "-in-jacfwd": lambda f, o: tk.jacfwd(f)(o.vector),
+    "-in-hessian": lambda f, o: tk.hessian(f)(o.vector),
+    "-in-checkpoint": lambda f, o: tk.grad(tk.checkpoint(f))(o.vector),
+}
+"""The transforms that call a function."""
+
+Scenario = tuple[type[BaseException], Callable[[Operands], Any]]
+
+
+def _scenarios(
+    name: str, error: type[BaseException], function: Callable[[Operands], Function], *under: str
+) -> dict[str, Scenario]:
+    """A function that raises an error, called under each of some transforms."""
+
+    def call(where: str, o: Operands) -> Any:
+        return UNDER[where](function(o), o)
+
+    return {name + where: (error, partial(call, where)) for where in under}
+
+
+SCENARIOS: dict[str, Scenario] = {
+    **_scenarios("accident", Accident, lambda o: _breaks(Accident), *UNDER),
     "accident-in-a-nesting": (Accident, _in_nesting),
     "accident-in-use-backend": (Accident, _in_block),
-    "interruption-in-grad": (Interruption, lambda o: tk.grad(_breaks(Interruption))(o.vector)),
-    "interruption-in-jvp": (
-        Interruption,
-        lambda o: tk.jvp(_breaks(Interruption), (o.vector,), (o.vector,)),
+    **_scenarios(
+        "interruption", Interruption, lambda o: _breaks(Interruption), "-in-grad", "-in-jvp", "-in-vmap"
     ),
-    "interruption-in-vmap": (Interruption, lambda o: tk.vmap(_breaks(Interruption))(o.matrix)),
-    "failing-op": (tk.errors.ShapeError, lambda o: _fails(o)(o.vector)),
-    "failing-op-in-grad": (tk.errors.ShapeError, lambda o: tk.grad(_fails(o))(o.vector)),
-    "failing-op-in-jvp": (tk.errors.ShapeError, lambda o: tk.jvp(_fails(o), (o.vector,), (o.vector,))),
-    "failing-op-in-vmap": (tk.errors.ShapeError, lambda o: tk.vmap(_fails(o))(o.matrix)),
+    **_scenarios("failing-op", tk.errors.ShapeError, _fails, "", "-in-grad", "-in-jvp", "-in-vmap"),
 }
-"""What goes wrong in the middle of a program, and the exception that comes out of it."""
+"""Errors in the middle of a program: the exception that leaves it, and the call."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -97,9 +111,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("errors.survived", cases, level=4, needs=lambda case: NEEDED)
 def survived(subject: Subject, case: Case) -> None:
-    """After an error the same program gives the same bits, operands are unchanged, and no transform goes on.
+    """After an error the same program gives the same bits, operands are unchanged, and no transform is active.
 
-    Be it that a call was refused, that a function of the user's raised, or that it was interrupted.
+    The error is a refused call, an exception of the user's function, or an interruption.
     """
     watch = Watch(subject)
     if case.op in SCENARIOS:
@@ -121,7 +135,7 @@ def survived(subject: Subject, case: Case) -> None:
 
 
 class Watch:
-    """Remembers how things were, to compare with how they are."""
+    """Records state, to compare it with later state."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -146,7 +160,7 @@ class Watch:
         """Compare.
 
         Raises:
-            Failure: if anything is not as it was.
+            Failure: if anything has changed.
         """
         place: Any = self.subject.stack
         if interpreter_below([place], "survived") is not place:
@@ -161,10 +175,8 @@ class Watch:
             raise Failure(f"after {after}: the program {changed[0]!r} gives other bits than before")
 
 
-STEADY: dict[str, Callable[[Operands], Any]] = {
-    "polynomial": lambda o: o.vector * o.vector + o.vector,
-}
-"""What runs no op that adds up, so that every backend gives the same bits again."""
+STEADY: dict[str, Callable[[Operands], Any]] = {"polynomial": lambda o: o.vector * o.vector + o.vector}
+"""Programs without sums, so that every backend gives the same bits again."""
 
 PROGRAMS: dict[str, Callable[[Operands], Any]] = {
     **STEADY,
@@ -173,4 +185,4 @@ PROGRAMS: dict[str, Callable[[Operands], Any]] = {
     "batch": lambda o: tk.vmap(lambda row: row - row.max())(o.matrix),
     "ints": lambda o: (o.ints * 3 + 1) & 5,
 }
-"""What is computed before and after an error."""
+"""Programs that run before and after an error."""

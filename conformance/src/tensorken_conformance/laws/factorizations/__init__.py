@@ -22,9 +22,6 @@ from tensorken_core.language.op import OPS
 ID = "values.factorizations"
 
 
-# ---- ops ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How an op on matrices is tried.
@@ -136,9 +133,6 @@ def _variants(subject: Subject, kind: Kind, shape: str, dtype: str) -> Iterator[
                 yield "normals", view, detail
 
 
-# ---- problems ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """The operands of a case, its params, and facts on its matrices that have been computed."""
@@ -179,9 +173,6 @@ def _right_sides(rng: np.random.Generator, a: Array, count: int, matrix: str) ->
     return b.astype(a.dtype)
 
 
-# ---- the law -----------------------------------------------------------------------------------------------
-
-
 def need(case: Case) -> tuple[str, ...]:
     """The movement by which the matrix is made."""
     return shapes.need(case.detail.rpartition("-")[2], case.dtype)
@@ -200,8 +191,7 @@ def check_factorizations(subject: Subject, case: Case) -> Measured:
     given, kind, dtype = problem(subject, case), KINDS[case.op], DTYPES[case.dtype]
     inputs = [shapes.operand(subject, given.view, given.operands[0], dtype)]
     inputs += [subject.tensor(x, dtype) for x in given.operands[1:]]
-    result = subject.run(OPS[case.op], inputs, given.params)
-    got = tuple([subject.read(y) for y in (result if isinstance(result, tuple) else (result,))])
+    got = tuple([subject.read(y) for y in subject.results(OPS[case.op], inputs, given.params)])
     arithmetic, worst = Arithmetic(subject.capabilities, case.dtype), list[float]()
     places = list(np.ndindex(given.operands[0].shape[:-2]))
     for place in places:

@@ -22,9 +22,6 @@ def rows_of(a: Array) -> Rows:
     return [[Fraction(v) for v in row] for row in a.astype(np.float64).tolist()]
 
 
-# ---- elimination -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Elimination:
     """The result of Gaussian elimination with partial pivoting, without rounding.
@@ -124,9 +121,6 @@ def factors_of_dominant(a: Array) -> Array:
     return np.asarray(np.abs(lower) @ np.abs(np.triu(upper)))
 
 
-# ---- the pseudoinverse -------------------------------------------------------------------------------------
-
-
 def product(a: Rows, b: Rows) -> Rows:
     """The product of matrices."""
     columns = list(zip(*b, strict=True))
@@ -177,9 +171,6 @@ def pseudoinverse(a: Rows) -> Rows:
     left = solved(product(transposed(b), b), transposed(b))
     right = transposed(solved(product(c, transposed(c)), c))
     return product(right, left)
-
-
-# ---- spectra -----------------------------------------------------------------------------------------------
 
 
 def eigenvalues(a: Array) -> list[float]:

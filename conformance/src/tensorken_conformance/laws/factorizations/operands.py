@@ -104,9 +104,6 @@ def _spoil(rng: np.random.Generator, matrix: Array, values: str, kind: str) -> N
         matrix[:, j] = 0.0
 
 
-# ---- kinds -------------------------------------------------------------------------------------------------
-
-
 def _general(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) -> Array:
     """Any matrix; regular, if it is square."""
     least = min(m, n)

@@ -9,13 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from tensorken_conformance.laws.factorizations import facts
-from tensorken_conformance.laws.factorizations.residuals import (
-    Given,
-    demand,
-    elementwise,
-    identity,
-    root,
-)
+from tensorken_conformance.laws.factorizations.residuals import Given, demand, elementwise, identity, root
 from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 UP = 1 + 2.0**-20
@@ -23,9 +17,6 @@ UP = 1 + 2.0**-20
 
 EXACTLY = 8
 """The largest size of matrices that are eliminated with fractions."""
-
-
-# ---- solutions ---------------------------------------------------------------------------------------------
 
 
 def solve(given: Given) -> float:
@@ -89,9 +80,6 @@ def inv(given: Given) -> float:
     left = identity(n) - (found @ exact), abs(found) @ sizes
     sided = right if abs(left[0]).exceeds(left[1].times(coefficient)).any() else left
     return elementwise(given, "A @ X = 1 or X @ A = 1", sided[0], coefficient, sided[1], x)
-
-
-# ---- determinants ------------------------------------------------------------------------------------------
 
 
 def _determinant(a: Array) -> tuple[Fraction, Fraction]:

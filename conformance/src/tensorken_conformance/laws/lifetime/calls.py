@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -77,14 +76,6 @@ def varied(subject: Subject, op: Op) -> list[Sample]:
     return found
 
 
-def _results(subject: Subject, op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
-    result = subject.run(op, operands, params)
-    return list(result) if isinstance(result, tuple) else [result]
-
-
-# ---- one call ----------------------------------------------------------------------------------------------
-
-
 def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
     """Call an op twice, change what was read, and look at all tensors; how many of them show their memory."""
     shapes, params = sample
@@ -92,7 +83,7 @@ def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
     arrays = [x for x, _ in given]
     operands = [subject.tensor(*one) for one in given]
     says = f"{op.name} {params or ''} of {dtype} {shapes}"
-    results = [y for _ in range(2) for y in _results(subject, op, operands, params)]
+    results = [y for _ in range(2) for y in subject.results(op, operands, params)]
     values = [subject.read(y) for y in results]
     _check(subject, operands, arrays, f"{says}: operand")
     if not subject.capabilities.shares_memory:
@@ -107,13 +98,13 @@ def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
     _check(subject, operands, arrays, f"{says}: after what was read of results was changed, operand")
     _check(subject, results, values, f"{says}: after what was read of results was changed, result")
     if op.elementwise and len(operands) == 2 and arrays[0].dtype == arrays[1].dtype:
-        _read(subject, _results(subject, op, [operands[0]] * 2, params))
+        _read(subject, subject.results(op, [operands[0]] * 2, params))
         _check(subject, operands[:1], arrays, f"{says}, of one tensor twice: operand")
     if shapes[0] and not subject.capabilities.why_not("flip", dtype.name):
         axes = tuple(range(arrays[0].ndim))
         source = subject.tensor(np.flip(arrays[0]), given[0][1])
         view = subject.run(OPS["flip"], [source], (axes,))
-        _read(subject, _results(subject, op, [view, *operands[1:]], params))
+        _read(subject, subject.results(op, [view, *operands[1:]], params))
         _check(subject, [view, *operands[1:]], arrays, f"{says}, of a flipped tensor: operand")
         _check(subject, [source], [np.flip(arrays[0])], f"{says}, of a flipped tensor: source")
     return sum([bool(memory.seen(x.representation)) for x in (*operands, *results)])
@@ -137,9 +128,6 @@ def _check_apart(operands: Sequence[Tensor], results: Sequence[Tensor], says: st
             raise Failure(f"{says}: {wrong}; declare shares_memory=True, or copy")
 
 
-# ---- many calls --------------------------------------------------------------------------------------------
-
-
 def times(subject: Subject, op: Op, size: int) -> int:
     """How often a sample with so many elements is run: small ones more often, unless the op is a factorization."""
     least = TIMES[subject.depth]
@@ -154,7 +142,7 @@ def _often(subject: Subject, op: Op, dtype: DType) -> None:
     for sample in samples.repeated(subject, op):
         given = samples.values_of(op, sample, dtype, subject.seed)
         operands = [subject.tensor(*one) for one in given]
-        first = _results(subject, op, operands, sample[1])
+        first = subject.results(op, operands, sample[1])
         count = times(subject, op, sum([x.size for x, _ in given]))
         kept.append((sample, operands, first, [y.flat() for y in first], _read(subject, first), count))
         largest = max(largest, count)
@@ -162,23 +150,18 @@ def _often(subject: Subject, op: Op, dtype: DType) -> None:
     for turn in range(1, largest):
         for sample, operands, _, _, right, count in kept:
             if turn < count:
-                again = _read(subject, _results(subject, op, operands, sample[1]))
+                again = _read(subject, subject.results(op, operands, sample[1]))
                 for got, expected in zip(again, right, strict=True):
-                    places = None if free else exact.differing(got, expected)
-                    if places is not None:
-                        told = exact.told(got, expected, places)
-                        raise Failure(
-                            f"{op.name} {sample[1] or ''} of {dtype}, called {turn + 1} times: {told}"
-                        )
+                    if not free:
+                        exact.same(got, expected, f"{op.name} {sample[1] or ''} of {dtype}, call {turn + 1}")
             if turn <= others:
                 number = 1 + turn % KINDS
                 beside = samples.values_of(op, sample, dtype, subject.seed + 1000 * number)
-                _read(subject, _results(subject, op, [subject.tensor(*one) for one in beside], sample[1]))
+                _read(subject, subject.results(op, [subject.tensor(*one) for one in beside], sample[1]))
     for _, _, first, flats, right, _ in kept:
         _check(subject, first, right, f"{op.name} of {dtype}, read again after {largest} later calls: result")
         for flat, expected in zip(flats, right, strict=True):
-            if (
-                exact.differing(memory.numbers(flat).reshape(expected.shape).astype(expected.dtype), expected)
-                is not None
-            ):
-                raise Failure(f"{op.name} of {dtype}: what ravel gave has changed after later calls")
+            now = memory.numbers(flat).reshape(expected.shape).astype(expected.dtype)
+            exact.same(
+                now, expected, f"{op.name} of {dtype}: the result of ravel has changed after later calls"
+            )

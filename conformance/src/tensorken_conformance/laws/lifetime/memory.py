@@ -20,9 +20,6 @@ HELD_BY_NUMPY = ("float16",)
 """The dtypes whose format memoryview cannot cast to in all versions of Python."""
 
 
-# ---- ways in -----------------------------------------------------------------------------------------------
-
-
 def bytes_of(values: Array) -> Any:
     """A bytearray, seen in the dtype's format."""
     return memoryview(bytearray(np.ascontiguousarray(values).tobytes())).cast(values.dtype.char)
@@ -70,9 +67,6 @@ def takes(way: str, dtype: DType) -> bool:
     return way != "new-bytearray" or dtype.name not in HELD_BY_NUMPY
 
 
-# ---- ways out ----------------------------------------------------------------------------------------------
-
-
 WAYS_OUT: dict[str, Callable[[Tensor], Any]] = {
     "ravel": lambda x: x.flat(),
     "numpy": np.asarray,
@@ -107,9 +101,6 @@ def overwrite(memory: Any) -> bool:
         return False
     values.reshape(-1).view(f"u{values.itemsize}")[...] ^= 1
     return True
-
-
-# ---- what can be seen --------------------------------------------------------------------------------------
 
 
 def seen(representation: Any) -> list[Array]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import memory, scenarios
-from tensorken_conformance.subject import Depth, Subject
+from tensorken_conformance.subject import Array, Depth, Subject
 
 CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
 """How many calls come later; few in the quick run, where a backend may be slow."""
@@ -66,8 +67,12 @@ def results_stay(subject: Subject, case: Case) -> None:
     scenarios.agree(subject, case, read, right, f"read again after {calls} later calls")
     scenarios.agree(subject, case, unread, right, f"first read after {calls} later calls")
     scenarios.agree(subject, case, read, right, "read again after an equal result was read")
+    _require_kept(case, flat, right)
+
+
+def _require_kept(case: Case, flat: Any, right: Array) -> None:
     if memory.numbers(flat).tolist() != right.reshape(-1).tolist():
-        raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after {calls} later calls")
+        raise Failure(f"{case.op} of {case.dtype}: the result of ravel has changed after later calls")
 
 
 def _interleaved(subject: Subject, case: Case) -> None:
@@ -79,8 +84,8 @@ def _interleaved(subject: Subject, case: Case) -> None:
         kept.append((result, scenarios.expected(case, operands), result.flat() if number % 2 else None))
     for number, (result, right, flat) in reversed(list(enumerate(kept))):
         scenarios.agree(subject, case, result, right, f"result {number} of {calls} that live at a time")
-        if flat is not None and memory.numbers(flat).tolist() != right.reshape(-1).tolist():
-            raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after later calls")
+        if flat is not None:
+            _require_kept(case, flat, right)
 
 
 def _sequence(subject: Subject, case: Case) -> None:

@@ -21,8 +21,6 @@ from tensorken_core.host.registry import SELECTION
 from tensorken_core.language.dtypes import float32
 from tensorken_core.tensor.tensor import Tensor
 
-# ---- the same text again -----------------------------------------------------------------------------------
-
 TIMES = 20
 
 HASH_SEEDS = ("0", "12345")
@@ -70,8 +68,6 @@ def determinism(subject: Subject, case: Case) -> None:
             raise Failure(f"{case.op}: expected {first!r} again, got {again!r}")
 
 
-# ---- no value ----------------------------------------------------------------------------------------------
-
 READINGS: dict[str, Callable[[Tensor], Any]] = {
     "tolist": lambda x: x.tolist(),
     "item": lambda x: x.sum().item(),
@@ -111,8 +107,6 @@ def refuses(subject: Subject, case: Case) -> None:
     else:
         raise Failure(f"{case.op}: expected ConcretizationError, got {type(result).__name__}")
 
-
-# ---- mistakes ----------------------------------------------------------------------------------------------
 
 GROUPS = ("shapes", "axes", "dtypes", "numbers", "creation", "transforms")
 """The mistakes that are refused whatever the values are."""

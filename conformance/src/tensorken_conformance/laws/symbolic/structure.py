@@ -44,9 +44,6 @@ def _results(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Ten
     return list(found) if isinstance(found, tuple) else [found]
 
 
-# ---- shapes ------------------------------------------------------------------------------------------------
-
-
 @law(
     "symbolic.shapes",
     lambda subject: ops("symbolic.shapes", subject),
@@ -96,9 +93,6 @@ def derivatives(subject: Subject, case: Case) -> None:
     found = pull(symbol(recorder, "u", y.shape, y.dtype))
     for x, cotangent in zip(primals, found if isinstance(found, tuple) else (found,), strict=True):
         _check_facts(f"cotangent of {case.op}", cotangent, x.shape, x.dtype)
-
-
-# ---- texts -------------------------------------------------------------------------------------------------
 
 
 def _texts(subject: Subject) -> Iterator[Case]:
