@@ -93,7 +93,7 @@ def operands_of(subject: Subject, case: Case) -> tuple[Array, Array]:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """The known answers, each bit of keys and counters alone, and shapes, some of them keys that are views."""
+    """The known answers, each bit of keys and counters alone, and shapes, some with keys that are views."""
     if "int32" not in subject.capabilities.dtypes:
         return
     for detail in KNOWN:
@@ -115,7 +115,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("values.cipher", cases, level=2, needs=exact.needs_of)
 def cipher(subject: Subject, case: Case) -> None:
-    """Threefry-2x32 with 20 rounds gives the answers published for it, and those of its definition in integers.
+    """Threefry-2x32 with 20 rounds gives the published answers, and those of its definition in integers.
 
     Keys may be views: one key for all counters, words that are one word, repeated.
     """

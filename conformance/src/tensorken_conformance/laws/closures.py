@@ -1,4 +1,4 @@
-"""programs.closures: what a function closes over has its own value in each program, in each call."""
+"""programs.closures: captured tensors have their own values in each program and in each call."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 SHAPES: tuple[Shape, ...] = ((2, 3), (70,))
-"""Of the operand, and of what is closed over; the last is more than a backend would write into its code."""
+"""The shapes of the operand and the captured tensors; the last is too large to be written into compiled code."""
 
 FORMS = ("anew", "traced")
-"""Whether each function closes over a tensor of a backend, or one function over what it was given."""
+"""Whether each function closes over tensors of its own, or one function over its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A function that closes over tensors, and what it gives.
+    """A function that closes over tensors, and its expected result.
 
     Attributes:
         run: from an operand and two tensors, which are closed over within, to a result.
@@ -105,7 +105,7 @@ WAYS: dict[str, Way] = {
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each way to close over tensors, of one dtype of floats, or of integers where there are none."""
+    """Each way to close over tensors, in one float dtype, or an integer dtype where there is none."""
     names = [dtype.name for kind in ("float", "int") for dtype in subject.dtypes() if dtype.kind == kind]
     if not names:
         return
@@ -118,7 +118,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("programs.closures", cases, level=4, stage=3)
 def closures(subject: Subject, case: Case) -> None:
-    """What a function closes over has its own value in each program and each call, and keeps it.
+    """A tensor that a function closes over has its own value in each program and each call, and keeps it.
 
     Functions that differ in nothing but the tensors that they close over are compiled one after the other, and called
     in turn, also after earlier ones are gone; and one function that closes over its argument is called with others.
@@ -142,11 +142,11 @@ def closures(subject: Subject, case: Case) -> None:
 
 
 Pair = tuple[Sequence[Array], Sequence[Tensor]]
-"""What is closed over: as arrays and as tensors."""
+"""The captured tensors, as arrays and as tensors."""
 
 
 def _alike(random: Any, shape: Shape) -> list[tuple[Array, Array]]:
-    """Pairs that are told apart by all of their elements alone."""
+    """Pairs that differ in few elements, of which no subset identifies the pair."""
     count = int(np.prod(shape))
     c = np.array([random.randint(2, 4) for _ in range(count)])
     d = np.array([random.randint(5, 8) for _ in range(count)])
@@ -165,13 +165,13 @@ def _tensors(subject: Subject, pair: Sequence[Array], dtype: DType) -> Pair:
 def _of_several(
     subject: Subject, case: Case, way: Way, xs: Sequence[Array], pairs: Sequence[Pair], dtype: DType
 ) -> None:
-    """Functions that each close over tensors of their own, called twice in turn; then others in their place."""
+    """Functions that each close over tensors of their own, called three times in turn; then new functions."""
 
     def made(c: Tensor, d: Tensor) -> Callable[[Tensor], Tensor]:
         return tk.jit(lambda x: way.run(x, c, d))
 
     functions = [made(*tensors) for _, tensors in pairs]
-    for turn, x in enumerate([xs[0], xs[1], xs[0]]):  # a program may be another thing from its second run on
+    for turn, x in enumerate([xs[0], xs[1], xs[0]]):  # a second run may differ from the first
         order = range(len(pairs)) if turn % 2 == 0 else reversed(range(len(pairs)))
         for i in order:
             arrays = pairs[i][0]
@@ -180,7 +180,7 @@ def _of_several(
     del functions
     gc.collect()
     for i, (arrays, _) in enumerate(pairs):
-        alone = made(*_tensors(subject, arrays, dtype)[1])  # nobody else holds these tensors
+        alone = made(*_tensors(subject, arrays, dtype)[1])  # nothing else refers to these tensors
         got = alone(subject.tensor(xs[0], dtype, subject.stack))
         _agree(subject, got, way.expected(xs[0], *arrays), f"{case.op}: function {i} when others are gone")
         del alone, got
@@ -189,7 +189,7 @@ def _of_several(
 def _of_one_function(
     subject: Subject, case: Case, way: Way, xs: Sequence[Array], pairs: Sequence[Pair], dtype: DType
 ) -> None:
-    """One function that closes over what it was given, called with the same again and with others."""
+    """One function that closes over its arguments, called with equal and with other ones."""
     function = tk.jit(way.run)
     for turn, x in enumerate(xs):
         for i, (arrays, tensors) in enumerate([pairs[0], *pairs]):  # the first is the same twice

@@ -1,4 +1,4 @@
-"""values.contracted-views: sums of products of views of views are those of plain operands."""
+"""values.contracted-views: contractions of views of views equal those of plain operands."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ PATTERNS: dict[str, dict[str, tuple[Shape, Shape, tuple[int, ...]]]] = {
         "shared": ((3, 4, 4), (4, 4), (2,)),
     },
 }
-"""The shapes of two operands and the axes that are contracted; axes have equal sizes where they can."""
+"""The shapes of two operands and the contracted axes; axes have equal sizes where possible."""
 
 FEW = ("square",)
-"""The patterns of the quick run."""
+"""The patterns of the smoke run."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -64,7 +64,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def numbers(subject: Subject, case: Case, which: str, shape: Shape, count: int) -> Array:
-    """Numbers of ints over the whole range; of floats whole ones, so that sums of so many products are exact."""
+    """Ints over the whole range, or whole floats so small that sums of `count` products are exact."""
     rng = np.random.default_rng([subject.seed, zlib.crc32(f"{case.id} {which}".encode())])
     if DTYPES[case.dtype].kind == "int":
         ends = np.iinfo(case.dtype)
@@ -75,14 +75,14 @@ def numbers(subject: Subject, case: Case, which: str, shape: Shape, count: int) 
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """The movements by which operands are made, and products of plain ones."""
+    """The movements that make operands, and products of plain ones."""
     plain = Case("values.contractions", RAW, case.dtype, "matrices", "small-integers").id
     return (*chains.needs(case.dtype), plain)
 
 
 @law(ID, cases, level=2, needs=need)
 def contracted_views(subject: Subject, case: Case) -> None:
-    """A contraction of operands that were moved, once or twice, in any way, is that of plain ones.
+    """A contraction of views, made by one or two movements, equals that of plain operands.
 
     Operands are made as for values.views, the first, the second, or both.  Nothing is rounded: floats are whole numbers
     so small that no sum of products needs more digits than the format, and ints wrap.
@@ -98,15 +98,11 @@ def contracted_views(subject: Subject, case: Case) -> None:
     pairs += [*zip(list(firsts)[1:], list(seconds), strict=False)]
     for first, second in dict.fromkeys(pairs):
         x, y = chains.fitted(firsts[first], a), chains.fitted(seconds[second], b)
-        tensors = [
-            chains.lying(place, firsts[first], x, dtype),
-            chains.lying(place, seconds[second], y, dtype),
-        ]
+        made = ((firsts[first], x), (seconds[second], y))
+        tensors = [chains.lying(place, chain, values, dtype) for chain, values in made]
         with np.errstate(over="ignore"):
             if case.op == RAW:
-                expected = (
-                    np.asarray(np.add.reduce(x * y, axes, dtype.name, keepdims=True)) if axes else x * y
-                )
+                expected = np.add.reduce(x * y, axes, dtype.name, keepdims=True) if axes else x * y
                 result = subject.run(OPS[RAW], tensors, (axes,))
             else:
                 left, right = x[..., :, :, None], (y if y.ndim > 1 else y[:, None])[..., None, :, :]

@@ -1,4 +1,4 @@
-"""values.contractions: sums of products keep to the bound on rounding, in every pattern of axes, also as matmul."""
+"""values.contractions: sums of products are within the rounding bound, in every pattern of axes, also as matmul."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
         "first": Pattern((6, 2), (6, 3), (0, 0)),
     },
 }
-"""The patterns of each op; those of the raw op have one axis for both operands, of which size 1 is repeated."""
+"""The patterns of each op; the operands of the raw op have equal axes, or axes of size 1 that repeat."""
 
 MODELS = {
     RAW: ("matrices", "batched", "several", "dot-257", "only-first", "inner-last"),
@@ -130,7 +130,7 @@ MODELS = {
 """The patterns that are tried on views and on all value classes."""
 
 VIEWED = ("permuted", "flipped", "cropped", "expanded")
-"""The classes of shapes whose movements are tried."""
+"""The shape classes whose movements are tried."""
 
 VIEWS = (
     *[f"{view}-{view}" for view in VIEWED],
@@ -140,10 +140,9 @@ VIEWS = (
 """The movements that make the two operands."""
 
 ORDINARY = ("normals", "small-integers")
-UNUSUAL = ("positive", "cancellation", "mixed", "ties", "subnormals", "extremes") + (
-    "tiny",
-    "tiny-of-one-sign",
-    "large",
+UNUSUAL = (
+    *("positive", "cancellation", "mixed", "ties", "subnormals"),
+    *("tiny", "tiny-of-one-sign", "extremes", "large"),
 )
 """Products of `tiny` numbers are subnormal; those of `large` ones overflow, though their sums need not."""
 SPECIAL = ("zeros", "infinite", "infinities", "nan", "undefined")
@@ -196,7 +195,7 @@ class Problem:
 
 
 def _matrices(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
-    """The operands of matmul such that they broadcast, the axis that is summed, the shape of the result."""
+    """The operands of matmul, reshaped to broadcast; the axis of the sum; the shape of the result."""
     x = a[None, :] if a.ndim == 1 else a
     y = b[:, None] if b.ndim == 1 else b
     shape = (
@@ -248,7 +247,7 @@ def _count(op: str, pattern: Pattern) -> int:
 
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
-    """The numbers of a case."""
+    """The operands and the exact sums of a case."""
     rng, pattern = terms.generator(subject, case), PATTERNS[case.op][case.shape]
     first, second = (case.detail or "plain-plain").split("-")
     count = _count(case.op, pattern)
@@ -261,7 +260,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     else:
         x, y, axis, shape = _AS_PRODUCTS[case.op](a, b, pattern.axes)
         sums = _sums(x, y, lambda x: np.asarray(np.add.reduce(x, axis)).reshape(shape))
-    if pattern.factored:  # and 0.0 times a negative number is -0.0
+    if pattern.factored:  # since 0.0 times a negative number is -0.0
         sums = replace(sums, unsigned=np.ones_like(sums.unsigned))
     return Problem(a, b, sums)
 
@@ -276,7 +275,7 @@ def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count
         return terms.drawn(rng, values, shape, dtype, int((count * 2**form.precision) ** 0.5) + 1)
     if values in ("tiny", "tiny-of-one-sign"):
         drawn = rng.standard_normal(shape) * 2.0 ** ((form.least + form.precision) // 2 - 1)
-        sign = rng.choice([-1.0, 1.0])  # that of all numbers of an operand
+        sign = rng.choice([-1.0, 1.0])  # the same for all numbers of an operand
         return (np.abs(drawn) * sign if values == "tiny-of-one-sign" else drawn).astype(dtype)
     if values == "large":
         exponent = 11 * form.top // 16 if which == "a" else form.top + 2 - 11 * form.top // 16
@@ -307,7 +306,7 @@ def _sums(a: Array, b: Array, add: terms.Add) -> terms.Sums:
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """The movements by which the operands are made, and the raw op."""
+    """The movements that make the operands, and the raw op."""
     made = [id for view in (case.detail or "plain-plain").split("-") for id in shapes.need(view, case.dtype)]
     return (*made, Case(ID, RAW, case.dtype, "matrices", "small-integers").id)
 
@@ -354,7 +353,7 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
 
 
 def _lost(given: Problem, arithmetic: Arithmetic) -> Dyadic | None:
-    """What the underflow of products, and of operands that are flushed, may take from each sum."""
+    """The error of each sum by underflow of products, and by flushing of operands."""
     form, sums = arithmetic.format, given.sums
     if sums.total.exponent >= form.least and not arithmetic.flushes:
         return None

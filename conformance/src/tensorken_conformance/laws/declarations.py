@@ -1,4 +1,4 @@
-"""declarations.*: what a backend declares is what it does, in both directions."""
+"""declarations.*: a backend behaves as it declares, in both directions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tensorken_core.language.op import OPS, Op, Sample, run
 from tensorken_core.tensor.tensor import Tensor
 
 REFUSALS = (DTypeError, BackendError, NotImplementedError)
-"""How a backend says that it does not have something."""
+"""The exceptions of a backend for unsupported ops and dtypes."""
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """The class and message of an exception, in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def missing(subject: Subject) -> Iterator[Case]:
-    """Each way to make a tensor of a dtype, and each op in it, that the backend declares not to have."""
+    """Each way to make a tensor of a dtype, and each op in it, that the backend declares unsupported."""
     declared = subject.capabilities
-    if not declared.dtypes:  # declarations.levels says so, once
+    if not declared.dtypes:  # declarations.levels reports it once
         return
     for dtype in DTYPES.values():
         absent = dtype.name not in declared.dtypes
@@ -48,10 +48,10 @@ def missing(subject: Subject) -> Iterator[Case]:
 
 @law("declarations.refuses", missing, level=4, reads=False)
 def refuses(subject: Subject, case: Case) -> None:
-    """What the backend declares not to have does not work; an op it refuses in one line, and before any effect.
+    """What the backend declares unsupported does not work; it refuses an op in one line, and before any effect.
 
-    By a DTypeError, a BackendError or a NotImplementedError.  A dtype that is not declared may fail in any way, as core
-    refuses it before the backend is called.
+    It raises a DTypeError, a BackendError or a NotImplementedError.  An undeclared dtype may fail in any way, as core
+    refuses it before it calls the backend.
     """
     reason = subject.capabilities.why_not(case.op, case.dtype) or ""
     dtype = DTYPES[case.dtype]
@@ -73,7 +73,7 @@ def refuses(subject: Subject, case: Case) -> None:
             result = run(subject.call_counter, op, [x.representation for x in operands], sample[1])
     except Failure:
         raise
-    except Exception as error:  # noqa: BLE001, whether it is a refusal is looked at
+    except Exception as error:  # noqa: BLE001, the class is checked
         if not guarded and not isinstance(error, REFUSALS):
             raise Failure(
                 f"{case.op}: declared unsupported ({reason}); expected a DTypeError, BackendError or "
@@ -106,7 +106,7 @@ def _created(subject: Subject, way: str, dtype: DType) -> Any:
 
 
 def _any_dtype(subject: Subject) -> DType:
-    """A dtype to cast from: float32 where the backend has it."""
+    """A dtype of the backend, float32 if it has it."""
     names = [
         name for name in ("float32", *subject.capabilities.dtypes) if name in subject.capabilities.dtypes
     ]
@@ -120,17 +120,17 @@ def _check_unchanged(subject: Subject, name: str, operands: list[Tensor], before
 
 
 def _shown(subject: Subject, result: Any) -> str:
-    """The values of a result, as far as they can be told."""
+    """The values of a result, if it can be read."""
     try:
         flat = subject.call_counter.ravel(result[0] if type(result) is tuple else result)
         values = flat if isinstance(flat, list) else np.array(memoryview(flat)).tolist()
-    except Exception as error:  # noqa: BLE001, it is no matter how it fails
+    except Exception as error:  # noqa: BLE001, any failure is reported
         return f"a result that cannot be read ({first_line(error)})"
     return f"{values[:6]}"
 
 
 def demanded(subject: Subject) -> Iterator[Case]:
-    """Each op without a default body, in each dtype that the backend declares or that level 1 demands."""
+    """Each op without a default body, in each dtype that the backend declares or that level 1 requires."""
     if not subject.capabilities.dtypes:
         yield Case("declarations.levels", "dtypes")
         return
@@ -148,7 +148,7 @@ def demanded(subject: Subject) -> Iterator[Case]:
 
 @law("declarations.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1, reads=False)
 def levels(subject: Subject, case: Case) -> None:
-    """Every op without a default body runs, or is declared unsupported; what level 1 demands must run."""
+    """Every op without a default body runs, or is declared unsupported; the ops of level 1 must run."""
     if case.op == "dtypes":
         raise Failure(
             'the backend declares nothing; give its class capabilities = Capabilities(dtypes=("bool", "int32", ...))'
@@ -170,7 +170,7 @@ def _first(case: Case) -> bool:
 
 
 def declared(law: str) -> Any:
-    """The cases of a law on what is declared: each entry of each field."""
+    """The cases of a law on declarations: each entry of each field."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for field in FIELDS:
@@ -182,10 +182,10 @@ def declared(law: str) -> Any:
 
 @law("declarations.entries", declared("declarations.entries"), level=2, reads=False)
 def declared_errors(subject: Subject, case: Case) -> None:
-    """What is declared is about ops and dtypes that there are, and in a form that can be held against the backend.
+    """Declarations are about ops and dtypes that exist, and in a form that can be checked.
 
-    An error may not be declared larger than level 2 allows in any op and dtype that the entry is about.  One that is
-    declared much larger than the one that is measured is noted in the report, and fails nothing.
+    A declared error may not be larger than level 2 allows for any op and dtype of the entry.  An error that is declared
+    much larger than measured is noted in the report, and fails nothing.
     """
     subject.call_counter.full((1,), 1, _any_dtype(subject))
     if says := fault_of(subject.capabilities, case.op, case.detail):
@@ -207,9 +207,9 @@ def _working_dtype(subject: Subject, op: Op) -> DType | None:
 
 @law("declarations.own-work", own, level=4, reads=False)
 def own_work(subject: Subject, case: Case) -> None:
-    """While the backend runs an op, it hands the work to no other backend of this project that it does not declare.
+    """While the backend runs an op, it delegates to no other backend of this project without declaring it.
 
-    What it inherits from one, and what an interpreter of core's around it does, is its own work.
+    Inherited methods, and interpreters of core around the backend, are its own work.
     """
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     for sample in samples_of(op, subject.capabilities.dtypes):
@@ -218,6 +218,6 @@ def own_work(subject: Subject, case: Case) -> None:
             subject.run(op, operands, sample[1])
         if others:
             raise Failure(
-                f"{case.op}: handed to {', '.join(others)}; compute it, leave it to the op's body, or declare "
+                f"{case.op}: delegated to {', '.join(others)}; compute it, leave it to the op's body, or declare "
                 f"delegates=(...)"
             )

@@ -31,10 +31,10 @@ VALUES = (*ORDINARY, "equal", "wide", "shifted", "huge", "masked", "all-masked",
 """Value classes; `shifted`: far from 0, but near to each other; `masked`: -inf among the others."""
 
 DIGITS = decimal.Context(prec=40, Emin=-(10**8), Emax=10**8, traps=[])
-"""In which exponentials and logarithms are correctly rounded, 23 digits beyond those of float64."""
+"""The context of exponentials and logarithms, with 23 digits more than float64."""
 
 VANISHES = -5000.0
-"""The exponential of what is below is zero in every format."""
+"""Exponentials of smaller numbers are zero in every format."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -54,7 +54,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def longest(dtype: DType, values: str) -> int:
-    """So many terms the bound says something about."""
+    """The most terms to which the bound applies."""
     return 257 if dtype.name == "float16" or values != "normals" else 1100
 
 
@@ -85,19 +85,19 @@ def exponents(rng: np.random.Generator, values: str, shape: tuple[int, ...], dty
 
 
 Results = tuple[Array, Array]
-"""Exact results as Decimals; and what must come to the bit as floats: NaN, infinities, zeros; elsewhere 1."""
+"""Exact results as Decimals; and as floats those that must be equal to the bit: NaN, infinities, zeros; else 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The operand of a case, the params of the ops, and exactly what they give.
+    """The operand of a case, the params of the ops, and their exact results.
 
-    The elements that meet in one sum are a row.
+    The elements of one sum are a row.
 
     Attributes:
         values: the operand.
         params: the axes.
-        places: where the elements of each row stand in the flat operand.
+        places: the indices of the elements of each row in the flat operand.
         below: how far each is below the largest of its row; 0 for an infinite one that is as large.
         powers: exp(-below), as floats.
         total: the sum of each row of them.
@@ -117,7 +117,7 @@ class Problem:
 
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
-    """The numbers of a case, which are those of all three ops."""
+    """The operand and the exact results of a case, which all three ops share."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = reductions.several(shape)[case.detail]
     values = fitted(case.shape, exponents(rng, case.values, shape, case.dtype))
@@ -141,7 +141,7 @@ Number = Decimal | float
 
 
 def _split(found: list[list[Number]], rows: int, count: int) -> Results:
-    """Exact results, and those that must come to the bit."""
+    """Exact results, and those that must be equal to the bit."""
     special = np.array([[1.0 if isinstance(y, Decimal) else y for y in row] for row in found], np.float64)
     whole = np.empty((rows, count), object)
     for i, row in enumerate(found):
@@ -150,19 +150,14 @@ def _split(found: list[list[Number]], rows: int, count: int) -> Results:
 
 
 def _row(values: list[float]) -> tuple[list[float], list[float], float, float, dict[str, list[Number]]]:
-    """Of one row how far its elements are below the largest, their powers, the sum, its logarithm, the results."""
+    """For one row the differences to the maximum, their powers, the sum, its logarithm, and the results."""
     count = len(values)
     if not count:
         return [], [], 1.0, 0.0, {"softmax": [], "log_softmax": [], "logsumexp": [-np.inf]}
     if any(v != v for v in values):
         nan: list[Number] = [np.nan] * count
-        return (
-            [0.0] * count,
-            [1.0] * count,
-            float(count),
-            0.0,
-            dict(zip(OPERATIONS, (nan, nan, nan[:1]), strict=True)),
-        )
+        all_nan = dict(zip(OPERATIONS, (nan, nan, nan[:1]), strict=True))
+        return [0.0] * count, [1.0] * count, float(count), 0.0, all_nan
     top = max(values)
     finite = abs(top) != np.inf
     differences = [_difference(v, top, finite) for v in values]
@@ -179,14 +174,14 @@ def _row(values: list[float]) -> tuple[list[float], list[float], float, float, d
 
 
 def _difference(value: float, top: float, finite: bool) -> Decimal | None:
-    """value - top: 0 for equal infinities, None for what is infinitely far below."""
+    """value - top: 0 for equal infinities, None for minus infinity."""
     if value == top:
         return Decimal(0)
     return Decimal(value) - Decimal(top) if finite and value != -np.inf else None
 
 
 def bounds(op: str, given: Problem, arithmetic: Arithmetic) -> Array:
-    """How far from the exact results those of the op may be.
+    """The largest errors that the results of the op may have.
 
     That is for exp(x - top), where top is the maximum: the rounding of x - top is an absolute error of its exponent;
     exp, the sum, the quotient or the logarithm add theirs.
@@ -249,11 +244,8 @@ def check_exponential_sums(subject: Subject, case: Case) -> Measured:
     unit = 2 * float(form.unit) * np.maximum(sizes, float(form.normal) if case.op == "softmax" else 1.0)
     if not good.all():
         row, i = map(int, np.argwhere(~good)[0])
-        what = (
-            f"{float(wholes[row, i])!r} give or take {allowed[row, i]:.3g}"
-            if plain[row, i]
-            else special[row, i]
-        )
+        near = f"{float(wholes[row, i])!r} give or take {allowed[row, i]:.3g}"
+        what = near if plain[row, i] else special[row, i]
         place = row if case.op == "logsumexp" else int(given.places[row, i])
         raise Failure(
             f"{case.op}{given.params}: expected {what} at {place} of the flat result, got {got[row, i].item()!r}",

@@ -1,6 +1,6 @@
-"""host.*: a backend can be found, read about without importing anything, and loaded; none of this runs an op.
+"""host.*: a backend can be found, described without heavy imports, and loaded; none of this runs an op.
 
-What is about installed backends has no cases for one that is selected as `module:attribute`.
+The laws on installed backends have no cases for a backend that is selected as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tensorken_core.host.versions import place_in_range
 from tensorken_core.language.raw import RawTensor
 
 SUMMARY = 80
-"""How many characters the summary of a backend may have, so that listings stay tables."""
+"""The most characters of the summary of a backend, so that listings stay tables."""
 
 NEXT_MAJOR = f"{int(SPEC_VERSION.partition('.')[0]) + 1}.0"
 
@@ -51,7 +51,7 @@ def _entry(record: PluginRecord) -> BackendEntry:
 
 @law("host.entry-point", _cases("host.entry-point", "found", "loads"), level=0, stage=0, reads=False)
 def entry_point(subject: Subject, case: Case) -> None:
-    """The entry point in the group tensorken.backends is found, and leads to a BackendEntry of the same name."""
+    """The entry point in the group tensorken.backends exists, and loads a BackendEntry of the same name."""
     record = _record(subject)
     if case.op == "found":
         if record.entry_point is None or record.status != "available":
@@ -108,7 +108,7 @@ FACTS: dict[str, Callable[[PluginRecord, Distribution], None]] = {
     "license": _license,
     "description": _description,
 }
-"""What a distribution tells about its backend, each with what refuses it."""
+"""The metadata of a distribution, each with its check."""
 
 
 @law("host.metadata", _cases("host.metadata", *FACTS), level=0, stage=0, reads=False)
@@ -120,7 +120,7 @@ def metadata(subject: Subject, case: Case) -> None:
 
 @law("host.language", _cases("host.language", "this", "next"), level=0, stage=0, reads=False)
 def language(subject: Subject, case: Case) -> None:
-    """The backend speaks this version of the language, and does not promise to speak the next major one."""
+    """The backend supports this version of the language, and does not claim to support the next major one."""
     spec = _entry(_record(subject)).spec
     place = place_in_range(SPEC_VERSION if case.op == "this" else NEXT_MAJOR, spec)
     if case.op == "this" and place != "inside":
@@ -147,7 +147,7 @@ except Exception as error:
     print(error, file=sys.stderr)
 print(json.dumps({"listed": listed, "described": sorted(set(sys.modules) - before)}))
 """
-"""Lists the backends as the command does, then has one described; prints which modules each imported."""
+"""Lists the backends as the command does, then describes one; prints the modules that each step imported."""
 
 
 @functools.lru_cache(maxsize=8)
@@ -159,7 +159,7 @@ def _imported(name: str, owner: str, path: tuple[str, ...]) -> dict[str, list[st
 
 @functools.lru_cache(maxsize=8)
 def _heavy(owner: str, path: tuple[str, ...]) -> frozenset[str]:
-    """The packages that a distribution requires, beside core and what core requires itself."""
+    """The packages that a distribution requires, without core and the requirements of core."""
 
     def requirements(name: str) -> set[str]:
         lines = [line for line in distribution(name).requires or () if "extra" not in line.partition(";")[2]]
@@ -189,7 +189,7 @@ def lazy(subject: Subject, case: Case) -> None:
 
 
 def _selected(subject: Subject) -> Any:
-    """What the host gives for the name; None if the name is not one of the host's."""
+    """The backend that the host resolves from the name; None if it does not know the name."""
     try:
         return SELECTION.resolve(subject.name)
     except BackendError:
@@ -215,7 +215,7 @@ def _bears_its_name(subject: Subject) -> None:
     if loaded is None:
         return
     found, asked = REGISTRY.name_of(loaded)[0], subject.name
-    if record_of(asked) is not None:  # its device, and the case and dashes of its name, do not matter
+    if record_of(asked) is not None:  # without its device, and with a normalized name
         found, asked = (normalized(name.partition(":")[0].partition("@")[0]) for name in (found, asked))
     if "".join(found.split()) != "".join(asked.split()):
         raise Failure(f"expected tensors to name their backend {asked!r}, got {found!r}")
@@ -233,7 +233,7 @@ PROBES: dict[str, Callable[[Subject], None]] = {
     "name": _bears_its_name,
     "repr": _says_its_name,
 }
-"""What is asked of every backend, installed or not."""
+"""The checks of every backend, installed or not."""
 
 
 def _probes(subject: Subject) -> Iterator[Case]:
@@ -243,5 +243,5 @@ def _probes(subject: Subject) -> Iterator[Case]:
 
 @law("host.probe", _probes, level=0, stage=0, reads=False)
 def probe(subject: Subject, case: Case) -> None:
-    """The backend loads, once for all who select it, bears its name, and shows itself in one line."""
+    """The backend loads, is one object for all selections, has its name, and a repr of one line."""
     PROBES[case.op](subject)

@@ -1,4 +1,4 @@
-"""values.layouts: what an op gives depends on the numbers of its operands, and not on how these lie."""
+"""values.layouts: the result of an op depends on the values of its operands, and not on their memory layout."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ LAYOUTS: dict[str, chains.Chain] = {
     "reversed-column": (("expand", (1,)), ("flip", (0,))),
     "whole": (),
 }
-"""The ways in which a matrix may lie; a `number` is made by `full`.
+"""The layouts of a matrix; a `number` is made by `full`.
 
 A backend may keep what a movement gives as a view, an interpreter around it may hold repetitions back, and a compiled
 program has numbers of its own.
 """
 
 FEW, MANY = 1, 9
-"""How often the numbers stand beside themselves along the last axis: below and above what backends call many."""
+"""How often the numbers repeat along the last axis: below and above thresholds of backends."""
 
 COUNT = 13
-"""How many numbers an operand has."""
+"""The number of distinct values of an operand."""
 
 EXACTLY: dict[str, tuple[Any, ...]] = {
     "sort": (1,),
@@ -65,10 +65,10 @@ EXACTLY: dict[str, tuple[Any, ...]] = {
 """Ops that are not elementwise and do not round, with params for matrices."""
 
 INDICES = ("gather", "scatter_add")
-"""Those whose second operand has indices."""
+"""Ops whose second operand has indices."""
 
 BESIDE = ("row", "column", "transposed", "reversed", "window", "stepped", "reversed-row", "reversed-column")
-"""How the other operands lie in turn, where all lie otherwise."""
+"""The layouts of the other operands, where all layouts differ."""
 
 
 def _dtypes(subject: Subject, op: Op) -> list[DType]:
@@ -107,14 +107,14 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def _targets(subject: Subject, dtype: DType) -> list[DType]:
-    """To what a dtype is cast: all in a deep run, else the next two."""
+    """The dtypes that a dtype is cast to: all in a deep run, else the next two."""
     found = subject.dtypes()
     place = found.index(dtype)
     return found if subject.depth == "deep" else [found[(place + i) % len(found)] for i in (1, 2)]
 
 
 def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
-    """COUNT numbers for an op: those at which a shortcut for one number may be wrong, and some of its domain."""
+    """COUNT numbers for an op: those where shortcuts for one number are often wrong, and some of its domain."""
     rng = random.Random(f"{subject.seed} {op.name} {dtype.name} layouts")
     if dtype.kind == "bool":
         return np.array([False, True] * COUNT)[:COUNT]
@@ -138,20 +138,20 @@ def repeats(layout: str) -> tuple[int, ...]:
 
 
 def laid(place: RawTensor[Any], layout: str, values: Array, dtype: DType) -> Tensor:
-    """A tensor with these values (fitted) that lies so on an interpreter."""
+    """A tensor with these values (fitted) and this layout on an interpreter."""
     if layout == "number":
         return Tensor(place, place.full(values.shape, values.item(0), dtype), values.shape, dtype)
     return chains.lying(place, LAYOUTS[layout], values, dtype)
 
 
 def operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
-    """The dtypes of the operands, but of indices."""
+    """The dtypes of the operands, without indices."""
     return kinds_of(op, 2 if op.name == "concatenate" else 1 if op.name in INDICES else op.arity or 1, dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Operands as they lie, and their values.
+    """The layouts and values of operands.
 
     Attributes:
         lies: for each operand the name of its layout.
@@ -163,7 +163,7 @@ class Round:
 
 
 def rounds(subject: Subject, case: Case) -> Iterator[list[Round]]:
-    """For each combination of layouts the operands to try, each number in turn where one is repeated everywhere."""
+    """For each combination of layouts the operands to try: each number in turn where one number is repeated."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     dtypes = operand_dtypes(op, dtype)
     some = [numbers(subject, op, d) for d in dtypes]
@@ -184,11 +184,8 @@ def rounds(subject: Subject, case: Case) -> Iterator[list[Round]]:
 
 
 def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Array, ...]:
-    """Matrices in which each number of an operand stands beside each of the others."""
-    along: dict[tuple[int, ...], int] = {
-        (0,): 1,
-        (1,): 0,
-    }  # the axis along which the numbers of an operand change
+    """Matrices in which each number of an operand meets each number of the others."""
+    along: dict[tuple[int, ...], int] = {(0,): 1, (1,): 0}  # the axis of change, by the axes of repetition
     fixed = [along[r] for name in lies if (r := repeats(name)) in along]
     found = []
     for i, (name, x) in enumerate(zip(lies, some, strict=True)):
@@ -201,7 +198,7 @@ def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Arr
 
 @law(ID, cases, level=2, needs=lambda case: chains.needs(case.dtype, chains.movements(LAYOUTS[case.shape])))
 def check_layouts(subject: Subject, case: Case) -> None:
-    """An op gives the same for the same numbers, however its operands lie: repeated, as one number, or as any view.
+    """An op has the same result for the same values, whatever the layout: repeated, one number, or any view.
 
     The same is to the bit what it gives for plain operands; where that differs, it may be what values.elementwise
     allows.  Each operand in turn lies so, then all do, then the others lie otherwise; on the backend itself, as a user
@@ -216,12 +213,7 @@ def check_layouts(subject: Subject, case: Case) -> None:
         for one in some:
             operands = [subject.tensor(x, d) for x, d in zip(one.values, dtypes, strict=True)]
             plain.append(subject.read(subject.run(op, [*operands, *beside(subject.call_counter)], params)))
-        places = (
-            [subject.call_counter]
-            if subject.stack is subject.call_counter
-            else [subject.call_counter, subject.stack]
-        )
-        for place in places:
+        for place in dict.fromkeys((subject.call_counter, subject.stack)):
             way = "" if place is subject.call_counter else " as a user has it"
             for one, want in zip(some, plain, strict=True):
                 operands = [
@@ -234,7 +226,7 @@ def check_layouts(subject: Subject, case: Case) -> None:
 
 
 def _params(subject: Subject, case: Case) -> tuple[tuple[Any, ...], Any]:
-    """The params of an op, and what gives the operands that are the same in each round: indices."""
+    """The params of an op, and a function that makes the operands that are the same in each round: indices."""
     if case.op == "cast":
         return (DTYPES[case.detail],), lambda place: []
     if case.op not in INDICES:
@@ -247,7 +239,7 @@ def _params(subject: Subject, case: Case) -> tuple[tuple[Any, ...], Any]:
 def _compiled(
     subject: Subject, op: Op, dtypes: Sequence[DType], some: Sequence[Round], case: Case
 ) -> list[Array]:
-    """The results of one program for all rounds; where a number stands in it, the program has a result for each."""
+    """The results of a compiled program for all rounds; a program with literals has one result for each round."""
     params, beside = _params(subject, case)
     arity, fixed = len(dtypes), beside(subject.stack)
     written = [i for i, name in enumerate(some[0].lies) if name == "number"]
@@ -278,7 +270,7 @@ def _compiled(
 
 
 def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, way: str) -> None:
-    """Compare with what plain operands give; what differs, with what is right."""
+    """Compare with the result of plain operands; where they differ, with the right result."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     lies = ", ".join(one.lies)
     if got.shape != want.shape or got.dtype != want.dtype:
@@ -305,7 +297,7 @@ def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, wa
 def _wrong(
     subject: Subject, op: Op, dtype: DType, columns: tuple[Array, ...], got: Array, want: Array
 ) -> tuple[Array, Array]:
-    """Where results are not allowed, and what is right."""
+    """Where results are wrong, and the right results."""
     bound = elementwise.allowed(subject, op, dtype, 2)
     try:
         expected = oracle.expected(op, dtype, columns)

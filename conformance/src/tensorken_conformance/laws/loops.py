@@ -1,4 +1,4 @@
-"""programs.loops: loops and choices give what their steps give one by one, under every transform."""
+"""programs.loops: loops and branches equal their steps run one by one, under every transform."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLES = 2
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A function of three vectors that loops or chooses.
+    """A function of three vectors with a loop or a branch.
 
     Attributes:
         run: the function; its result is a tree of tensors.
@@ -53,7 +53,7 @@ def _one_step_later(a: Any, b: Any, c: Any) -> Any:
 
 
 def _slices(a: Any, b: Any, c: Any) -> Any:
-    """Rows that are read backwards, beside a carry and a constant."""
+    """Rows that are scanned in reverse, with a carry and a constant."""
     rows = tk.stack([a, a * b, b, b + c])
     return tk.scan(lambda h, row: (h * c - row, (row * h, h)), a, rows, reverse=True)
 
@@ -95,7 +95,7 @@ def _repeated(a: Any, b: Any, c: Any) -> Any:
 
 
 def _while(a: Any, b: Any, c: Any) -> Any:
-    """Examples of a batch take different numbers of steps; a carry and a constant are handed through."""
+    """Examples of a batch take different numbers of steps; a carry and a constant are forwarded."""
 
     def more(carry: Any) -> Any:
         return carry[0].sum() < 12
@@ -115,14 +115,14 @@ LOOPS: dict[str, Loop] = {
     "fori_loop": Loop(_repeated),
     "while_loop": Loop(_while, reverse=False),
 }
-"""By what they are called in reports."""
+"""All loops, by their names in reports."""
 
 Transform = Callable[[Callable[..., Any], Sequence[Any]], Any]
-"""A function of vectors, and its three operands and a direction for each, to a tree of tensors."""
+"""From a function of vectors, and its three operands and a direction for each, to a tree of tensors."""
 
 
 def _total(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The sum of all results, with weights that tell them apart."""
+    """The sum of all results, with different weights."""
 
     def total(*xs: Any) -> Any:
         parts = [(leaf * (i + 1)).sum() for i, leaf in enumerate(tree.leaves(f(*xs)))]
@@ -146,7 +146,7 @@ TRANSFORMS: dict[str, tuple[Transform, bool]] = {
     "jit-of-grad": (lambda f, xs: tk.jit(tk.grad(_total(f), (0, 1, 2)))(*xs[:3]), True),
     "jvp-of-grad": (lambda f, xs: _push(tk.grad(_total(f), (0, 1, 2)), xs, (0, 1, 2)), True),
 }
-"""By name, and whether each needs reverse mode; `vmap` and its like are compared with a loop over the examples."""
+"""Transforms by name, and whether each needs reverse mode."""
 
 BATCHED: dict[str, tuple[Transform, bool]] = {
     "vmap": TRANSFORMS["values"],
@@ -171,9 +171,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("programs.loops", cases, level=4, stage=3)
 def loops(subject: Subject, case: Case) -> None:
-    """A loop or a choice gives what its steps give one by one, also under derivatives, `vmap` and `jit`.
+    """A loop or a branch equals its steps run one by one, also under derivatives, `vmap` and `jit`.
 
-    All numbers are small whole ones, so results are equal. Under `vmap` each choice of operands has examples in turn.
+    All numbers are small and whole, so results are equal. Under `vmap` each subset of the operands is batched in turn.
     """
     loop, dtype, random = LOOPS[case.op], DTYPES[case.dtype], subject.random(case)
     batched = case.detail in BATCHED

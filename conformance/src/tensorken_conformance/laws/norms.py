@@ -1,4 +1,4 @@
-"""values.norms: the root of the sum of squares, without overflow on the way, to the bound on its rounding."""
+"""values.norms: the root of the sum of squares, without intermediate overflow, within the rounding bound."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def longest(dtype: DType, values: str) -> int:
-    """So many terms the bound says something about."""
+    """The most terms to which the bound applies."""
     return 257 if dtype.name == "float16" else 10**6
 
 
@@ -52,7 +52,7 @@ class Problem:
 
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
-    """The numbers of a case."""
+    """The operand and the exact squares of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = reductions.several(shape)[case.detail]
     count = reductions.length(params, shape)
@@ -99,26 +99,21 @@ def check_norms(subject: Subject, case: Case) -> Measured:
     square, length = squares.total, Dyadic.of(np.where(finite, got, 0))
     most = square.times((1 + relative) ** 2)
     wide, narrow = length + slack, length - slack
-    low = (wide * wide + square.times(2 * relative - relative**2)).exceeds(square) | (wide * wide).equals(
-        square
-    )
+    most_below = square.times(2 * relative - relative**2)
+    low = (wide * wide + most_below).exceeds(square) | (wide * wide).equals(square)
     high = ~(narrow * narrow).exceeds(most) | (narrow.integers < 0)
     end = Dyadic.number(form.largest - lost)
     infinite = (got == np.inf) & ~(end * end).exceeds(most)
     good = np.where(finite, ~np.signbit(got) & low & high, infinite)
     good = np.where(squares.special == 0, good, terms.same(got, squares.special))
-    good = np.where(
-        (squares.special == 0) & (square.integers == 0), (got == 0) & ~np.signbit(got), good
-    ).astype(bool)
+    zero = (squares.special == 0) & (square.integers == 0)
+    good = np.where(zero, (got == 0) & ~np.signbit(got), good).astype(bool)
     off = abs(length * length - square).over(square) / 2 / float(2 * form.unit)
     if not good.all():
         place = tuple(map(int, np.argwhere(~good)[0]))
         special, root = squares.special[place], _root(square.fraction(place))
-        expected = (
-            f"{terms.shown(root)} give or take {terms.shown(root * relative + lost)}"
-            if special == 0
-            else special
-        )
+        near = f"{terms.shown(root)} give or take {terms.shown(root * relative + lost)}"
+        expected = near if special == 0 else special
         raise Failure(
             f"norm{given.params}{terms.at(place)}: expected {expected}, got {got[place].item()!r}",
             ulp=float(off[place]) if special == 0 and finite[place] else None,
@@ -128,17 +123,15 @@ def check_norms(subject: Subject, case: Case) -> Measured:
 
 
 def share(count: int, unit: Fraction, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
-    """What rounding may do to a norm of `count` elements, as a share of it, and what underflow may take from it.
+    """The relative rounding error of a norm of `count` elements, and its absolute error by underflow.
 
     The largest element over the scale is 1, or at least 1/2 if the scale is a power of two; so the sum of squares, of
     which underflow takes no more than a square of a quotient that vanishes and one that is rounded in the subnormal
     range, is at least 1/4.
     """
     before = gamma(count + 2, unit) + 4 * count * 2 * arithmetic.loss
-    after = (1 + before / 2 + before**2 / 2) * (
-        1 + unit
-    ) ** 2 - 1  # 1 - g/2 - g**2/2 <= sqrt(1 - g), 0 <= g <= 1
-    return after, arithmetic.loss
+    root = 1 + before / 2 + before**2 / 2  # since 1 - g/2 - g**2/2 <= sqrt(1 - g) for 0 <= g <= 1
+    return root * (1 + unit) ** 2 - 1, arithmetic.loss
 
 
 def _root(square: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""values.products: prod and cumprod keep to the bound on rounding that holds for every order of multiplying."""
+"""values.products: prod and cumprod are within the rounding bound that holds for every order of multiplication."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ VARIANTS = {"prod": reductions.several, "cumprod": reductions.one}
 ORDINARY = ("normals", "small-factors")
 
 FLOATS = (*ORDINARY, "zeros", "infinite", "nan", "undefined", "vanishing", "growing", "orders")
-"""Value classes; `undefined`: zero times infinity; `orders`: what over- or underflows only in some orders."""
+"""Value classes; `undefined`: zero times infinity; `orders`: overflows or underflows only in some orders."""
 
 INTS = ("small-factors", "wrapping", "zeros")
 
 BITS = 240
-"""So many bits of a product are kept by the oracle."""
+"""The bits of a product that the oracle keeps."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -51,12 +51,12 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def longest(dtype: DType, values: str) -> int:
-    """Products of more factors than the bound says something about are tried on factors that need no rounding."""
+    """The most factors to which the bound applies; factors that need no rounding have no limit."""
     return 257 if dtype.name == "float16" and values != "small-factors" else 10**6
 
 
 def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
-    """Factors of a value class, `count` of which are multiplied at most.
+    """Factors of a value class, at most `count` of which are multiplied.
 
     But for the last three classes, no product of any of them leaves the range of normal numbers.
     """
@@ -65,25 +65,17 @@ def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
             ends = np.iinfo(dtype)
             return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True) | 1
         found = _small(rng, shape, 20, (2, 3, 5, -7))
-        return (
-            np.where(rng.random(shape) < 0.3, 0, found).astype(dtype)
-            if values == "zeros"
-            else found.astype(dtype)
-        )
+        return np.where((rng.random(shape) < 0.3) & (values == "zeros"), 0, found).astype(dtype)
     form = FORMATS[dtype]
-    room = 2 - form.least - form.precision  # so many powers of two lie between 1 and either end, and to spare
+    room = 2 - form.least - form.precision  # powers of two between 1 and either end, with a margin
     signs = rng.choice([-1.0, 1.0], shape)
     if values == "small-factors":
+        few = min(room, form.precision * 2 // 3) // 2
+        return np.asarray(_small(rng, shape, few, (2, 0.5, -2, 0.25, 3)), dtype)
+    if values in ("vanishing", "growing", "orders"):
+        direction = {"vanishing": [-1], "growing": [1], "orders": [-1, 1]}[values]
         return np.asarray(
-            _small(rng, shape, min(room, form.precision * 2 // 3) // 2, (2, 0.5, -2, 0.25, 3)), dtype
-        )
-    if values == "vanishing":
-        return np.asarray(signs * 2.0 ** -rng.integers(room // 2, room, shape), dtype)
-    if values == "growing":
-        return np.asarray(signs * 2.0 ** rng.integers(room // 2, room, shape), dtype)
-    if values == "orders":
-        return np.asarray(
-            signs * 2.0 ** (rng.choice([-1, 1], shape) * rng.integers(room // 2, room, shape)), dtype
+            signs * 2.0 ** (rng.choice(direction, shape) * rng.integers(room // 2, room, shape)), dtype
         )
     spread = min(1.0, 0.9 * room / max(count, 1))
     found = np.asarray(signs * 2.0 ** rng.uniform(-spread, spread, shape), dtype)
@@ -96,7 +88,7 @@ def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
 
 
 def _small(rng: np.random.Generator, shape: tuple[int, ...], room: int, others: tuple[float, ...]) -> Array:
-    """Ones of either sign, but for a few factors, the first and the last among them, in all and in each line."""
+    """Ones of either sign and a few other factors, of which one is the first and one the last."""
     found = rng.choice([1.0, 1.0, 1.0, -1.0], shape)
     if not found.size:
         return found
@@ -139,7 +131,7 @@ def products(values: Array, params: tuple[Any, ...], scan: bool) -> Products:
     form = FORMATS[values.dtype.name]
 
     def running(function: np.ufunc, x: Array, first: Any) -> Array:
-        """With what it begins with in front."""
+        """The accumulation that begins with `first`."""
         return np.asarray(
             function.accumulate(np.concatenate([np.full((len(x), 1), first), x], axis=1), axis=1)
         )
@@ -166,7 +158,7 @@ def products(values: Array, params: tuple[Any, ...], scan: bool) -> Products:
 
 
 def _lines(values: Array, params: tuple[Any, ...]) -> Array:
-    """The factors that meet as the last axis."""
+    """The factors of each product along the last axis."""
     if not isinstance(params[0], tuple):
         return np.moveaxis(values, params[0], -1)
     axes = params[0]
@@ -177,7 +169,7 @@ def _lines(values: Array, params: tuple[Any, ...]) -> Array:
 
 
 def _running(line: list[int]) -> list[tuple[int, int]]:
-    """The product of no number, of the first, of the first two, and so on, and how many bits it has lost."""
+    """The products of the first 0, 1, 2, ... numbers, and the number of bits that each has lost."""
     whole, lost = 1, 0
     found = [(1, 0)]
     for value in line:
@@ -202,7 +194,7 @@ class Problem:
 
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
-    """The numbers of a case."""
+    """The operand and the exact products of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params, scan = VARIANTS[case.op](shape)[case.detail], case.op == "cumprod"
     count = reductions.length(params, shape)
@@ -255,7 +247,7 @@ def check_products(subject: Subject, case: Case) -> Measured | None:
 
 
 def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic, values: str) -> Measured:
-    """Products of floats are as near to the exact ones as any order of multiplying brings them.
+    """Demand that products of floats are within the bound that holds for any order of multiplication.
 
     Raises:
         Failure: if one is not.
@@ -266,9 +258,8 @@ def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic,
     with np.errstate(invalid="ignore"):
         good = np.where(np.isnan(exact.special), np.isnan(got), (np.abs(got) == exact.special) & signed)
     good = np.where((exact.special == 1.0) & ~number, ~exact.steady & (np.isnan(got) | signed), good)
-    short = (
-        exact.steady & (_odd(exact.whole) < 2**form.precision) & arithmetic.faithful
-    )  # no part needs rounding
+    # of which no part needs rounding
+    short = exact.steady & (_odd(exact.whole) < 2**form.precision) & arithmetic.faithful
 
     @functools.cache
     def bound(count: int) -> Fraction:
@@ -290,17 +281,13 @@ def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic,
         place = tuple(map(int, wrong[0]))
         size = exact.whole[place] * Fraction(2) ** int(exact.exponent[place])
         what = float(exact.special[place])
-        expected = (
-            f"{'-' if exact.negative[place] else ''}{terms.shown(size) if what == 1.0 else what}".replace(
-                "-nan", "nan"
-            )
-        )
+        sign = "-" if exact.negative[place] and what == what else ""
+        expected = f"{sign}{terms.shown(size) if what == 1.0 else what}"
         share = 0 if short[place] else bound(int(exact.count[place]))
+        off = abs(abs(Fraction(float(got[place]))) - size) / size if number[place] else None
         raise Failure(
             f"{says}{terms.at(place)}: expected {expected}, to {float(share):.3g} of it, got {got[place].item()!r}",
-            ulp=float(abs(abs(Fraction(float(got[place]))) - size) / size / (2 * form.unit))
-            if number[place]
-            else None,
+            ulp=None if off is None else float(off / (2 * form.unit)),
         )
     return Measured(worst / float(2 * form.unit))
 
@@ -309,7 +296,7 @@ _odd = np.frompyfunc(lambda whole: whole // (whole & -whole), 1, 1)
 
 
 def _off(value: float, whole: int, exponent: int) -> int:
-    """How far a number is from the exact one, relative to that, times 2**BITS, rounded up."""
+    """The relative error of a number, times 2**BITS, rounded up."""
     p, q = abs(value).as_integer_ratio()
     shift = -(q.bit_length() - 1) - exponent
     p, whole = (p << shift, whole) if shift >= 0 else (p, whole << -shift)

@@ -1,4 +1,4 @@
-"""programs.meaning, programs.compiled and programs.stateful: whole programs, drawn at random, mean what they should."""
+"""programs.meaning, programs.compiled and programs.stateful: random programs of many ops are right."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tensorken_conformance.programs.writing import Write, write, write_short, wr
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
-"""Which part of what programs give must lie in intervals that tell something: a case that proves less is no proof."""
+"""The fraction of elements of results that must have narrow intervals, for a case to prove something."""
 
 Counts = dict[Depth, tuple[int, int]]
-"""Cases, and how many programs or lives each has."""
+"""The number of cases, and of programs in each."""
 
 DRAWN: Counts = {"smoke": (1, 3), "default": (20, 10), "deep": (100, 40)}
 PINNED: Counts = {"smoke": (0, 0), "default": (5, 12), "deep": (25, 14)}
@@ -155,7 +155,7 @@ def _check_compiler(subject: Subject, name: str, found: dict[str, Programs]) -> 
 
 
 def stateful_cases(subject: Subject) -> Iterator[Case]:
-    """Lives of tensors."""
+    """Random sequences of creating, using and dropping tensors."""
     if any(dtype.kind != "bool" for dtype in subject.dtypes()):
         yield from _cases("programs.stateful", {"lives": LIVES}, subject)
 

@@ -1,4 +1,4 @@
-"""values.read-back: what is put into a tensor comes out again; all laws on values stand on this one."""
+"""values.read-back: tensors read back as the values that they were made from; all laws on values need this one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
 
 
 def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
-    """So many values of a dtype: all at its edges, if there is room for them, in any order."""
+    """`count` values of a dtype in random order: all edge values, if they fit."""
     values = pool(subject, dtype)
     rng = subject.random(case)
     found = rng.sample(values, len(values)) + [rng.choice(values) for _ in range(count)]
@@ -57,7 +57,7 @@ def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
 
 @law("values.read-back", cases, level=1, reads=False, stage=0)
 def read_back(subject: Subject, case: Case) -> None:
-    """A tensor made from a buffer, a sequence or one number, whatever it is, reads back as the same bits."""
+    """A tensor made from a buffer, a sequence or one number reads back as the same bits."""
     dtype, shape = DTYPES[case.dtype], SHAPES[case.shape]
     place = subject.call_counter
     if case.op == "full":
@@ -67,7 +67,7 @@ def read_back(subject: Subject, case: Case) -> None:
         return
     values = numbers(subject, case, dtype, int(np.prod(shape, dtype=int))).reshape(shape)
     if case.op == "sequence":
-        for value in pool(subject, dtype) if shape == (1,) else ():  # one after the other, equal ones too
+        for value in pool(subject, dtype) if shape == (1,) else ():  # in sequence, equal ones too
             x = subject.wrap(place.new(shape, [value], dtype), shape, dtype)
             _compare(subject, f"sequence of {value}", x, np.array([value], dtype.name))
         x = subject.wrap(place.new(shape, values.reshape(-1).tolist(), dtype), shape, dtype)
@@ -77,7 +77,7 @@ def read_back(subject: Subject, case: Case) -> None:
 
 
 def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
-    """A tensor has the shape, the dtype and the bits of an array."""
+    """Demand that a tensor has the shape, the dtype and the bits of an array."""
     place, shape = subject.call_counter, values.shape
     found = (tuple(place.shape(x.representation)), place.dtype(x.representation))
     if found != (shape, x.dtype):

@@ -1,4 +1,4 @@
-"""programs.recompiled: a function under jit serves one kind of arguments after another, and many functions in turn."""
+"""programs.recompiled: functions under jit are right when calls alternate between functions and between arguments."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tensorken_core.tensor.tensor import Tensor
 ID = "programs.recompiled"
 
 QUICK = ("dtypes", "sizes")
-"""Those of the quick run."""
+"""The variations of the smoke run."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """What varies, in a dtype of each kind, in the deep run in all."""
+    """Each variation, in a dtype of each kind, in the deep run in all."""
     numeric = [dtype for dtype in scenarios.dtypes(subject) if dtype.kind != "bool"]
     for name, (_, ops) in VARIATIONS.items():
         if subject.depth == "smoke" and name not in QUICK:
@@ -40,7 +40,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law(ID, cases, level=4, stage=3)
 def recompiled(subject: Subject, case: Case) -> None:
-    """Compiled functions that are called in turn, each for several kinds of arguments, give what they give alone.
+    """Compiled functions that are called in turn, with several kinds of arguments, have the results of single calls.
 
     Calls differ in one thing: dtypes, sizes, static arguments, numbers or tensors that are captured, axes, which
     operand goes where, the order of results, how operands lie, or only the numbers.  They are made in one order, in the
@@ -57,7 +57,7 @@ def recompiled(subject: Subject, case: Case) -> None:
 
 
 def _called(subject: Subject, case: Case, call: Call, says: str) -> list[Tensor]:
-    """The results of a call, which are right; and its operands are as before."""
+    """The results of a call, after checking them and that its operands are unchanged."""
     arrays = list(call.operands)
     dtypes = [DTYPES[x.dtype.name] for x in arrays]
     first = chains.lying(subject.stack, call.chain, arrays[0], dtypes[0])

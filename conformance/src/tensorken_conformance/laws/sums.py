@@ -1,4 +1,4 @@
-"""values.sums: sum, cumsum and scatter_add keep to the bound on rounding that holds for every order of adding."""
+"""values.sums: sum, cumsum and scatter_add are within the rounding bound that holds for every order of addition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorken_core.language.op import OPS
 ID = "values.sums"
 
 TARGETS = {"same": 1, "shared": 3, "distinct": 0, "spread": 9, "wide": 2}
-"""How the indices of scatter_add meet, and how many places there are: beside these, as many more as there are slices.
+"""The patterns of indices of scatter_add, and the size of the result; some add the number of slices to it.
 
 `same`: all are one place; `shared`: some meet; `distinct`: none do; `spread`: most places stay empty; `wide`: the
 indices are of int64.
@@ -29,7 +29,7 @@ indices are of int64.
 
 
 def targets(shape: tuple[int, ...]) -> reductions.Variants:
-    """An axis for scatter_add, and how the indices meet, as they stand in ids."""
+    """An axis and a pattern of indices for scatter_add, by their text in ids."""
     last = len(shape) - 1
     found = {f"{axis}-shared": (axis, "shared") for axis in range(min(len(shape), 3))}
     return found | {f"{last}-{target}": (last, target) for target in TARGETS if 0 < len(shape) < 3}
@@ -39,7 +39,7 @@ VARIANTS = {"sum": reductions.several, "cumsum": reductions.one, "scatter_add": 
 
 
 def longest(dtype: DType, values: str) -> int:
-    """So many terms the bound says something about; whole numbers of so many add up without rounding."""
+    """The most terms to which the bound applies, or of whole numbers the most that need no rounding."""
     if dtype.name != "float16":
         return 10**9
     return 2048 if values == "small-integers" else 257
@@ -78,7 +78,7 @@ class Problem:
 
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
-    """The numbers of a case."""
+    """The operands and the exact sums of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
     params = VARIANTS[case.op](shape)[case.detail]
     count = shape[params[0]] if case.op == "scatter_add" else reductions.length(params, shape)

@@ -1,4 +1,4 @@
-"""derivatives.vmap: one pass over a batch is a loop over its examples, for every op and its derivatives."""
+"""derivatives.vmap: vmap equals a loop over the examples, for every op and its derivatives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Axes = tuple[int | None, ...]
 
 
 def ways(count: int) -> dict[str, Axes]:
-    """How operands are batched: all along the first axis, all along the last, and all but one, which is shared."""
+    """Which axis of each operand is batched: the first of all, the last of all, and the first of all but one."""
     found: dict[str, Axes] = {"first": (0,) * count, "last": (-1,) * count}
     if count > 1:
         for shared in range(count):
@@ -54,7 +54,7 @@ def candidates(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each candidate, batched in each way; but in a deep run functions have one, the quick run has one of them."""
+    """Each candidate, batched in each way; functions in one way except in a deep run; in the smoke run one function."""
     for scenario, dtype in candidates(subject):
         if subject.depth == "smoke" and scenario.name != SMOKE:
             continue
@@ -68,11 +68,11 @@ class Batch:
     """Examples of a scenario, and directions for each.
 
     Attributes:
-        scenario: what is computed.
+        scenario: the function.
         dtype: of the floats.
         kind: the dtype of the result.
-        axes: along which axis the examples of each operand lie; None for one that they share.
-        out_axis: along which axis those of the result shall.
+        axes: the batch axis of each operand; None for one that all examples share.
+        out_axis: the batch axis of the result.
         examples: the operands of each example.
         pushes: a tangent for each variable of each example; where the variable is shared, so is its tangent.
         pulls: a cotangent for each example.
@@ -97,7 +97,7 @@ class Batch:
         return [y, pushed, *self._pull(operands, tensors(place, [self.pulls[k]], self.kind)[0])]
 
     def all(self, place: RawTensor[Any]) -> list[Tensor]:
-        """The same of all examples: by vmap of the function and its derivatives, then by derivatives of vmap."""
+        """The same for all examples: by vmap of the function and its derivatives, then by derivatives of vmap."""
         operands = [
             self._stacked(place, [e[i] for e in self.examples], axis) for i, axis in enumerate(self.axes)
         ]
@@ -137,7 +137,7 @@ class Batch:
 
 @law("derivatives.vmap", cases, level=3)
 def vmap(subject: Subject, case: Case) -> Measured:
-    """vmap is a loop over examples, also of derivatives; the derivatives of vmap are those of the loop."""
+    """vmap equals a loop over examples, also for derivatives; derivatives of vmap equal those of the loop."""
     detail, _, way = case.detail.rpartition("@")
     named = scenarios().get((case.op, detail))
     scenario = named or next(s for s, _ in constant_ops(subject) if s.name == case.op)
@@ -184,7 +184,7 @@ def _stacked(parts: Sequence[Bounds], axis: int) -> Bounds:
 
 
 def _gathered(parts: Sequence[Bounds], axis: int | None) -> Bounds:
-    """The cotangent of a batched operand; that of a shared one is the sum of the examples'."""
+    """The cotangent of a batched operand; for a shared one the sum over the examples."""
     if axis is not None:
         return _stacked(parts, axis)
     return functools.reduce(lambda a, b: a.plus(b), parts)

@@ -26,7 +26,7 @@ from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
 
 DIGITS = 60
-"""Decimal digits of what derivatives are compared with; half of them are lost to the differences they come from."""
+"""The digits of the expected derivatives; finite differences lose half of them."""
 
 LARGEST_ORDER = 4
 
@@ -38,7 +38,7 @@ MODES: dict[str, Callable[[Any], Any]] = {"f": tk.derivative, "r": tk.elementwis
 
 
 ANY_ORDER = ("mul", "div", "pow", "reciprocal", "sqrt", "exp", "log", "sin", "tanh", "erf")
-"""The ops whose third and fourth derivatives are tried; those of the others are made of these, but in a deep run."""
+"""The ops whose third and fourth derivatives are tried; a deep run tries those of all ops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ LINES: dict[str, Line] = {
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each function and order; the first two orders of ops are enough where their rules are made of other ops."""
+    """Each function and order; two orders of ops whose rules consist of other ops, except in a deep run."""
     dtype = main_dtype(subject)
     if dtype is None:
         return
@@ -154,11 +154,11 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 MIXED = ("polynomial", "nested", "matmul-cube", "logsumexp")
-"""The functions whose third derivatives are tried in all mixes of the modes; those of the others are in a deep run."""
+"""The functions whose third derivatives are tried in all mixes of the modes; a deep run tries all functions."""
 
 
 def mixes(name: str, order: int, depth: str) -> list[str]:
-    """The mixes of the modes, the innermost first: all of them, but of the higher orders a few."""
+    """The mixes of the modes, the innermost first: all of the lower orders, a few of the higher ones."""
     if depth != "deep" and order > (3 if name in MIXED else 2):
         return {3: ["fff", "rrr", "frf", "rfr"], 4: ["ffff", "rrrr", "rfrf", "ffrr"]}[order]
     return ["".join(mix) for mix in itertools.product(MODES, repeat=order)]
@@ -166,7 +166,7 @@ def mixes(name: str, order: int, depth: str) -> list[str]:
 
 @law("derivatives.orders", cases, level=3)
 def orders(subject: Subject, case: Case) -> Measured:
-    """Derivatives of the orders 1 to 4, in mixed modes, are those of the closed form: polynomials, powers, exp, ..."""
+    """Derivatives of the orders 1 to 4, in mixed modes, equal closed forms: of polynomials, powers, exp, ..."""
     order, rng, dtype = int(case.detail[-1]), subject.random(case), DTYPES[case.dtype]
     if case.op in LINES:
         line = LINES[case.op]
@@ -212,13 +212,13 @@ def orders(subject: Subject, case: Case) -> Measured:
 
 
 def below(end: float, exact: Real) -> bool:
-    """Whether a bound is not above a number that is known to DIGITS / 2 digits."""
+    """Whether a lower bound is at most a number that is known to DIGITS / 2 digits."""
     with mp.workdps(DIGITS):
         return bool(mp.mpf(float(end)) <= exact + (1 + abs(exact)) * mp.mpf(10) ** (-DIGITS // 2))
 
 
 def closed_form(meaning: Callable[..., Real], at: float, constants: Sequence[Any], order: int) -> Real:
-    """The derivative of a function of real numbers, from differences with twice the digits that are asked for."""
+    """The derivative of a function of real numbers, from differences with twice the digits of the result."""
     with mp.workdps(DIGITS):
         given = [_as_real(np.asarray(x, np.float64)) for x in constants]
         return mp.diff(lambda s: meaning(s, *given), mp.mpf(at), order)

@@ -30,10 +30,10 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 PAIRS: dict[Depth, int] = {"smoke": 1, "default": 1, "deep": 8}
-"""How many tangents and cotangents are drawn."""
+"""The number of tangents and of cotangents."""
 
 BASIS = 6
-"""Up to this number of elements a deep run takes all basis vectors as tangents, too."""
+"""The most elements for which a deep run uses all basis vectors as tangents, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def consistency(subject: Subject, case: Case) -> Measured:
 def _products(
     subject: Subject, op: str, point: Point, active: Sequence[int], linear: bool, rng: random.Random
 ) -> list[Bounds]:
-    """Check the duality of J v and J^T u and, if asked, that both are linear."""
+    """Check the duality of J v and J^T u and, if `linear`, that both are linear."""
     at = [point.values[i] for i in active]
     count = max(PAIRS[subject.depth], 2 * linear)
     pushes = [[dyadic(rng, x.shape) for x in at] for _ in range(count)]
@@ -142,7 +142,7 @@ def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
 
 
 def _require_alike(what: str, found: Tensor, like: Tensor) -> None:
-    """Demand that a derivative has the shape and dtype of another tensor, also by what the backend says."""
+    """Demand that a derivative has the shape and dtype of another tensor, also according to the backend."""
     place = found.interpreter
     for shape, dtype in (
         (found.shape, found.dtype),
@@ -196,7 +196,7 @@ COMPOSITIONS: dict[str, Callable[[Any], Any]] = {
     "reverse over forward": lambda f: tk.jacrev(tk.jacfwd(f)),
     "forward over forward": lambda f: tk.jacfwd(tk.jacfwd(f)),
 }
-"""The ways to a Hessian; of ops on matrices, whose bounds take long, only a deep run tries the last two."""
+"""The compositions that compute a Hessian; only a deep run tries the last two on ops on matrices, which are slow."""
 
 
 def _hessians(subject: Subject, op: str, point: Point, weights: Array) -> list[Bounds]:

@@ -1,4 +1,4 @@
-"""derivatives.decisions: what derivatives are where the mathematics leaves a choice, and where there are none."""
+"""derivatives.decisions: derivatives where the mathematics leaves a choice, and where there are none."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Decision:
         call: of the operands.
         at: the operands.
         gradients: of the sum of the results by each operand.
-        forward: whether forward mode gives the same, as it does but where a rule of the backward pass meets 0 * inf.
+        forward: whether forward mode agrees: it does unless a rule of the backward pass computes 0 * inf.
     """
 
     call: Callable[..., Tensor]
@@ -61,7 +61,7 @@ def _one(call: Callable[[Tensor], Tensor], at: Numbers, gradient: Numbers, forwa
 
 
 def _inner_derivative(x: Tensor) -> Tensor:
-    """x times the derivative of x * y by y, which is x: a level that took one tangent for the other would add to it."""
+    """x times the derivative of x * y by y, which is x: a level that confused the tangents would add to it."""
     one = x * 0.0 + 1.0
     slope: Tensor = tk.jvp(lambda y: x * y, (one,), (one,))[1]
     return x * slope
@@ -126,7 +126,7 @@ DECISIONS: dict[str, Decision] = {
     "nested-levels": _one(_inner_derivative, [3, -2], [6, -4]),
     "empty": _one(lambda x: x.sum(), [], []),
 }
-"""Points where there is a choice, and what is chosen."""
+"""Points where there is a choice, with the specified derivative."""
 
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "jvp": lambda x: tk.jvp(lambda a: a + a, (x,), (x,)),
@@ -179,7 +179,7 @@ def decisions(subject: Subject, case: Case) -> Measured | None:
 
     found = [subject.read(y) for y in compute(subject.stack)]
     expected = [np.array(g, np.float64) for g in decision.gradients] * (2 if decision.forward else 1)
-    if not any(np.isfinite(wanted).any() for wanted in expected):  # then there is nothing to be bounded
+    if not any(np.isfinite(wanted).any() for wanted in expected):  # no finite number needs bounds
         bounds = [Bounds(wanted, wanted) for wanted in expected]
     else:
         bounds = enclosed(subject, compute)

@@ -1,4 +1,4 @@
-"""derivatives.differences: derivatives are what the differences of values say, by the mean value theorem."""
+"""derivatives.differences: derivatives agree with differences of values, by the mean value theorem."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 
 NOT_SMOOTH = ("nextafter",)
-"""Ops whose derivative is by definition another than that of their values."""
+"""Ops whose derivative is defined otherwise than by their values."""
 
 TRIES = 5
-"""How many ways are tried until one does not lead past a kink."""
+"""The most directions that are tried until one has no kink."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -54,14 +54,14 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 class Stretch:
-    """A short way from the operands of a scenario to others, along which it is differentiated.
+    """A short line through the operands of a scenario, along which it is differentiated.
 
     Args:
-        scenario: what is differentiated.
+        scenario: the function.
         dtype: of the floats.
-        rng: where the numbers come from.
-        step: how long the way is, as a part of the distance to another point of the size of the operands.
-        second: whether it is not the function itself that is differentiated along the way, but its tangent.
+        rng: the source of random numbers.
+        step: the length of the line, relative to the size of the operands.
+        second: whether the tangent of the function is differentiated instead of the function.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Stretch:
         self.way = [dyadic(rng, self.middle[i].shape) for i in self.places]
 
     def point(self, by: float) -> list[Array]:
-        """The operands that many steps along the way, as they are rounded."""
+        """The operands after a number of steps along the line, rounded."""
         values = list(self.middle)
         for i, v in zip(self.places, self.way, strict=True):
             values[i] = (self.middle[i] + by * self.step * v).astype(self.dtype.name)
@@ -86,14 +86,14 @@ class Stretch:
         return [end[i] - start[i] for i in self.places]
 
     def value(self, place: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
-        """What is differentiated along the way."""
+        """The function that is differentiated along the line."""
         f = self.scenario.along(operands, self.places)
         if not self.second:
             return f(*at)
         return tk.jvp(f, at, tensors(place, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
 
     def at(self, by: float) -> Computation:
-        """That at a point."""
+        """The value of that function at a point, as a computation."""
 
         def compute(place: RawTensor[Any]) -> list[Tensor]:
             operands = tensors(place, self.point(by), self.dtype)
@@ -102,17 +102,17 @@ class Stretch:
         return compute
 
     def slope(self, place: RawTensor[Any], operands: list[Tensor], way: Sequence[Array]) -> list[Tensor]:
-        """Its derivative along a way."""
+        """Its derivative in a direction."""
         at, v = [operands[i] for i in self.places], tensors(place, way, self.dtype)
         return [tk.jvp(lambda *at: self.value(place, operands, at), at, v)[1]]
 
 
 @law("derivatives.differences", cases, level=3)
 def differences(subject: Subject, case: Case) -> Measured:
-    """f(b) - f(a) is a derivative of f between a and b, times b - a; the same of the derivative of f in place of f.
+    """f(b) - f(a) is a derivative of f between a and b, times b - a; so it is for the derivative of f.
 
-    The derivative is enclosed on all of the way from a to b.  Where that cannot be, central differences with steps of
-    two sizes are taken, whose own distance says how far they are off (L. F. Richardson, 1911).
+    The derivative is enclosed on the line from a to b.  Where that is impossible, central differences with steps of
+    two sizes are used, whose distance bounds their error (L. F. Richardson, 1911).
     """
     dtype, rng, scenario = DTYPES[case.dtype], subject.random(case), scenario_of(case)
     precision = PRECISION[dtype.name]
@@ -125,13 +125,15 @@ def differences(subject: Subject, case: Case) -> Measured:
             if found:
                 break
         else:
-            raise Failure(f"{case.op}: its derivative jumps on each of {TRIES} ways, so this proves nothing")
+            raise Failure(
+                f"{case.op}: its derivative jumps in each of {TRIES} directions, so this proves nothing"
+            )
         notes += found
     return measured(notes)
 
 
 def _by_mean_value(subject: Subject, case: Case, stretch: Stretch) -> list[Bounds]:
-    """Compare with the enclosure of the derivative on the way; nothing if that says too little, as near a kink."""
+    """Compare with the enclosure of the derivative on the line; no bounds if that is too wide, as near a kink."""
     order = "second" if stretch.second else "first"
     start, end = stretch.point(-1.0), stretch.point(1.0)
     way = stretch.along(start, end)
@@ -157,7 +159,7 @@ def _by_mean_value(subject: Subject, case: Case, stretch: Stretch) -> list[Bound
 
 
 def _by_richardson(subject: Subject, case: Case, stretch: Stretch) -> list[Bounds]:
-    """Compare with central differences, off by at most what twice the step changes; nothing if there is a kink."""
+    """Compare with central differences, whose error is at most the change by twice the step; no bounds at a kink."""
     order = "second" if stretch.second else "first"
     way = stretch.along(stretch.point(-1.0), stretch.point(1.0))
 

@@ -1,4 +1,4 @@
-"""The functions among the scenarios: what people differentiate, written with the public functions.
+"""The functions among the scenarios: common functions to differentiate, written with the public API.
 
 Each takes its variables, then its constants (indices and conditions), and makes constants from its operands alone, so
 that it runs wherever they live.
@@ -62,7 +62,7 @@ def _logsumexp(x: Tensor) -> Tensor:
 
 
 def _convolution(x: Tensor, kernel: Tensor) -> Tensor:
-    """The sum over the kernel's places of the padded image, moved there and scaled."""
+    """The sum over the elements of the kernel of the padded image, shifted and scaled."""
     height, width = x.shape
     wide, total = x.pad(((1, 1), (1, 1))), x * 0.0
     for i in range(3):
@@ -72,7 +72,7 @@ def _convolution(x: Tensor, kernel: Tensor) -> Tensor:
 
 
 def _guarded(x: Tensor) -> Tensor:
-    """log and sqrt where they are defined; the other side never sees a number that it has no derivative at."""
+    """log and sqrt where they are defined, evaluated at 1 elsewhere, so that no derivative is infinite."""
     positive = x > 0.0
     safe = tk.where(positive, x, 1.0)
     return tk.where(positive, tk.log(safe) * tk.sqrt(safe), x * x)

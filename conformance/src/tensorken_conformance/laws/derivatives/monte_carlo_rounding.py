@@ -1,10 +1,10 @@
-"""Monte Carlo rounding: bounds where intervals say nothing, from runs with random exaggerated roundings.
+"""Monte Carlo rounding: bounds where intervals are too wide, from runs with random exaggerated roundings.
 
-Of the vectors of factorizations little is known, their signs least, so what is computed from them has intervals that
-say nothing.  Therefore the computation runs on numpy, several times, with each result moved by a random relative amount
-that is far larger than a rounding, yet so small that the effects add up linearly; how far the final numbers move tells
-how far roundings can move them.  This is Monte Carlo arithmetic: D. S. Parker, "Monte Carlo arithmetic: exploiting
-randomness in floating-point arithmetic", UCLA CSD-970002, 1997.
+Intervals of the vectors of factorizations are wide, since their signs are not determined, and so are intervals of
+results computed from them.  Therefore the computation runs on numpy, several times, with each result moved by a random
+relative amount that is far larger than a rounding, yet so small that the effects add up linearly; the movement of the
+final numbers measures how far roundings can move them.  This is Monte Carlo arithmetic: D. S. Parker, "Monte Carlo
+arithmetic: exploiting randomness in floating-point arithmetic", UCLA CSD-970002, 1997.
 
 Let s be what a unit error in each of N places does to a number.  A run moves it by a random sum of the s, whose mean
 square is the sum of their squares; the worst that errors of that size can do is the sum of |s|, at most the root of N
@@ -32,7 +32,7 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 RUNS = 3
-"""How many runs with random roundings there are."""
+"""The number of runs with random roundings."""
 
 UNROUNDED = EXACT | set("reshape permute expand flip pad crop gather where concatenate".split())
 """The ops whose results are among their operands, or need no rounding."""
@@ -42,11 +42,11 @@ class MonteCarloRounding(RawTensor[Array]):
     """Numpy, with each result moved by a random relative amount.
 
     Args:
-        errors: what roundings a backend may make, of which these are multiples.
-        seed: of the random amounts; None: nothing is moved.
+        errors: the rounding errors of a backend, of which the amounts are multiples.
+        seed: of the random amounts; None: no result is moved.
 
     Attributes:
-        places: how many numbers have been rounded.
+        places: the count of rounded numbers.
     """
 
     broadcasts = True
@@ -77,7 +77,7 @@ class MonteCarloRounding(RawTensor[Array]):
         return self._perturbed(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
 
     def _near(self, x: Array) -> Array:
-        """A matrix near x: one for which a stable algorithm gives the exact result, or what it gives for that.
+        """A matrix near x, as the backward error of a stable algorithm, or its result, is.
 
         The distance is relative to the largest element, and grows with the number of elements: N. J. Higham, "Accuracy
         and Stability of Numerical Algorithms", 2nd edition, 2002, theorem 19.4 and section 19.3.
@@ -93,7 +93,7 @@ class MonteCarloRounding(RawTensor[Array]):
         if self.random is None:
             return x
         signs = np.where(self.random.random(x.shape) < 0.5, -1.0, 1.0)
-        signs *= self.random.uniform(0.5, 1.5, x.shape)  # of one size, two moves could cancel to nothing
+        signs *= self.random.uniform(0.5, 1.5, x.shape)  # of one size, two moves could cancel exactly
         with np.errstate(all="ignore"):
             moved = np.asarray(x + signs * exaggerated(x.dtype.name) * sizes).astype(x.dtype)
         return np.where(np.isfinite(moved), moved, x)
@@ -118,14 +118,14 @@ class MonteCarloRounding(RawTensor[Array]):
 
 
 def exaggerated(dtype: str) -> float:
-    """The error that stands for a rounding: the root of it, so that its square is of no account."""
+    """The error that replaces a rounding error: its root, whose square is negligible."""
     return math.sqrt(PRECISION[dtype])
 
 
 def monte_carlo_bounds(
     capabilities: Capabilities, computation: Callable[[RawTensor[Any]], Sequence[Tensor]]
 ) -> list[tuple[Array, Array]]:
-    """The ends between which each number of the results lies; not finite where that is not known."""
+    """The bounds of each number of the results; not finite where they are not known."""
     errors = Errors(capabilities)
     still = MonteCarloRounding(errors, None)
     centres = [_read(y) for y in computation(still)]
@@ -141,7 +141,7 @@ def monte_carlo_bounds(
     for centre, square in zip(centres, squares, strict=True):
         name = "float64" if centre.dtype.kind != "f" else centre.dtype.name
         share = math.sqrt(still.places) * PRECISION[name] / exaggerated(name)
-        away = 2.0 * share * np.sqrt(square)  # the centre is rounded, too
+        away = 2.0 * share * np.sqrt(square)  # the centre is rounded as well
         found.append((centre - away, centre + away))
     return found
 

@@ -1,4 +1,4 @@
-"""Scenarios: what is differentiated, and where: every op of the table at its samples, views, broadcasts, functions."""
+"""Scenarios: functions and points to differentiate: every op at its samples, views, broadcasts, and functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def of_some(
 
 
 VIEWS = ("permute", "flip", "crop", "expand")
-"""The movements by which an operand may be made on the backend."""
+"""The movements that may make an operand on the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Scenario:
 
     Attributes:
         name: of the op, or of the function.
-        detail: which sample, view or broadcast it is.
+        detail: the sample, view or broadcast.
         function: takes all operands, returns one tensor.
         draw: the operands, floats in float64, from a source of random numbers.
-        variables: the places of the operands that have derivatives.
-        views: the movement by which each operand is made; empty for a plain one.
-        main: whether laws that try each op once take this one.
-        crossing: whether values jump or bend within any distance of the point, as in a tie: there are no differences.
+        variables: the indices of the operands that have derivatives.
+        views: the movement that makes each operand; empty for a plain one.
+        main: whether laws that try each op once use this one.
+        crossing: whether the function has a jump or a kink at the point, so that differences do not apply.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Scenario:
 
     @property
     def enclosed(self) -> bool:
-        """Whether this is no op on matrices, for which there are no intervals."""
+        """Whether there are intervals for it: not for ops on matrices."""
         return not self.is_op or OPS[self.name].adjust_samples is None
 
     @property
@@ -79,7 +79,7 @@ class Scenario:
         return self.name in OPS
 
     def operands(self, place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
-        """Tensors of these values on a backend, made as the views say; floats in the dtype."""
+        """Tensors of these values on a backend, made by the movements of `views`; floats in the dtype."""
         views = self.views or ("",) * len(values)
         return [
             chains.lying(place, chains.single(view, x.shape), x, _kind(x, dtype))
@@ -92,7 +92,7 @@ class Scenario:
 
 
 def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
-    """Tensors of these values on a backend, as they are; floats in the dtype."""
+    """Plain tensors of these values on a backend; floats in the dtype."""
     return [put(place, x, _kind(x, dtype)) for x in values]
 
 
@@ -109,13 +109,13 @@ def result_of(
 
 
 def dyadic(rng: random.Random, shape: Shape) -> Array:
-    """Directions: odd multiples of 1/64 in (-1, 1), which every float has, so that few of them are summed exactly."""
+    """Directions: odd multiples of 1/64 in (-1, 1), which all float dtypes represent, so that short sums are exact."""
     count = int(np.prod(shape, dtype=int))
     return np.array([(2 * rng.randrange(-32, 32) + 1) / 64 for _ in range(count)]).reshape(shape)
 
 
 def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
-    """The result of an op of the table; several are laid end to end, signs that are not unique taken out before."""
+    """The result of an op of the table; several are concatenated, without signs that are not unique."""
     op = OPS[op.name]  # looked up now, since a fault may have replaced it
     declared = operands[0].interpreter.base.capabilities.dtypes  # type: ignore[attr-defined]
     params = tuple(
@@ -130,11 +130,11 @@ def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> T
 
 
 _SIGNED: dict[str, dict[int, int]] = {"eigh": {1: -2}, "svd": {0: -2, 2: -1}, "qr": {0: -2, 1: -1}}
-"""The results whose vectors along an axis may as well have the opposite sign, as each backend likes."""
+"""The results whose vectors along an axis may have either sign, depending on the backend."""
 
 
 def _unsigned(x: Tensor, axis: int) -> Tensor:
-    """Of vectors along an axis, the squares and the products of neighbours, which have no sign to choose."""
+    """Squares and products of neighbours of vectors along an axis, which do not depend on the sign."""
     return x * (x + tk.roll(x, 1, axis) * 0.5)
 
 
@@ -146,7 +146,7 @@ def sample_name(sample: Sample) -> str:
 
 
 def scenarios() -> dict[tuple[str, str], Scenario]:
-    """All scenarios, by name and detail; made anew when the table has other ops, as plugins add some."""
+    """All scenarios, by name and detail; made again when the table of ops has changed, as by plugins."""
     return _scenarios(tuple(OPS.values()))
 
 
@@ -159,7 +159,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
     """The ops without derivatives, at their main samples, and a dtype for each."""
     floats = main_dtype(subject)
     for op in OPS.values():
-        if op.differentiable or op.name == "fused_multiply_add":  # which is no part of what transforms see
+        if op.differentiable or op.name == "fused_multiply_add":  # transforms never see it
             continue
         dtype = next((d for d in (floats, int32, bool_) if d is not None and takes(op, d)), None)
         if dtype is not None:
@@ -181,16 +181,16 @@ def _ops() -> Iterator[Scenario]:
 
 
 _CHOOSING = ("max", "min", "sort", "maximum", "minimum")
-"""Ops that choose: of equal rows there is none to choose, and a tie is no place for differences."""
+"""Ops that select: equal rows, as of an expanded operand, are ties, where differences do not apply."""
 
 
 def samples_of(op: Op) -> list[Sample]:
-    """The samples of an op, and two of more axes, among which are ones of size 1: rules may be wrong only there."""
+    """The samples of an op, and two with more axes, some of size 1, where alone some rules are wrong."""
     samples = list(op.samples)
     if op.params == ("dtype",):
         samples.append((op.samples[0][0], (float32,)))
     if op.elementwise:
-        samples = [s for s in samples if len(s[0][0]) != 1]  # what holds of rows of many axes holds of one
+        samples = [s for s in samples if len(s[0][0]) != 1]  # samples with many axes cover those with one
         samples.append((((2, 1, 3),) * (op.arity or 1), ()))
     elif op.adjust_samples is None and all(kind in _DEEPER for kind in op.params):
         shapes, params = max(samples, key=_weight)
@@ -211,11 +211,11 @@ _DEEPER: dict[str, Callable[[Any], Any]] = {
     "size": lambda size: size,
     "dtype": lambda dtype: dtype,
 }
-"""What params of each kind become where the operands get two axes in front, of sizes 2 and 1."""
+"""The params of each kind after the operands get two more leading axes, of sizes 2 and 1."""
 
 
 def _weight(sample: Sample) -> tuple[bool, int]:
-    """What makes the main sample of an op: it is not empty, and has the most axes."""
+    """The key that selects the main sample of an op: it is not empty, and has the most axes."""
     shapes = sample[0]
     return all(0 not in shape for shape in shapes), max(map(len, shapes), default=0)
 
@@ -249,7 +249,7 @@ _PAIRS: tuple[tuple[Shape, Shape], ...] = (
     ((1,), (3, 1, 2)),
     ((2, 1, 3), (4, 1)),
 )
-"""Shapes that differ by what broadcasting adds: axes in front, axes of size 1 on either side or on both."""
+"""Shapes that broadcasting extends: by leading axes, along axes of size 1 on either side or on both."""
 
 _OPERATORS: dict[str, tuple[Function, float, float]] = {
     "add": (lambda a, b: a + b, -2.0, 2.0),
@@ -264,7 +264,7 @@ _OPERATORS: dict[str, tuple[Function, float, float]] = {
 
 
 def _broadcasts() -> Iterator[Scenario]:
-    """Pairs of operands through the operators that users write, which broadcast them."""
+    """Pairs of operands of the public operators, which broadcast them."""
     for name, (function, low, high) in _OPERATORS.items():
         for shapes in _PAIRS:
             draw = functools.partial(uniforms, shapes, low, high)
@@ -311,8 +311,8 @@ def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[
 
     Args:
         law: its id.
-        main: whether one scenario an op is enough, but in a deep run.
-        smoke: whether a quick run has the law for each op; else it has it for one of the functions alone.
+        main: whether it has one scenario of each op, except in a deep run.
+        smoke: whether the smoke run has each op; else it has one function.
     """
 
     def cases(subject: Subject) -> Iterator[Case]:
@@ -335,7 +335,7 @@ def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[
 
 
 SMOKE = "layer-norm"
-"""The function that a quick run has all laws on: it broadcasts, reduces, divides and takes a root."""
+"""The function of the smoke run: it broadcasts, reduces, divides and takes a root."""
 
 
 def scenario_of(case: Case) -> Scenario:

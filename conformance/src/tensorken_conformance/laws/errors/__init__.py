@@ -1,1 +1,1 @@
-"""errors.*: mistakes of users are refused in clear words, and what is refused leaves no trace."""
+"""errors.*: mistakes of users are refused with clear messages, and a refused call has no effect."""

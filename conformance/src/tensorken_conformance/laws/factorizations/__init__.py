@@ -24,15 +24,15 @@ ID = "values.factorizations"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an op on matrices is tried.
+    """The cases and the check of an op on matrices.
 
     Attributes:
         matrix: the kind of matrices, as in operands.py.
-        check: what must hold of one matrix and its results.
+        check: checks the results of one matrix.
         rectangular: whether it takes matrices that are not square.
         details: the params by their names in ids, with the kind of matrix where that depends on them.
-        values: value classes beside the regular ones.
-        without: regular classes that make no sense for it.
+        values: additional value classes.
+        without: regular classes that do not apply.
     """
 
     matrix: str
@@ -66,10 +66,10 @@ KINDS: dict[str, Kind] = {
 """The ops on matrices."""
 
 ALWAYS = ("qr", "svd", "svdvals", "cofactors")
-"""What singular matrices have as well."""
+"""Ops that singular matrices have, too."""
 
 VIEWS = ("permuted", "flipped", "cropped", "expanded")
-"""The classes of shapes whose movements are tried."""
+"""The shape classes whose movements are tried."""
 
 MODELS = ("3x3", "batch", "7x4")
 """The shapes on which views are tried."""
@@ -92,14 +92,14 @@ There are none of ops whose oracle is slow.
 """
 
 RIGHT = 2
-"""How many right-hand sides there are."""
+"""The number of right-hand sides."""
 
 CUT = {"float32": 2.0**-10, "float64": 2.0**-30}
-"""The relative tolerance of pinv, between the singular values that are not zero and those that are but for rounding."""
+"""The relative tolerance of pinv, which separates singular values from rounding errors of zero."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op, dtype and shape on regular matrices; views, and those without result, on some shapes; few large ones."""
+    """Each op, dtype and shape on regular matrices; views and irregular matrices on some shapes; few large ones."""
     dtypes = [dtype for dtype in reductions.dtypes_of(subject, ("float",)) if dtype.name != "float16"]
     for op, kind in KINDS.items():
         for dtype in dtypes:
@@ -112,7 +112,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                     continue
                 for values, view, detail in _variants(subject, kind, shape, dtype.name):
                     if values == "nan" and op == "cofactors" and shape == "1x1":
-                        continue  # the determinant of nothing, whatever is left out
+                        continue  # its cofactor is the determinant of an empty matrix
                     yield Case(ID, op, dtype.name, shape, values, "-".join(filter(None, (detail, view))))
             if op in LARGE and subject.depth != "smoke":
                 values, shapes, deep = LARGE[op]
@@ -135,7 +135,7 @@ def _variants(subject: Subject, kind: Kind, shape: str, dtype: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The operands of a case, its params, and facts on its matrices that have been computed."""
+    """The operands of a case, its params, and cached facts on its matrices."""
 
     operands: tuple[Array, ...]
     params: tuple[Any, ...]
@@ -162,9 +162,9 @@ def problem(subject: Subject, case: Case) -> Problem:
 
 
 def _right_sides(rng: np.random.Generator, a: Array, count: int, matrix: str) -> Array:
-    """Any columns, but the last such that the solution is not large, as it else is where `a` is nearly singular.
+    """Random columns; the last one has a small solution also where `a` is nearly singular.
 
-    There an inverse, which is large, has errors that a solution must not have (Higham, section 14.1).
+    There multiplication by the inverse has errors that a solution must not have (Higham, section 14.1).
     """
     b = rng.standard_normal((*a.shape[:-1], count))
     read = np.tril(a) if matrix == "lower" else np.triu(a) if matrix == "upper" else a
@@ -174,17 +174,17 @@ def _right_sides(rng: np.random.Generator, a: Array, count: int, matrix: str) ->
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """The movement by which the matrix is made."""
+    """The movement that makes the matrix."""
     return shapes.need(case.detail.rpartition("-")[2], case.dtype)
 
 
 @law(ID, cases, level=2, needs=need)
 def check_factorizations(subject: Subject, case: Case) -> Measured:
-    """What is made of a matrix is exactly right for one nearby, as near as elimination or orthogonal factors bring it.
+    """Results are exact for a matrix within the backward error of elimination, or of orthogonal factors.
 
     Triangles are zero where they should be, eigenvalues ascend, singular values descend; only one triangle is read of
-    matrices that are symmetric or triangular. A matrix that is singular, or not positive definite, gives NaN alone, as
-    the spec says, and does no harm to the others of its batch; one with NaN gives NaN somewhere.
+    matrices that are symmetric or triangular. The result of a matrix that is singular, or not positive definite, is all
+    NaN, as the spec says, and the others of its batch are right; a matrix with NaN has NaN in its result.
 
     The bounds: Higham, chapters 8 to 10, 14 and 19, as each check in this package names them.
     """
@@ -220,7 +220,7 @@ def check_factorizations(subject: Subject, case: Case) -> Measured:
 
 
 def _spoilt(case: Case, a: Array, got: tuple[Array, ...]) -> None:
-    """What comes of a matrix that has not what is asked for."""
+    """Check the result of a matrix without a regular result."""
     if case.values == "nan":
         demand(
             any([np.isnan(part).any() for part in got]),

@@ -1,4 +1,4 @@
-"""What factors of a matrix must be: Cholesky, QR, eigenvalues and -vectors, singular values and vectors."""
+"""Checks of factors of a matrix: Cholesky, QR, eigenvalues and -vectors, singular values and vectors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 
 def symmetric(a: Array) -> Array:
-    """The symmetric matrix of which only the lower triangle is read."""
+    """The symmetric matrix with this lower triangle."""
     return np.tril(a) + np.tril(a, -1).T
 
 
 def lower_triangle(a: Array) -> Array:
-    """The lower triangle, also beside NaN."""
+    """The lower triangle; NaN above it does not matter."""
     return np.where(np.tri(*a.shape) == 1, a, 0).astype(a.dtype)
 
 
@@ -80,12 +80,12 @@ def eigh(given: Given) -> float:
 
 
 def _turned(bound: Fraction, deviation: Fraction) -> Fraction:
-    """What an error in A, and deviations of the factors on either side, do to the product."""
+    """The error of the product from an error in A and deviations of the factors on both sides."""
     return (1 + bound) * (1 + deviation) ** 2 - 1
 
 
 def eigvalsh(given: Given) -> float:
-    """The values ascend, and each is as near to that of A as a backward error is large (H. Weyl's theorem)."""
+    """The values ascend, and the error of each is at most the backward error (H. Weyl's theorem)."""
     a, (values,) = symmetric(lower_triangle(given.operands[0])), given.got
     demand(np.diff(values) >= 0, "ascending values", values)
     true = given.fact(lambda a: facts.eigenvalues(symmetric(lower_triangle(a))))
@@ -93,7 +93,7 @@ def eigvalsh(given: Given) -> float:
 
 
 def _near(given: Given, says: str, a: Array, got: Array, true: list[float], count: int) -> float:
-    """Demand that values are the true ones but for a backward error."""
+    """Demand that values are the true ones within the backward error."""
     exact, unit = Dyadic.of(a), 2 * given.arithmetic.format.unit
     norm = float((exact * exact).sum().fraction()) ** 0.5
     if not got.size:
@@ -123,7 +123,7 @@ def svd(given: Given) -> float:
 
 
 def svdvals(given: Given) -> float:
-    """The values descend, are not negative, and each is as near to that of A as a backward error is large (Weyl)."""
+    """The values descend, are not negative, and the error of each is at most the backward error (Weyl)."""
     (a,), (values,) = given.operands, given.got
     demand(np.append(np.diff(values) <= 0, values >= 0), "descending values, none of them negative", values)
     count = a.size + min(a.shape) ** 2

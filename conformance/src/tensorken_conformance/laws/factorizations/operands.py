@@ -1,4 +1,4 @@
-"""Matrices of every kind: the shapes and value classes on which factorizations are tried."""
+"""Matrices of every kind: the shapes and value classes of factorizations."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ RECTANGULAR: dict[str, Shape] = {
 }
 
 LARGE: dict[str, Shape] = {"65x65": (65, 65), "130x130": (130, 130)}
-"""Beyond the blocks in which libraries compute: 64, and in LAPACK's QR 128 before there are any (its ILAENV)."""
+"""Larger than the blocks of libraries: 64, and 128 for the QR of LAPACK, which has none below (its ILAENV)."""
 
 SHAPES = {**SQUARE, **RECTANGULAR, **LARGE}
 
 REGULAR = ("normals", "small-integers", "graded", "nearly-singular", "scaled", "structured")
-"""Value classes of matrices that have what is asked for.
+"""Value classes of matrices that have a regular result.
 
 `graded`: rows and columns of very different sizes; `nearly-singular`: rows that nearly depend on each other; `scaled`:
 far from 1; `structured`: diagonals, permutations, equal values.
@@ -50,7 +50,7 @@ DOMINANT = "dominant"
 """The value class of large matrices: elements of the diagonal are larger than the rest of their column together."""
 
 SPOILT = ("singular", "indefinite", "nan")
-"""Value classes where the first matrix has no result; the others of its batch have theirs."""
+"""Value classes where the first matrix of a batch has no regular result."""
 
 FAR = 40
 """`scaled` matrices are 2**FAR from 1: so far that products of four elements overflow in float32; squares do not."""
@@ -60,7 +60,7 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
     """Matrices of a value class.
 
     Args:
-        rng: where the numbers come from.
+        rng: the source of random numbers.
         values: one of REGULAR or SPOILT, or DOMINANT, or `garbage`: the triangle that is not to be read is NaN.
         shape: of the tensor.
         dtype: of the tensor.
@@ -85,7 +85,7 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
 
 
 def _spoil(rng: np.random.Generator, matrix: Array, values: str, kind: str) -> None:
-    """Take from a matrix what is asked for."""
+    """Make a matrix irregular: with NaN, indefinite or singular."""
     m, n = matrix.shape
     i, j = int(rng.integers(m)), int(rng.integers(n))
     if values == "nan":
@@ -131,7 +131,7 @@ def _general(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) 
 
 
 def _little(dtype: str) -> float:
-    """So near to singular is `nearly-singular`: a few hundred unit roundoffs."""
+    """The distance of `nearly-singular` from singular: a few hundred unit roundoffs."""
     return 2.0**-15 if dtype == "float32" else 2.0**-44
 
 
@@ -146,7 +146,7 @@ def _symmetric(rng: np.random.Generator, values: str, m: int, n: int, dtype: str
 
 
 def _positive(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) -> Array:
-    """Positive definite, and so far from not being so that rounding cannot hide it (Higham, theorem 10.7)."""
+    """Positive definite with a margin beyond rounding errors (Higham, theorem 10.7)."""
     if values == "structured":
         diagonal = np.diag(rng.choice([1.0, 4.0, 2.0, 0.25], n))
         return diagonal if rng.random() < 0.5 else np.ones((n, n)) + n * np.eye(n)
@@ -181,7 +181,7 @@ def _upper(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) ->
 
 
 def _deficient(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) -> Array:
-    """Of any rank, but with all singular values that are not 0 far from it; small whole numbers if rank is missing."""
+    """Of any rank; all singular values that are not 0 are far from it; of small whole numbers if rank deficient."""
     least = min(m, n)
     if values == "small-integers" and least > 1:
         rank = int(rng.integers(1, least))

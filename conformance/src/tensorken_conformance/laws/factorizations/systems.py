@@ -1,4 +1,4 @@
-"""What solutions, inverses, determinants and pseudoinverses must be."""
+"""Checks of solutions, inverses, determinants and pseudoinverses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorken_conformance.laws.factorizations.residuals import Given, demand, e
 from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 UP = 1 + 2.0**-20
-"""What bounds computed in float64 are multiplied by, so that their own rounding cannot make them too small."""
+"""The factor of bounds computed in float64, so that their own rounding cannot make them too small."""
 
 EXACTLY = 8
 """The largest size of matrices that are eliminated with fractions."""
@@ -30,7 +30,7 @@ def solve(given: Given) -> float:
 
 
 def _solved(given: Given, says: str, a: Dyadic, b: Dyadic, x: Dyadic, got: Array) -> float:
-    """The columns of x solve a @ x = b, but for a backward error of elimination."""
+    """Demand that the columns of x solve a @ x = b within the backward error of elimination."""
     if not got.size:
         return 0.0
     sizes, coefficient = _sizes(given)
@@ -38,14 +38,14 @@ def _solved(given: Given, says: str, a: Dyadic, b: Dyadic, x: Dyadic, got: Array
 
 
 def _growth(given: Given) -> Fraction:
-    """The largest element that elimination makes of the matrix."""
+    """The largest element that occurs in elimination of the matrix."""
     return Fraction(given.fact(facts.eliminated).growth)
 
 
 def _sizes(given: Given) -> tuple[Dyadic, Fraction]:
-    """A bound on |L| @ |U|, and by how much of that elimination, and solving with its factors, may change the matrix.
+    """A bound on |L| @ |U|, and the backward error of elimination and of its triangular solves, relative to that.
 
-    Of a large matrix, which is dominant and thus well conditioned, twice what the factors are without rounding.
+    For a large matrix, which is dominant and thus well conditioned, twice the factors without rounding.
     """
     n = len(given.operands[0])
     if n > EXACTLY:
@@ -54,7 +54,7 @@ def _sizes(given: Given) -> tuple[Dyadic, Fraction]:
 
 
 def _backward(given: Given, n: int, count: int) -> Fraction:
-    """gamma_count |L| @ |U| over the growth: n elements of L are at most 1, and the growth may be off by rounding."""
+    """gamma_count |L| @ |U| over the growth: n elements of L are at most 1, and the growth has a rounding error."""
     return given.gamma(count) * n * (1 + n * given.gamma(3 * n))
 
 
@@ -90,7 +90,7 @@ def _determinant(a: Array) -> tuple[Fraction, Fraction]:
 
 
 def _moved(given: Given, a: Array) -> tuple[Fraction, float]:
-    """The determinant, and by how much rounding in elimination can move it.
+    """The determinant, and a bound on its error by elimination.
 
     Elimination gives factors of A + E (Higham, theorem 9.3), and det(A + E) is the sum over k of products of minors of
     E of size k and of A of size n - k. The first is exact; those from k = 2 on are bounded after J. Hadamard.
@@ -195,7 +195,9 @@ def pinv(given: Given) -> None:
     values = given.fact(facts.singular_values)
     least = min(a.shape)
     turned = float(given.turned(a.size + least**2))
-    error = 2 * turned * (1 + 2 * root(least)) * math.hypot(*values)  # and what was cut off
+    error = (
+        2 * turned * (1 + 2 * root(least)) * math.hypot(*values)
+    )  # and the singular values that were cut off
     kept = [value for value in values if value > 2 * error]
     if not kept:
         demand(got == 0, "zeros", got)

@@ -1,1 +1,1 @@
-"""The laws on lifetimes: what becomes of values and memory before, beside and after a call."""
+"""The laws on lifetimes: values and memory before, during and after a call."""

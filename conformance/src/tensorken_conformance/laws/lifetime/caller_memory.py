@@ -1,4 +1,4 @@
-"""lifetime.caller-memory: the memory that a tensor is made of, and what is read of it, belong to the caller."""
+"""lifetime.caller-memory: a tensor shares no memory with its source, nor with the values read from it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RESULTS: dict[str, Callable[[Tensor], Tensor]] = {
     "full": lambda x: x.scalar(1),
     "choice": lambda x: x.eq(x).where(x, x),
 }
-"""What is read: a tensor as it was made, views of it, and results; they are not changed by changing what was read."""
+"""The tensors that are read: a new one, views of it, and results; changing the read values changes none of them."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each dtype, each way to make a tensor of memory, and each to read one."""
+    """Each dtype, each way to make a tensor from memory, and each way to read one."""
     dtypes = subject.dtypes()[:1] if subject.depth == "smoke" else subject.dtypes()
     for dtype in dtypes:
         for way in memory.WAYS_IN:
@@ -42,15 +42,15 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def _blank(subject: Subject, dtype: str) -> Tensor:
-    """A tensor that is only asked what it is."""
+    """A tensor without values, which has only a shape and a dtype."""
     return Tensor(subject.stack, None, (1,), DTYPES[dtype])
 
 
 @law("lifetime.caller-memory", cases, level=4)
 def caller_memory(subject: Subject, case: Case) -> None:
-    """Changing memory that a tensor was made of, or that was read of one, changes no tensor.
+    """Changing the memory that a tensor was made from, or values read from one, changes no tensor.
 
-    That holds whether the tensor was used before the change or not, and what is read twice is not the same memory.
+    That holds whether the tensor was used before the change or not, and two reads do not return the same memory.
     """
     for shape in SHAPES:
         values = np.array(exact.drawn(subject, case, shape))
@@ -83,8 +83,10 @@ def _read(subject: Subject, case: Case, values: Array, name: str, result: Callab
     if not memory.overwrite(first):
         return
     if memory.numbers(second).tobytes() != right.tobytes():
-        raise Failure(f"{says}: what was read first and what was read second are the same memory")
-    exact.agree(subject, x, values, f"{says}: the operand, after what was read of the result was changed")
+        raise Failure(f"{says}: two reads return the same memory")
+    exact.agree(
+        subject, x, values, f"{says}: the operand, after the values read from the result were changed"
+    )
     expected = right.reshape(y.shape).astype(case.dtype)
-    exact.agree(subject, y, expected, f"{says}: after what was read was changed")
-    exact.agree(subject, result(x), expected, f"{says}: computed again after what was read was changed")
+    exact.agree(subject, y, expected, f"{says}: after the read values were changed")
+    exact.agree(subject, result(x), expected, f"{says}: computed again after the read values were changed")

@@ -1,4 +1,4 @@
-"""lifetime.calls: what a call of an op leaves behind: its operands as they were, and results that stay as they are."""
+"""lifetime.calls: a call of an op changes no operand, and no later call changes its result."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tensorken_core.language.op import OPS, Op, Sample
 from tensorken_core.tensor.tensor import Tensor
 
 TIMES: dict[Depth, int] = {"smoke": 2, "default": 20, "deep": 20}
-"""How often each sample is run, and run on other operands; twice in the quick run, where a backend may be slow."""
+"""The number of runs of each sample, and of runs on other operands; few in the smoke run, for slow backends."""
 
 MOST, ELEMENTS = 150, 600
-"""How often a small sample is run: so often, unless that computes more elements.  All samples of an op make some 400
-calls; what is wrong once in fifty calls at random passes them once in 3 000 times."""
+"""The most runs of a small sample, and of elements that they compute.  All samples of an op make some 400 calls; an
+error in one of fifty calls at random is missed once in 3 000 times."""
 
 KINDS = 5
-"""How many different operands the calls on others have."""
+"""The number of different other operands."""
 
 SIZES = (63, 64, 65, 255, 256, 257)
 
@@ -38,16 +38,16 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("lifetime.calls", cases, level=4)
 def calls(subject: Subject, case: Case) -> Measured:
-    """After a call its operands have the same bits as before, its result keeps its own, and it gives them each time.
+    """A call keeps the bits of its operands; its result keeps its bits, and is the same each time.
 
-    Operands stay what they are also after the result was read, where one tensor is every operand, and where one is a
-    view, whose source stays, too.  Results share no memory with operands or each other, unless that is declared: what
-    a representation shows as buffers is compared.  Memory that nothing shows cannot be; but a user cannot change that
-    either, except through what `ravel`, numpy and DLPack give: so all that they give of a result is changed, and
-    operands, the result and an equal result are read again.  The figure tells how many tensors showed their memory.
+    Operands do not change either after the result was read, where all operands are one tensor, and where one is a view,
+    whose source does not change.  Results share no memory with operands or each other, unless that is declared: the
+    buffers of the representations are compared.  Users can change other memory only through the results of `ravel`,
+    numpy and DLPack: so these are changed, and operands, the result and an equal result are read again.  The figure is
+    the number of tensors with visible memory.
 
-    Then all samples of the op are run again and again, on the same operands and on others.  The results of an op that
-    is declared nondeterministic may differ within its errors: they only have to come.
+    Then all samples of the op run many times, on the same operands and on others.  The results of an op that is
+    declared nondeterministic are not compared.
     """
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     visible = sum([_once(subject, op, sample, dtype) for sample in varied(subject, op)])
@@ -56,7 +56,7 @@ def calls(subject: Subject, case: Case) -> Measured:
 
 
 def varied(subject: Subject, op: Op) -> list[Sample]:
-    """Those that the op declares, and for ops of many sizes some around thresholds; in the quick run one."""
+    """The samples of the op, and for ops of any size some around thresholds; in the smoke run one."""
     found = samples.repeated(subject, op)
     if subject.depth == "smoke":
         return found
@@ -77,7 +77,7 @@ def varied(subject: Subject, op: Op) -> list[Sample]:
 
 
 def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
-    """Call an op twice, change what was read, and look at all tensors; how many of them show their memory."""
+    """Call an op twice, change the values read, and compare all tensors; returns how many have visible memory."""
     shapes, params = sample
     given = samples.values_of(op, sample, dtype, subject.seed)
     arrays = [x for x, _ in given]
@@ -88,7 +88,7 @@ def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
     _check(subject, operands, arrays, f"{says}: operand")
     if not subject.capabilities.shares_memory:
         sources = () if subject.call_counter.has(op) else [x.representation for x in operands]
-        # the body of an op that the backend lacks may give an operand as it is
+        # the default body of an op may return an operand
         apart = [y for y in results if not any(y.representation is x for x in sources)]
         _check_apart(operands, apart, says)
     for y in results:
@@ -129,7 +129,7 @@ def _check_apart(operands: Sequence[Tensor], results: Sequence[Tensor], says: st
 
 
 def times(subject: Subject, op: Op, size: int) -> int:
-    """How often a sample with so many elements is run: small ones more often, unless the op is a factorization."""
+    """The number of runs of a sample of this size: more for small ones, unless the op is a factorization."""
     least = TIMES[subject.depth]
     if samples.heavy(op) or subject.depth == "smoke":
         return least

@@ -1,4 +1,4 @@
-"""lifetime.growth: what is dropped is given back."""
+"""lifetime.growth: the memory of dropped tensors is released."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorken_conformance.subject import Subject
 CYCLES = 1000
 
 ROWS = {"small": 16, "large": 4096}
-"""How many rows the operands have: 4096 are 64 KiB in float32, so that a process that keeps them grows visibly."""
+"""The rows of operands: 4096 are 64 KiB in float32, so that a process that keeps them grows visibly."""
 
 TYPICAL = (
     "create",
@@ -39,36 +39,35 @@ TYPICAL = (
 ON_LARGE = ("create", "elementwise", "movement", "reduction", "contraction", "derivative", "batch")
 
 WARM = 20
-"""Cycles before anything is measured: caches fill, and lists take their lengths."""
+"""Cycles before the first measurement, in which caches fill."""
 
 PATIENCE = 0.5
 """Seconds of a measurement after which its cycles end early."""
 
 LEAST = {"small": 250, "large": 100}
-"""How many cycles there are however slow they are."""
+"""The fewest cycles, however slow they are."""
 
 TRIALS, CLEAR, PLAIN = 8, 3, 16
-"""How often it is measured before growth counts, and how often if it is plain: so many times what is allowed.
+"""How many measurements in a row must show growth, how many if it is clear, and which multiple of the limit is clear.
 
-What leaks grows each time; what caches and free lists take does not, though it took numpy 1 500 cycles once.  What
-comes and goes (an arena of Python's that is empty at the one moment and not at the other) may look like growth each
-time, so all measurements together must show it, too.
+A leak grows each time; caches and free lists do not, though numpy once needed 1 500 cycles.  Memory that varies (an
+arena of Python that is sometimes empty) may look like growth each time, so all measurements together must show it, too.
 """
 
 
 NESTED = 4
-"""How often garbage is collected: the first time ends the tracking of tuples of numbers, the next that of tuples of
-those, which else would look like objects that are left."""
+"""The number of garbage collections: each one ends the tracking of one level of nested tuples of numbers, which would
+look like objects that are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a process holds.
+    """The memory of a process.
 
     Attributes:
         resident: bytes of the process that are in memory.
         traced: bytes that Python and numpy have allocated, if they are traced.
-        objects: how many objects the garbage collector tracks, beside those that it leaves alone.
+        objects: the number of objects that the garbage collector tracks, without frozen ones.
     """
 
     resident: int
@@ -77,19 +76,19 @@ class Footprint:
 
     @staticmethod
     def now() -> Footprint:
-        """As it is, after all garbage is collected; the list of all objects takes memory itself, so it comes last."""
+        """The present footprint, after garbage collection; the list of all objects takes memory, so it is last."""
         for _ in range(NESTED):
             gc.collect()
         return Footprint(resident(), tracemalloc.get_traced_memory()[0], len(gc.get_objects()))
 
 
 def resident() -> int:
-    """The bytes of this process that are in memory: from /proc, or as the system tells; else the most so far.
+    """The bytes of this process that are in memory: from /proc or the system; else their maximum so far.
 
-    The most so far is in bytes on macOS and in units of 1024 bytes elsewhere (getrusage(2) of either).
+    The maximum is in bytes on macOS and in units of 1024 bytes elsewhere (getrusage(2) of either).
 
     Raises:
-        OSError: if the system does not tell.
+        OSError: if the system does not report it.
     """
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
@@ -108,7 +107,7 @@ def _working_set() -> int:
     """The working set of this process on Windows (GetProcessMemoryInfo and PROCESS_MEMORY_COUNTERS of psapi.h).
 
     Raises:
-        OSError: if it is not told: the call returns 0.
+        OSError: if the call fails.
     """
     sizes = ("peak_working_set", "working_set", "a", "b", "c", "d", "pagefile", "peak_pagefile")
 
@@ -123,12 +122,12 @@ def _working_set() -> int:
     process = ctypes.c_void_p(-1)  # this one
     library = ctypes.windll.psapi  # type: ignore[attr-defined]
     if not library.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size):
-        raise OSError("GetProcessMemoryInfo does not tell how much memory this process has")
+        raise OSError("GetProcessMemoryInfo does not report the memory of this process")
     return int(counters.working_set)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each scenario on small operands, the simplest of them in each kind of dtype; some on large ones, too."""
+    """Each scenario on small operands, the simplest one in a dtype of each kind; some on large ones, too."""
     first = [dtype.name for dtype in scenarios.dtypes(subject)[:1]]
     names = tuple(scenarios.SCENARIOS) if subject.depth == "deep" else TYPICAL
     for case in scenarios.cases("lifetime.growth", subject, tuple(ROWS), names):
@@ -139,10 +138,10 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """While it lasts, the garbage collector leaves all that there is at its begin alone: it looks at what comes then.
+    """A context in which the garbage collector ignores all older objects (`gc.freeze`).
 
-    So a footprint takes no longer in a process of many objects, and is that of what was made meanwhile.  Where somebody
-    has it leave objects alone already, it goes on with that.
+    So a footprint is as fast in a process of many objects, and counts new objects alone.  Objects that were frozen
+    before stay frozen.
     """
     before = gc.get_freeze_count()
     gc.collect()
@@ -155,7 +154,7 @@ def alone() -> Iterator[None]:
 
 
 def cycles(work: Callable[[int], None], count: int, least: int) -> int:
-    """Run cycles; returns how many there were before patience ended."""
+    """Run cycles; returns how many ran before patience ended."""
     start = time.perf_counter()
     for number in range(count):
         work(number)
@@ -166,12 +165,12 @@ def cycles(work: Callable[[int], None], count: int, least: int) -> int:
 
 @law("lifetime.growth", cases, level=4)
 def growth(subject: Subject, case: Case) -> Measured:
-    """A thousand times creating, computing and dropping leaves the process as it was.
+    """Creating, computing and dropping tensors a thousand times does not grow the process.
 
-    Every second result is read.  A cycle may leave behind, on average, no more than 4 bytes of what Python and numpy
-    allocate, a fiftieth of an object that the garbage collector tracks, and a sixteenth of a large operand of the
-    process's memory.  Growth counts if eight measurements in a row show it, or three that find 16 times as much, and
-    all of them together.  Slow cycles end early.  The figures tell what was measured last.
+    Every second result is read.  A cycle may leave, on average, at most 4 bytes allocated by Python and numpy, a
+    fiftieth of an object that the garbage collector tracks, and a sixteenth of a large operand of the memory of the
+    process.  It is growth if eight measurements in a row show it, or three that find 16 times as much, and all of them
+    together.  Slow cycles end early.  The figures are those of the last measurement.
     """
     operands = scenarios.values(subject, case, rows=ROWS[case.detail])
     right = scenarios.expected(case, operands)
@@ -183,11 +182,11 @@ def growth(subject: Subject, case: Case) -> Measured:
             result.flat()
 
     small = case.detail == "small"
-    tracing = not small or tracemalloc.is_tracing()  # large operands show in the process itself
+    tracing = not small or tracemalloc.is_tracing()  # large operands are visible in the process itself
     if not tracing:
         tracemalloc.start()
     try:
-        with alone():  # before the warm cycles: what comes in the place of older objects is no growth
+        with alone():  # before the warm cycles, so that replaced objects are no growth
             cycles(work, WARM, WARM)
             Footprint.now()
             found = whole = measured(work, case.detail, operands[0].nbytes)
@@ -206,12 +205,12 @@ def growth(subject: Subject, case: Case) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What cycles leave behind.
+    """The memory that cycles leave.
 
     Attributes:
-        count: how many cycles there were.
-        before: what the process held then.
-        after: what it holds now.
+        count: the number of cycles.
+        before: the footprint before them.
+        after: the footprint after them.
         size: of the operands, a key of ROWS.
         unit: bytes of a large operand.
     """
@@ -224,7 +223,7 @@ class Growth:
 
     @property
     def left(self) -> dict[str, int]:
-        """How much of what is left."""
+        """What is left, by kind."""
         left = {"objects tracked": self.after.objects - self.before.objects}
         if self.size == "small":
             return left | {"bytes allocated": self.after.traced - self.before.traced}
@@ -232,23 +231,23 @@ class Growth:
 
     @property
     def allowed(self) -> dict[str, float]:
-        """How much of it is allowed."""
+        """How much may be left, by kind."""
         of_each = {"objects tracked": 1 / 50, "bytes allocated": 4.0, "bytes resident": self.unit / 16}
         return {name: of_each[name] * self.count for name in self.left}
 
     @property
     def worst(self) -> str:
-        """Of what the most is left, as a multiple of what is allowed."""
+        """The kind of which the largest multiple of its limit is left."""
         return max(self.left, key=lambda name: self.left[name] / self.allowed[name])
 
     @property
     def excess(self) -> float:
-        """That multiple."""
+        """The largest multiple of a limit that is left."""
         return self.left[self.worst] / self.allowed[self.worst]
 
     @property
     def figures(self) -> dict[str, float]:
-        """What a report tells."""
+        """The figures for the report."""
         return {"cycles": float(self.count), **{name: float(left) for name, left in self.left.items()}}
 
     def __str__(self) -> str:
@@ -257,7 +256,7 @@ class Growth:
 
 
 def measured(work: Callable[[int], None], size: str, unit: int) -> Growth:
-    """What some cycles on operands of `unit` bytes leave behind."""
+    """The growth of some cycles on operands of `unit` bytes."""
     before = Footprint.now()
     count = cycles(work, CYCLES, LEAST[size])
     return Growth(count, before, Footprint.now(), size, unit)

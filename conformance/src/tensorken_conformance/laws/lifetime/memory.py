@@ -1,4 +1,4 @@
-"""Memory: what a user can get hold of that values stand in, how to change it, and what can be seen to be shared."""
+"""Memory: the memory of values that users can access, how to change it, and which tensors visibly share it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tensorken_core.language.dtypes import DType
 from tensorken_core.tensor.tensor import Tensor
 
 CODES = {"int32": "i", "int64": "q", "float32": "f", "float64": "d"}
-"""The codes of the standard library's arrays."""
+"""The type codes of arrays of the standard library."""
 
 HELD_BY_NUMPY = ("float16",)
 """The dtypes whose format memoryview cannot cast to in all versions of Python."""
 
 
 def bytes_of(values: Array) -> Any:
-    """A bytearray, seen in the dtype's format."""
+    """A bytearray as a memoryview of the dtype."""
     return memoryview(bytearray(np.ascontiguousarray(values).tobytes())).cast(values.dtype.char)
 
 
@@ -57,11 +57,11 @@ WAYS_IN: dict[str, Callable[[Subject, Array, DType], tuple[Any, Tensor]]] = {
     "asarray": _user("asarray"),
     "from_dlpack": _user("from_dlpack"),
 }
-"""How tensors are made of memory that its owner goes on to use: what each gives is that memory, and the tensor."""
+"""The ways to make a tensor from memory that the caller keeps; each returns that memory, and the tensor."""
 
 
 def takes(way: str, dtype: DType) -> bool:
-    """Whether there is such memory of a dtype."""
+    """Whether this way exists for a dtype."""
     if way == "new-array":
         return dtype.name in CODES
     return way != "new-bytearray" or dtype.name not in HELD_BY_NUMPY
@@ -74,21 +74,21 @@ WAYS_OUT: dict[str, Callable[[Tensor], Any]] = {
     "to_mutable": lambda x: x.to_mutable(),
     "tolist": lambda x: x.tolist(),
 }
-"""How a user gets hold of values."""
+"""The ways to read values."""
 
 
 def gives(way: str, x: Tensor) -> bool:
-    """Whether there is such a way out of a tensor: Python cannot change some elements, and some tensors have none."""
+    """Whether a tensor can be read this way: not every dtype has mutable elements in Python."""
     return way != "to_mutable" or (x.dtype.name not in HELD_BY_NUMPY and x.size > 0)
 
 
 def numbers(memory: Any) -> Array:
-    """What stands in memory now."""
+    """The present values of memory, copied."""
     return np.array(memory)
 
 
 def overwrite(memory: Any) -> bool:
-    """Change every element that stands in memory; returns whether that can be done at all."""
+    """Change every element in memory; returns whether that is possible."""
     if isinstance(memory, list):
         for i, value in enumerate(memory):
             if isinstance(value, list):
@@ -104,10 +104,9 @@ def overwrite(memory: Any) -> bool:
 
 
 def seen(representation: Any) -> list[Array]:
-    """The memory that a representation shows: its own, by the buffer protocol, or that of what it holds.
+    """The visible memory of a representation: its own buffer, or those of its attributes and elements.
 
-    Memory that cannot change is left out: nobody can tell whether that is shared.  So is what lies on a device, or
-    behind objects that show nothing: there only a change would tell.
+    Immutable memory is left out, since sharing it has no effect; memory on a device or in opaque objects is invisible.
     """
     found = []
     for part in (representation, *_held(representation)):
@@ -128,5 +127,5 @@ def _held(representation: Any) -> Iterable[Any]:
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether two representations can be seen to share memory."""
+    """Whether two representations visibly share memory."""
     return any(np.shares_memory(p, q) for p in seen(a) for q in seen(b) if p.size and q.size)

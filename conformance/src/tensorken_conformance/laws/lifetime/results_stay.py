@@ -1,4 +1,4 @@
-"""lifetime.results-stay: nothing that is computed later changes what was computed before."""
+"""lifetime.results-stay: later computations do not change earlier results."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tensorken_conformance.laws.lifetime import memory, scenarios
 from tensorken_conformance.subject import Array, Depth, Subject
 
 CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
-"""How many calls come later; few in the quick run, where a backend may be slow."""
+"""The number of later calls; few in the smoke run, for slow backends."""
 
 ROWS = (4, 5, 16, 17, 64, 65)
-"""How many rows the operands of later calls have, where they have others."""
+"""The rows of the operands of later calls of other sizes."""
 
 ROUNDS = 20
-"""How often all scenarios are run in a row."""
+"""The number of sequences of all scenarios."""
 
 SEQUENCE = "sequence"
-"""The op of the cases that run all scenarios one after the other."""
+"""The op of the cases that run all scenarios in sequence."""
 
 WAYS = ("same-shapes", "other-sizes", "dropped", "interleaved")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each scenario: with later calls of the same shapes, of others, after operands are gone, and all at once.
+    """Each scenario: with later calls of the same shapes, of other sizes, after operands are dropped, and interleaved.
 
-    Beside them all scenarios in a row.
+    Besides, all scenarios in sequence.
     """
     yield from scenarios.cases("lifetime.results-stay", subject, WAYS)
     if subject.depth != "smoke":
@@ -39,10 +39,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("lifetime.results-stay", cases, level=4)
 def results_stay(subject: Subject, case: Case) -> None:
-    """A result is the same after 100 later calls, whether it was read before or not, and so is what was read of it.
+    """A result, and the values read from it, are the same after 100 later calls, whether it was read before or not.
 
-    The later calls have the same shapes or others, and right results themselves; the operands are still there, or
-    collected.
+    The later calls have the same shapes or others, and right results themselves; the operands are alive or collected.
     """
     if case.op == SEQUENCE:
         _sequence(subject, case)
@@ -76,7 +75,7 @@ def _require_kept(case: Case, flat: Any, right: Array) -> None:
 
 
 def _interleaved(subject: Subject, case: Case) -> None:
-    """Many results of many operands live at a time; every second one is read as it comes."""
+    """Many results are alive at once; every second one is read immediately."""
     kept, calls = [], CALLS[subject.depth]
     for number in range(calls):
         operands = scenarios.values(subject, case, number, ROWS[number % 3])
@@ -89,7 +88,7 @@ def _interleaved(subject: Subject, case: Case) -> None:
 
 
 def _sequence(subject: Subject, case: Case) -> None:
-    """All scenarios that there are in this dtype, in a row."""
+    """All scenarios of this dtype, in sequence."""
     found = [other for other in scenarios.cases(case.law, subject) if other.dtype == case.dtype]
     for turn in range(ROUNDS):
         for other in found:

@@ -1,4 +1,4 @@
-"""Scenarios: small programs of a user, one of each kind, whose results are exact whatever order they are computed in.
+"""Scenarios: small programs, one of each kind, whose results are exact in any order of computation.
 
 All operands are matrices with four columns of whole numbers from -3 to 3, so that no dtype rounds a result, and
 without 0, so that no sum of zeros has a sign that depends on how it is formed.
@@ -24,12 +24,12 @@ from tensorken_core.tensor.tensor import Tensor
 COLUMNS = 4
 
 ROWS = 16
-"""How many rows operands have where nothing else is said."""
+"""The default number of rows."""
 
 ANY, NUMBERS, FLOATS = ("bool", "int", "float"), ("int", "float"), ("float",)
 
 PICKED = (3, 0, 3, 1)
-"""The rows that gather takes."""
+"""The indices of gather."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Scenario:
     Attributes:
         run: the program.
         expected: the same in numpy.
-        ops: what it needs; where the backend refuses one of them, there is no such scenario.
-        kinds: of the dtypes that it is for.
+        ops: the ops that it needs; a backend that declares one unsupported has no case of it.
+        kinds: the kinds of its dtypes.
     """
 
     run: Callable[[Tensor, Tensor], Tensor]
@@ -175,7 +175,7 @@ def values(subject: Subject, case: Case, number: int = 0, rows: int = ROWS) -> t
 def tensors(
     subject: Subject, case: Case, operands: Sequence[Array], place: RawTensor[Any] | None = None
 ) -> list[Tensor]:
-    """Operands as tensors, on the stack that a user computes with unless another place is named."""
+    """Operands as tensors, by default on the stack that users compute with."""
     dtype = DTYPES[case.dtype]
     return [subject.tensor(x, dtype, place or subject.stack) for x in operands]
 
@@ -186,7 +186,7 @@ def run(subject: Subject, case: Case, operands: Sequence[Array]) -> Tensor:
 
 
 def expected(case: Case, operands: Sequence[Array]) -> Array:
-    """What the scenario gives."""
+    """The expected result of the scenario."""
     return np.asarray(SCENARIOS[case.op].expected(operands[0], operands[1]), case.dtype)
 
 

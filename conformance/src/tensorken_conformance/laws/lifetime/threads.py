@@ -1,4 +1,4 @@
-"""lifetime.threads: several threads may compute at once."""
+"""lifetime.threads: several threads can compute at once."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EVERY_OP = "every-op"
 ROUNDS_OF_ALL = 4
 
 READS = 20
-"""How many results are read by all threads at once."""
+"""The number of results that all threads read at once."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each scenario, on operands of threads' own and on shared ones; and one result that all of them read."""
+    """Each scenario, on operands of each thread and on shared ones; and one result that all threads read."""
     yield from scenarios.cases("lifetime.threads", subject, ("own", "shared", "read"))
     if subject.depth != "smoke":
         for dtype in scenarios.dtypes(subject):
@@ -45,37 +45,39 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 PAUSES, MANY_PAUSES = 0.03, 0.15
-"""How likely a thread lets others run, at each call of a function of the language or the backend and each line of the
-backend's; and how likely where each op is run a few times only."""
+"""The probability that a thread pauses, at each call of a function of the language or the backend, and at each line
+of the backend; and the probability in the cases that run each op a few times only."""
 
 
 PATIENCE, BLOCKED = 0.05, 5
-"""Seconds that one thread waits for another, which may wait for a lock; and how often it tries again if that is so."""
+"""Seconds that one thread waits for another, which may wait for a lock; and the most threads that may be blocked."""
 
 LATE = 5
-"""Once one waits for a lock, the next one is taken to wait, too, after this many times what the last took that ran."""
+"""Once a thread is blocked, the next counts as blocked after this multiple of the time of the last that was not."""
 
 
 OURS = ("tensorken.", "tensorken_conformance.")
-"""How the modules of the language and of the kit begin."""
+"""The prefixes of the modules of the language and of the kit."""
 
 Trace = Callable[[FrameType, str, object], Any]
-"""What Python calls at each call of a function, or at each line of one."""
+"""A trace function, which Python calls at each call and at each line."""
 
 
 @contextmanager
 def interrupted(number: int, packages: Collection[str], pauses: float) -> Iterator[None]:
-    """While it lasts, this thread stops every now and then, as it might at any time: the scheduler alone seldom does.
+    """A context in which this thread pauses at random, which the scheduler alone does seldom.
 
-    The pauses are where Python can see them: a backend's own code that runs without Python is not stopped in it.
+    The pauses are in Python code: compiled code of a backend is not interrupted.
 
     Args:
-        number: of the thread; its chances are others than those of another one.
-        packages: those in whose code it stops at lines, too.
-        pauses: how likely it stops, at a call or a line.
+        number: of the thread, which seeds its random numbers.
+        packages: the packages in whose code it pauses at lines, too.
+        pauses: the probability of a pause at a call or a line.
     """
     chance, pause = random.Random(number).random, time.sleep
-    watched: dict[str, tuple[bool, Trace | None]] = {}  # by module: whether calls count, and what sees lines
+    watched: dict[
+        str, tuple[bool, Trace | None]
+    ] = {}  # by module: whether calls pause, and how lines are traced
 
     def on_line(frame: FrameType, event: str, argument: object) -> Trace:
         if chance() < pauses:
@@ -84,7 +86,7 @@ def interrupted(number: int, packages: Collection[str], pauses: float) -> Iterat
 
     def on_call(frame: FrameType, event: str, argument: object) -> Trace | None:
         module = frame.f_globals.get("__name__", "")
-        found = watched.get(module)  # this is asked at each call of any function, and takes most of the time
+        found = watched.get(module)  # cached, since this runs at each call of any function
         if found is None:
             of_it = of_backend(frame, packages)
             seen = of_it or str(module).startswith(OURS)
@@ -102,10 +104,10 @@ def interrupted(number: int, packages: Collection[str], pauses: float) -> Iterat
 
 
 def packages_of(interpreter: Any) -> frozenset[str]:
-    """The packages in which the classes of a backend are, and of those that it is wrapped around.
+    """The packages of the classes of a backend, and of the backends that it wraps.
 
-    What these stand on is not among them: bindings of a driver may run a thousand lines for each op, and to stop at
-    those takes minutes.
+    Their dependencies are not included: bindings of a driver may run a thousand lines for each op, and pauses at all of
+    these take minutes.
 
     >>> import tensorken as tk
     >>> from tensorken_reference.backend import Reference
@@ -122,21 +124,21 @@ def packages_of(interpreter: Any) -> frozenset[str]:
 
 
 def of_backend(frame: FrameType, packages: Collection[str]) -> bool:
-    """Whether code is in one of these packages, or of the faulty backends on which the kit is tried."""
+    """Whether code is in one of these packages, or in a faulty backend of the selftest."""
     name = str(frame.f_globals.get("__name__", ""))
     return name.partition(".")[0] in packages or name.startswith("tensorken_conformance.faults.")
 
 
 def together(work: Callable[[int], None], packages: Collection[str], pauses: float = PAUSES) -> None:
-    """Do work in several threads, which start at once and take turns at every opportunity.
+    """Run work in several threads, which start at once and pause at random.
 
     Args:
-        work: what each does, from its number.
-        packages: those in whose code threads stop at lines, too.
-        pauses: how likely one stops, at a call or a line.
+        work: the function of each thread, called with its number.
+        packages: the packages in whose code threads pause at lines, too.
+        pauses: the probability of a pause at a call or a line.
 
     Raises:
-        Failure: what went wrong in the first of them.
+        Failure: the first failure of a thread.
     """
     gate, wrong = threading.Barrier(THREADS), list[Failure]()
 
@@ -155,12 +157,12 @@ def together(work: Callable[[int], None], packages: Collection[str], pauses: flo
 
 
 def at_every_line(work: Callable[[int], None], packages: Collection[str]) -> None:
-    """Do work in a thread that stops once at each line of a backend's, while another does it from begin to end.
+    """Run work in a thread that stops once at each line of a backend, while another thread runs it completely.
 
-    So what it keeps between two lines, where others find it, is theirs when it goes on.
+    So state that the backend shares between threads is overwritten between any two lines.
 
     Raises:
-        Failure: what went wrong in the first of them.
+        Failure: the first failure of a thread.
     """
     known: set[tuple[CodeType, int]] = set()
     blocked: list[threading.Thread] = []
@@ -172,7 +174,7 @@ def at_every_line(work: Callable[[int], None], packages: Collection[str]) -> Non
         began = time.perf_counter()
         thread.start()
         thread.join(min(LATE * took, PATIENCE) if blocked else PATIENCE)
-        if thread.is_alive():  # as where this one holds a lock
+        if thread.is_alive():  # it waits for a lock of the first thread
             blocked.append(thread)
         else:
             took = time.perf_counter() - began
@@ -202,7 +204,7 @@ def at_every_line(work: Callable[[int], None], packages: Collection[str]) -> Non
 
 
 def _kept(work: Callable[[int], None], number: int, wrong: list[Failure]) -> None:
-    """Do work, and keep what goes wrong."""
+    """Run work, and keep its failure."""
     try:
         work(number)
     except Failure as failure:
@@ -213,7 +215,7 @@ def _kept(work: Callable[[int], None], number: int, wrong: list[Failure]) -> Non
 
 @law("lifetime.threads", cases, level=4)
 def threads(subject: Subject, case: Case) -> None:
-    """A program that runs in four threads at once gives in each of them the same bits as alone."""
+    """A program that runs in four threads at once gives the same bits in each as alone."""
     if case.op == EVERY_OP:
         _every_op(subject, case)
         return
@@ -233,7 +235,7 @@ def threads(subject: Subject, case: Case) -> None:
     inputs = scenarios.tensors(subject, case, shared)
 
     def work(number: int, rounds: int = 1) -> None:
-        rows = scenarios.ROWS + number // 2  # two threads have one shape, the two others another
+        rows = scenarios.ROWS + number // 2  # two threads share one shape, the two others another
         own = shared if case.detail == "shared" else scenarios.values(subject, case, number, rows)
         right = scenarios.expected(case, own)
         for _ in range(rounds):
@@ -245,7 +247,7 @@ def threads(subject: Subject, case: Case) -> None:
 
 
 def _every_op(subject: Subject, case: Case) -> None:
-    """All ops but factorizations, on the samples that they declare, in each thread on operands of its own."""
+    """All ops but factorizations, on their samples, in each thread on its own operands."""
     dtype = DTYPES[case.dtype]
     names = [other.op for other in samples.cases(case.law, subject) if other.dtype == case.dtype]
     refused = subject.capabilities.why_not
@@ -264,13 +266,13 @@ def _every_op(subject: Subject, case: Case) -> None:
     def work(number: int) -> None:
         try:
             for op, expected in zip(ops, alone[number], strict=True):
-                gate.wait()  # so that all are at the same op
+                gate.wait()  # so that all threads run the same op
                 for _ in range(ROUNDS_OF_ALL):
                     for got, right in zip(computed(op, number), expected, strict=True):
                         if op.name not in subject.capabilities.nondeterministic:
                             exact.same(got, right, f"{op.name} of {case.dtype}, in one of {THREADS} threads")
         except threading.BrokenBarrierError:
-            pass  # another thread has failed, and tells why
+            pass  # another thread has failed, and reports it
         except BaseException:
             gate.abort()
             raise

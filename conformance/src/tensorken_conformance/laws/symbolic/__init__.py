@@ -1,1 +1,1 @@
-"""symbolic.*: what a backend without values does: it knows shapes, and says in words what was asked of it."""
+"""symbolic.*: laws of backends without values, which have shapes and a text for each program."""

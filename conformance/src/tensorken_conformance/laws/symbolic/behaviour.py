@@ -1,4 +1,4 @@
-"""symbolic.determinism, refuses, errors: how a symbolic backend behaves."""
+"""symbolic.determinism, refuses, errors: the behaviour of a symbolic backend."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _is_selectable(subject: Subject) -> bool:
 
 @law("symbolic.determinism", _repetitions, level=4, symbolic=True)
 def determinism(subject: Subject, case: Case) -> None:
-    """A program has the same text each time, whatever else is done between, and in every process."""
+    """A program has the same text each time, whatever runs between, and in every process."""
     if case.op == "hash-seeds":
         here = texts(subject)
         for seed in HASH_SEEDS:
@@ -93,7 +93,7 @@ def _readings(subject: Subject) -> Iterator[Case]:
 
 @law("symbolic.refuses", _readings, level=1, symbolic=True)
 def refuses(subject: Subject, case: Case) -> None:
-    """Asking for a value raises ConcretizationError, in one line that says what there is instead."""
+    """Reading a value raises ConcretizationError, in one line that names the alternative."""
     x = subject.tensor(np.array([1.0, 2.0]), float32, subject.stack) * 2.0
     try:
         result = READINGS[case.op](x)
@@ -109,7 +109,7 @@ def refuses(subject: Subject, case: Case) -> None:
 
 
 GROUPS = ("shapes", "axes", "dtypes", "numbers", "creation", "transforms")
-"""The mistakes that are refused whatever the values are."""
+"""The groups of mistakes that do not depend on values."""
 
 
 def _mistakes(subject: Subject) -> Iterator[Case]:
@@ -120,7 +120,7 @@ def _mistakes(subject: Subject) -> Iterator[Case]:
 
 @law("symbolic.errors", _mistakes, level=4, symbolic=True)
 def errors(subject: Subject, case: Case) -> None:
-    """What is wrong whatever the values are is refused as by a backend that has values."""
+    """A mistake that does not depend on values is refused as by a backend with values."""
     operands = Operands(subject)
     operands.number  # noqa: B018, made on the backend, so that the case is about it
     refuse(MISTAKES[case.op], operands)

@@ -1,4 +1,4 @@
-"""symbolic.shapes, derivatives, parses, declared: what a symbolic backend knows and says of a program."""
+"""symbolic.shapes, derivatives, parses, declared: the shapes, derivatives and texts of a symbolic backend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def ops(law: str, subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype; for the quick run in the first."""
+    """Each op in each dtype; in the smoke run in the first."""
     for op in methods():
         offered = [dtype.name for dtype in subject.dtypes() if takes(op, dtype)]
         for dtype in offered[:1] if subject.depth == "smoke" else offered:
@@ -51,7 +51,7 @@ def _results(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Ten
     symbolic=True,
 )
 def shapes(subject: Subject, case: Case) -> None:
-    """Every op has, on values that nobody knows, the shape and the dtype that its rules say."""
+    """The result of every op on symbols has the shape and the dtype of its rules."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     for sample in samples_of(op, subject.capabilities.dtypes):
         for y in _results(subject, op, sample, dtype):
@@ -59,7 +59,7 @@ def shapes(subject: Subject, case: Case) -> None:
 
 
 def _check_facts(what: str, y: Tensor, shape: tuple[int, ...], dtype: DType) -> None:
-    """Compare what the backend says of a value with what it must be."""
+    """Compare the shape and dtype that the backend reports with the expected ones."""
     place, x = y.interpreter, y.representation
     found = tuple(place.shape(x)), place.dtype(x)
     if found != (shape, dtype):
@@ -105,7 +105,7 @@ def _texts(subject: Subject) -> Iterator[Case]:
 
 @law("symbolic.parses", _texts, level=2, symbolic=True)
 def parses(subject: Subject, case: Case) -> None:
-    """The text of a value reads back as the very ops and params that made it."""
+    """The text of a value parses to the ops and params that made it."""
     if case.op == "program":
         made = results_of(subject, case.detail)
     else:
@@ -127,7 +127,7 @@ def parses(subject: Subject, case: Case) -> None:
 
 @law("symbolic.declared", declared("symbolic.declared"), level=2, symbolic=True)
 def declarations(subject: Subject, case: Case) -> None:
-    """What is declared is about ops and dtypes that there are."""
+    """Declarations are about ops and dtypes that exist."""
     subject.call_counter.full((1,), 1, subject.dtypes()[0])
     if says := fault_of(subject.capabilities, case.op, case.detail):
         raise Failure(f"{case.op}: {says}")
