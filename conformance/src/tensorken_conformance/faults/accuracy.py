@@ -155,9 +155,6 @@ def gram_schmidt(right: Right, x: Array, complete: bool) -> Any:
     return q, r
 
 
-# ---- zeros -------------------------------------------------------------------------------------------------
-
-
 @fault("values.elementwise", "tanh", crude=True)
 def tanh_is_zero(right: Right, x: Array) -> Array:
     """tanh returns zeros of the right shape."""

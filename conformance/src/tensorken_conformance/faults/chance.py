@@ -8,28 +8,20 @@ import numpy as np
 
 from tensorken_conformance.faults.fault import Right, fault
 from tensorken_conformance.subject import Array
-from tensorken_core.language.shapes import Axes
+from tensorken_core.language.shapes import Axes, Pairs
 from tensorken_numpy.backend import Numpy
 
 
-class Counted(Numpy):
-    """Counts calls."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def turn(self, every: int) -> bool:
-        """Whether this call is one of each `every`."""
-        self.calls += 1
-        return self.calls % every == 0
+def _is_turn(kept: dict[str, int], every: int) -> bool:
+    """Whether this call is one of each `every`."""
+    kept["calls"] = kept.get("calls", 0) + 1
+    return kept["calls"] % every == 0
 
 
-@fault("lifetime.calls", "sub")
-class OneCallInFifty(Counted):
+@fault("lifetime.calls", "sub", dtype="float32")
+def one_call_in_fifty(right: Right, kept: dict[str, int], a: Array, b: Array) -> Array:
     """sub returns its left operand at every fiftieth call with four-byte floats."""
-
-    def sub(self, a: Array, b: Array) -> Array:
-        return np.array(a) if a.dtype == np.float32 and self.turn(50) else super().sub(a, b)
+    return np.array(a) if _is_turn(kept, 50) else right(a, b)
 
 
 @fault("lifetime.calls", "copysign")
@@ -46,15 +38,13 @@ def any_order(right: Right, x: Array, axes: Axes) -> Array:
     return right(x, axes)
 
 
-@fault("lifetime.calls", "pad")
-class BorderOfWhatWasThere(Counted):
+@fault("lifetime.calls", "pad", shape=(2, 3))
+def border_of_what_was_there(right: Right, kept: dict[str, int], x: Array, pads: Pairs) -> Array:
     """pad of 2x3 numbers does not write the border of every tenth result."""
-
-    def pad(self, x: Array, pads: tuple[tuple[int, int], ...]) -> Array:
-        y = super().pad(x, pads)
-        if x.shape == (2, 3) and y.shape == (5, 4) and self.turn(10):
-            y.reshape(-1)[:1] = 1
-        return y
+    y = right(x, pads)
+    if y.shape == (5, 4) and _is_turn(kept, 10):
+        y.reshape(-1)[:1] = 1
+    return y
 
 
 @fault("lifetime.threads", "mul")

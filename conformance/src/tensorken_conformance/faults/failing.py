@@ -22,8 +22,6 @@ from tensorken_numpy.backend import Numpy
 from tensorken_reference.arrays import Array as Numbers
 from tensorken_reference.backend import Reference
 
-NO_TAN = replace(Numpy.capabilities, unsupported={"tan": "it is not written yet"})
-
 # ---- declarations ------------------------------------------------------------------------------------------
 
 
@@ -31,28 +29,20 @@ NO_TAN = replace(Numpy.capabilities, unsupported={"tan": "it is not written yet"
 class StaleDeclaration(Numpy):
     """tan is declared unsupported, and works."""
 
-    capabilities = NO_TAN
+    capabilities = replace(Numpy.capabilities, unsupported={"tan": "it is not written yet"})
 
 
-@fault("declarations.refuses", "tan")
-class RefusesByAssertion(Numpy):
+@fault("declarations.refuses", "tan", on=StaleDeclaration)
+def refuses_by_assertion(right: Right, x: Array) -> Array:
     """tan is declared unsupported, and fails with an AssertionError instead of a refusal."""
-
-    capabilities = NO_TAN
-
-    def tan(self, x: Array) -> Array:
-        raise AssertionError("no tan")
+    raise AssertionError("no tan")
 
 
-@fault("declarations.refuses", "tan")
-class RefusesTooLate(Numpy):
+@fault("declarations.refuses", "tan", on=StaleDeclaration)
+def refuses_too_late(right: Right, x: Array) -> Array:
     """tan is declared unsupported, and refused after it has begun to write into its operand."""
-
-    capabilities = NO_TAN
-
-    def tan(self, x: Array) -> Array:
-        x[...] = 0.0
-        raise BackendError("tan: it is not written yet")
+    x[...] = 0.0
+    raise BackendError("tan: it is not written yet")
 
 
 @fault("declarations.refuses", "full")
@@ -120,17 +110,12 @@ def crop_beyond_the_end() -> Patch:
         yield None
 
 
-@fault("errors.survived", "failing-op", "accident")
-class FailsEverAfter(Numpy):
-    """A backend that computes wrongly in the program after a call that it never finished."""
-
-    def __init__(self) -> None:
-        self.open = 0
-
-    def mul(self, a: Array, b: Array) -> Array:
-        self.open += 1
-        y = super().mul(a, b)
-        return y + y if self.open == 8 and y.dtype == np.float32 else y
+@fault("errors.survived", "failing-op", "accident", method="mul")
+def fails_ever_after(right: Right, kept: dict[int, None], a: Array, b: Array) -> Array:
+    """The eighth call of mul doubles its result, as after a call that never finished."""
+    kept[len(kept)] = None
+    y = right(a, b)
+    return y + y if len(kept) == 8 and y.dtype == np.float32 else y
 
 
 @fault("errors.survived", "backends", method="ravel", shape=(3,))

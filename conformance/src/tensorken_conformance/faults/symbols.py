@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,25 +14,21 @@ from tensorken_core.language.shapes import Shape
 from tensorken_string.backend import Expression, String
 
 
-@fault("symbolic.shapes", fuse=False)
-class KeepsShape(String):
+@fault("symbolic.shapes", fuse=False, on=String, method="interpret")
+def keeps_shape(
+    right: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
+) -> Any:
     """permute returns an expression of the shape of its operand."""
-
-    def permute(self, x: Expression, order: Any) -> Expression:
-        y: Expression = self.interpret(super().permute.op, (x,), (order,))  # type: ignore[attr-defined]
-        return replace(y, shape=x.shape)
+    y = right(op, operands, params)
+    return replace(y, shape=operands[0].shape) if op.name == "permute" else y
 
 
-@fault("symbolic.determinism", fuse=False)
-class NumbersItsNames(String):
-    """Every expression of sin carries the number of its call."""
-
-    def __init__(self) -> None:
-        self.numbers = itertools.count()
-
-    def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
-        y = super().interpret(op, operands, params)
-        return replace(y, text=f"{y.text}#{next(self.numbers)}") if op.name == "sin" else y
+@fault("symbolic.determinism", fuse=False, on=String, method="interpret")
+def numbers_its_names(right: Callable[..., Any], kept: dict[int, None], op: Op, *rest: Any) -> Any:
+    """Every expression of sin has the number of the call in its text."""
+    kept[len(kept)] = None
+    y = right(op, *rest)
+    return replace(y, text=f"{y.text}#{len(kept)}") if op.name == "sin" else y
 
 
 @fault("symbolic.parses", fuse=False, on=String, method="interpret")

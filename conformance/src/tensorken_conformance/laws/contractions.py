@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
+from tensorken_conformance.laws.sums import added_over
 from tensorken_conformance.operands import reductions, shapes, terms
 from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
@@ -254,9 +256,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     a = shapes.fitted(first, _drawn(rng, case, "a", pattern.a, max(count, 1)))
     b = shapes.fitted(second, _drawn(rng, case, "b", pattern.b, max(count, 1)))
     if case.op == RAW:
-        sums = _sums(
-            a, b, lambda x: np.asarray(np.add.reduce(x, pattern.axes, keepdims=True)) if pattern.axes else x
-        )
+        sums = _sums(a, b, partial(added_over, pattern.axes))
     else:
         x, y, axis, shape = _AS_PRODUCTS[case.op](a, b, pattern.axes)
         sums = _sums(x, y, lambda x: np.asarray(np.add.reduce(x, axis)).reshape(shape))

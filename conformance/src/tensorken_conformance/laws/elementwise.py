@@ -80,9 +80,6 @@ def level(case: Case) -> int:
     return 1 if required and (case.values in pools.ORDINARY or case.dtype == "bool") else 2
 
 
-# ---- pools and what is expected ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Rows of operands with their expected results; the first row is zeros, as the borders of padding.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib.metadata import Distribution, distribution, packages_distributions
 from typing import Any
 
@@ -236,12 +236,7 @@ PROBES: dict[str, Callable[[Subject], None]] = {
 """The checks of every backend, installed or not."""
 
 
-def _probes(subject: Subject) -> Iterator[Case]:
-    for op in PROBES:
-        yield Case("host.probe", op)
-
-
-@law("host.probe", _probes, level=0, stage=0, reads=False)
+@law("host.probe", lambda subject: [Case("host.probe", op) for op in PROBES], level=0, stage=0, reads=False)
 def probe(subject: Subject, case: Case) -> None:
     """The backend loads, is one object for all selections, has its name, and a repr of one line."""
     PROBES[case.op](subject)

@@ -96,14 +96,11 @@ def cases(subject: Subject) -> Iterator[Case]:
             for layout in ("one",) if subject.depth == "smoke" else LAYOUTS:
                 if layout == "whole" or not chains.makes(subject, LAYOUTS[layout], dtype.name):
                     continue
-                if op.name == "cast":
-                    for target in _targets(subject, dtype):
-                        yield Case(ID, op.name, dtype.name, layout, "special", target.name)
-                    continue
-                yield Case(ID, op.name, dtype.name, layout, "special")
                 often = subject.depth != "smoke" and op.elementwise and dtype.name in ("float32", "int32")
-                if subject.depth == "deep" or often:
-                    yield Case(ID, op.name, dtype.name, layout, "special", "many")
+                details = ["", "many"] if subject.depth == "deep" or often else [""]
+                if op.name == "cast":
+                    details = [target.name for target in _targets(subject, dtype)]
+                yield from [Case(ID, op.name, dtype.name, layout, "special", detail) for detail in details]
 
 
 def _targets(subject: Subject, dtype: DType) -> list[DType]:
@@ -258,11 +255,10 @@ def _compiled(
         return found
 
     def sources(one: Round) -> list[Tensor]:
-        found = []
-        for i, (name, x, d) in enumerate(zip(one.lies, one.values, dtypes, strict=True)):
-            array = x if i in written else chains.origin(LAYOUTS[name], x)[0]
-            found.append(subject.tensor(array, d, subject.stack))
-        return found
+        return [
+            subject.tensor(x if name == "number" else chains.origin(LAYOUTS[name], x)[0], d, subject.stack)
+            for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
+        ]
 
     run = tensorken.jit(program)
     calls = [[x for one in some for x in sources(one)]] if written else [sources(one) for one in some]

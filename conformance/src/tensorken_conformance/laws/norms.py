@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
+from tensorken_conformance.laws.sums import added_over
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact
@@ -60,11 +62,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     finite = np.isfinite(values)
     whole = Dyadic.of(np.where(finite, values, 0))
     special = np.where(finite, 1.0, np.abs(values.astype(np.float64)))
-
-    def add(x: Array) -> Array:
-        return np.asarray(np.add.reduce(x, params[0], keepdims=True)) if params[0] else x
-
-    return Problem(values, params, terms.sums_of(whole * whole, special, add))
+    return Problem(values, params, terms.sums_of(whole * whole, special, partial(added_over, params[0])))
 
 
 def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:

@@ -267,15 +267,17 @@ def _repeated(place: RawTensor[Any], task: Task, operands: Sequence[Any], count:
 
     A result is dropped before the next run, so that its memory is used again, and no backend can return the last one.
     """
-    compute, y = task.compute, None
-    start = time.perf_counter()
+    if not task.reads:
+        return _timed(lambda: task.compute(place, operands), count)
+    return _timed(lambda: place.realize(task.compute(place, operands)), count, lambda y: _read_one(place, y))
+
+
+def _timed(work: Callable[[], Any], count: int, finish: Callable[[Any], None] = lambda y: None) -> float:
+    y, start = None, time.perf_counter()
     for _ in range(count):
         y = None
-        y = compute(place, operands)
-        if task.reads:
-            y = place.realize(y)
-    if task.reads:
-        _read_one(place, y)
+        y = work()
+    finish(y)
     return time.perf_counter() - start
 
 
@@ -300,10 +302,7 @@ def _numpy_seconds(name: str, size: int) -> float:
     task, values = TASKS[name], _operands(name, size)
 
     def repeated(count: int) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            task.baseline(*values)
-        return time.perf_counter() - start
+        return _timed(lambda: task.baseline(*values), count)
 
     repeated(1)
     return max(_best(repeated, repeated(1)), 1e-9)

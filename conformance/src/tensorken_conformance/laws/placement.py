@@ -379,7 +379,7 @@ def _indexed(x: Operand) -> Iterator[Trial]:
         for pattern in PATTERNS[kind] if x.case.detail else ("reversed", "repeated", "none"):
             if x.case.op == "gather":
                 indices, params = indices_of(pattern, count, key), (axis,)
-                expected = values_at(x.values, indices, axis)
+                expected = np.take(x.values, indices, axis)
             else:
                 indices, size = targets_of(pattern, count, key)
                 params, expected = (axis, size), added(x.values, indices, axis, size)
@@ -388,11 +388,6 @@ def _indexed(x: Operand) -> Iterator[Trial]:
             tensors = [x.tensor, shapes.operand(x.subject, shape, indices.astype(kind), DTYPES[kind])]
             says = f" along axis {axis}, {pattern} of {kind} indices"
             yield Trial(says, [(x.case.op, params)], [x.values, indices.astype(kind)], tensors, expected)
-
-
-def values_at(values: Array, indices: Array, axis: int) -> Array:
-    """The slices at indices."""
-    return values[(slice(None),) * axis + (indices,)]
 
 
 # ---- reductions --------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -119,10 +120,9 @@ class Products:
     steady: Array
 
 
-def products(values: Array, params: tuple[Any, ...], scan: bool) -> Products:
+def products(values: Array, params: tuple[Any, ...]) -> Products:
     """The products of floats."""
-    lines = _lines(values, params).astype(np.float64)
-    rows = lines.reshape(int(np.prod(lines.shape[:-1], dtype=int)), lines.shape[-1])
+    rows, placed = _rows(values.astype(np.float64), params)
     plain = np.isfinite(rows) & (rows != 0)
     sizes = np.where(plain, np.abs(rows), 1.0)
     significands, exponents = np.frexp(sizes)
@@ -140,32 +140,29 @@ def products(values: Array, params: tuple[Any, ...], scan: bool) -> Products:
         special = running(np.multiply, np.where(plain, 1.0, np.abs(rows)), 1.0)
     up = running(np.add, np.maximum(height, 0.0), 0.0) < form.top - 2
     down = running(np.add, np.minimum(height, 0.0), 0.0) > form.least + form.precision
-    table = [_running(row) for row in wholes.tolist()]
-    whole = np.empty(special.shape, object)
-    for i, row in enumerate(table):
-        whole[i, :] = [step[0] for step in row]
-    shifts = np.array([[step[1] for step in row] for row in table], np.int64).reshape(special.shape)
+    table = np.array([_running(row) for row in wholes.tolist()], object).reshape(*special.shape, 2)
+    whole, shifts = table[..., 0], table[..., 1].astype(np.int64)
     exponent = running(np.add, exponents.astype(np.int64) - 53, 0) + shifts
     negative = running(np.add, np.signbit(rows).astype(np.int64), 0) % 2 == 1
     count = np.broadcast_to(np.arange(special.shape[1]), special.shape)
 
-    def placed(x: Array) -> Array:
-        if scan:
-            return np.moveaxis(x[:, 1:].reshape(lines.shape), -1, params[0])
-        return x[:, -1].reshape([1 if i in params[0] else n for i, n in enumerate(values.shape)])
-
     return Products(*[placed(x) for x in (whole, exponent, negative, count, special, up & down)])
 
 
-def _lines(values: Array, params: tuple[Any, ...]) -> Array:
-    """The factors of each product along the last axis."""
-    if not isinstance(params[0], tuple):
-        return np.moveaxis(values, params[0], -1)
-    axes = params[0]
+def _rows(values: Array, params: tuple[Any, ...]) -> tuple[Array, Callable[[Array], Array]]:
+    """The factors of each product as a row, and the function from running products of rows to results of the op."""
+    scan = not isinstance(params[0], tuple)
+    axes = params if scan else params[0]
     kept = [i for i in range(values.ndim) if i not in axes]
     moved = values.transpose([*kept, *axes])
-    meet = int(np.prod([values.shape[i] for i in axes], dtype=int))
-    return moved.reshape([*[values.shape[i] for i in kept], meet])
+    count = int(np.prod([values.shape[i] for i in axes], dtype=int))
+
+    def placed(x: Array) -> Array:
+        if scan:
+            return np.moveaxis(x[:, 1:].reshape(moved.shape), -1, axes[0])
+        return x[:, -1].reshape([1 if i in axes else n for i, n in enumerate(values.shape)])
+
+    return moved.reshape(int(np.prod([values.shape[i] for i in kept], dtype=int)), count), placed
 
 
 def _running(line: list[int]) -> list[tuple[int, int]]:
@@ -196,21 +193,15 @@ class Problem:
 def problem(subject: Subject, case: Case) -> Problem:
     """The operand and the exact products of a case."""
     rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
-    params, scan = VARIANTS[case.op](shape)[case.detail], case.op == "cumprod"
+    params = VARIANTS[case.op](shape)[case.detail]
     count = reductions.length(params, shape)
     values = fitted(case.shape, factors(rng, case.values, shape, case.dtype, count))
     if values.dtype.kind == "f":
-        return Problem(values, params, products(values, params, scan), None)
-    bits = 8 * values.dtype.itemsize
-    step = np.frompyfunc(lambda a, b: a * b % 2**bits, 2, 1)
-    whole = values.astype(object)
-    if scan:
-        whole = step.accumulate(whole, params[0]) if whole.size else whole
-    else:
-        for axis in params[0]:
-            ends = np.ones([1 if i == axis else n for i, n in enumerate(whole.shape)], object)
-            whole = np.concatenate([ends, whole], axis)
-            whole = step.reduce(whole, axis, keepdims=True) if whole.size else ends
+        return Problem(values, params, products(values, params), None)
+    modulus = 2 ** (8 * values.dtype.itemsize)
+    rows, placed = _rows(values, params)
+    table = [list(accumulate(row, lambda a, b: a * b % modulus, initial=1)) for row in rows.tolist()]
+    whole = placed(np.array(table, object).reshape(len(rows), rows.shape[1] + 1))
     total = Dyadic(whole, 0)
     return Problem(
         values, params, None, terms.Sums(total, abs(total), np.zeros(()), np.zeros(()), np.zeros(()))

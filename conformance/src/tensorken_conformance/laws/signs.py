@@ -315,9 +315,6 @@ def _operands(row: Row, rng: random.Random, n: int) -> tuple[list[Array], Array]
             return xs, expected
 
 
-# ---- programs --------------------------------------------------------------------------------------------------
-
-
 def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
     """Draw steps whose results are exact; run them one by one, then as one compiled program."""
     n = rng.choice(SIZES)
@@ -353,9 +350,6 @@ def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
 
 def _bracketed(text: str) -> str:
     return text if text.isidentifier() else f"({text})"
-
-
-# ---- operands and comparison ---------------------------------------------------------------------------------
 
 
 def _drawn(rng: random.Random, values: Sequence[float], n: int) -> Array:

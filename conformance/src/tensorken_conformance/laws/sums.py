@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
+from tensorken_conformance.laws import placement
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact, rounded
@@ -76,6 +78,11 @@ class Problem:
     sums: terms.Sums
 
 
+def added_over(axes: tuple[int, ...], x: Array) -> Array:
+    """The sums over axes, which are kept with size 1; over no axes the elements themselves, also zeros' signs."""
+    return np.asarray(np.add.reduce(x, axes, keepdims=True)) if axes else x
+
+
 @terms.remembered
 def problem(subject: Subject, case: Case) -> Problem:
     """The operands and the exact sums of a case."""
@@ -83,31 +90,16 @@ def problem(subject: Subject, case: Case) -> Problem:
     params = VARIANTS[case.op](shape)[case.detail]
     count = shape[params[0]] if case.op == "scatter_add" else reductions.length(params, shape)
     values = fitted(case.shape, terms.drawn(rng, case.values, shape, case.dtype, count))
-    indices: Array | None = None
     if case.op == "sum":
-        axes = params[0]
-
-        def add(x: Array) -> Array:
-            return np.asarray(np.add.reduce(x, axes, keepdims=True)) if axes else x
-
-    elif case.op == "cumsum":
-
-        def add(x: Array) -> Array:
-            return np.add.accumulate(x, params[0])
-
-    else:
-        axis, target = params
-        size, n = TARGETS[target] + (0 if target in ("same", "shared", "wide") else count), count
-        indices = rng.permutation(size)[:n] if target == "distinct" else rng.integers(0, size, n)
-        indices = indices.astype("int64" if target == "wide" else "int32")
-        params = (axis, size)
-
-        def add(x: Array) -> Array:
-            found = np.zeros((*shape[:axis], size, *shape[axis + 1 :]), x.dtype)
-            np.add.at(found, (slice(None),) * axis + (indices,), x)
-            return found
-
-    return Problem(values, indices, params, terms.sums(values, add))
+        return Problem(values, None, params, terms.sums(values, partial(added_over, params[0])))
+    if case.op == "cumsum":
+        return Problem(values, None, params, terms.sums(values, partial(np.add.accumulate, axis=params[0])))
+    axis, target = params
+    size = TARGETS[target] + (0 if target in ("same", "shared", "wide") else count)
+    indices = rng.permutation(size)[:count] if target == "distinct" else rng.integers(0, size, count)
+    indices = indices.astype("int64" if target == "wide" else "int32")
+    sums = terms.sums(values, lambda x: placement.added(x, indices, axis, size))
+    return Problem(values, indices, (axis, size), sums)
 
 
 @law(ID, cases, level=level, needs=exact.needs_of)

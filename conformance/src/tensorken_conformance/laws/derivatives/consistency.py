@@ -84,9 +84,6 @@ def consistency(subject: Subject, case: Case) -> Measured:
     return measured(found)
 
 
-# ---- products with the Jacobian ------------------------------------------------------------------------------
-
-
 def _products(
     subject: Subject, op: str, point: Point, active: Sequence[int], linear: bool, rng: random.Random
 ) -> list[Bounds]:
@@ -169,9 +166,6 @@ def basis(at: Sequence[Array]) -> list[list[Array]]:
             direction[i].reshape(-1)[k] = 1.0
             found.append(direction)
     return found
-
-
-# ---- whole Jacobians and Hessians ------------------------------------------------------------------------------
 
 
 def _jacobians(subject: Subject, op: str, point: Point) -> list[Bounds]:

@@ -48,12 +48,8 @@ class Decision:
     forward: bool = True
 
 
-def _op(name: str, *params: Any) -> Callable[..., Tensor]:
-    def call(*operands: Tensor) -> Tensor:
-        result: Tensor = apply(OPS[name], operands, params)
-        return result
-
-    return call
+def _op(name: str) -> Callable[..., Tensor]:
+    return lambda *operands: apply(OPS[name], operands, ())
 
 
 def _one(call: Callable[[Tensor], Tensor], at: Numbers, gradient: Numbers, forward: bool = True) -> Decision:

@@ -24,11 +24,11 @@ def primal_bits(subject: Subject, case: Case) -> None:
     t = scenario.operands(subject.stack, [dyadic(rng, x.shape) for x in values], dtype)
     v = [t[i] for i in scenario.variables]
 
-    def pushed(*at: Tensor) -> Tensor:
-        return tk.jvp(f, at, v)[0]  # type: ignore[no-any-return]
+    def jvp(g: Any) -> Any:
+        return lambda *at: tk.jvp(g, at, v)[0]
 
-    def pulled(*at: Tensor) -> Tensor:
-        return tk.vjp(f, *at)[0]  # type: ignore[no-any-return]
+    def vjp(g: Any) -> Any:
+        return lambda *at: tk.vjp(g, *at)[0]
 
     def one(*at: Tensor) -> Tensor:
         mapped: Tensor = tk.vmap(f)(*[x.reshape((1, *x.shape)) for x in at])
@@ -36,13 +36,13 @@ def primal_bits(subject: Subject, case: Case) -> None:
 
     expected = subject.read(f(*at))
     ways: dict[str, Any] = {
-        "jvp": pushed,
-        "vjp": pulled,
+        "jvp": jvp(f),
+        "vjp": vjp(f),
         "vmap": one,
-        "jvp of vjp": lambda *at: tk.jvp(pulled, at, v)[0],
-        "vjp of jvp": lambda *at: tk.vjp(pushed, *at)[0],
-        "jvp of jvp": lambda *at: tk.jvp(pushed, at, v)[0],
-        "vjp of vjp": lambda *at: tk.vjp(pulled, *at)[0],
+        "jvp of vjp": jvp(vjp(f)),
+        "vjp of jvp": vjp(jvp(f)),
+        "jvp of jvp": jvp(jvp(f)),
+        "vjp of vjp": vjp(vjp(f)),
     }
     for way, value in ways.items():
         got = subject.read(value(*at))

@@ -78,10 +78,9 @@ SLOW = {"eigvalsh": 5, "svdvals": 5, "cofactors": 5, "det": 5, "slogdet": 5, "pi
 """The largest size of ops whose oracle is slow."""
 
 LARGE: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "cholesky": (operands.DOMINANT, ("65x65",), ("130x130",)),
-    "triangular_solve": (operands.DOMINANT, ("65x65",), ("130x130",)),
-    "solve": (operands.DOMINANT, ("65x65",), ("130x130",)),
-    "inv": (operands.DOMINANT, ("65x65",), ("130x130",)),
+    **dict.fromkeys(
+        ("cholesky", "triangular_solve", "solve", "inv"), (operands.DOMINANT, ("65x65",), ("130x130",))
+    ),
     "qr": ("normals", ("65x65", "130x130"), ()),
     "eigh": ("normals", (), ("65x65",)),
     "svd": ("normals", (), ("65x65",)),

@@ -69,17 +69,13 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
     found = np.empty(shape, dtype)
     places = list(np.ndindex(shape[:-2]))
     for place in places:
-        spoilt = values in SPOILT and place == places[0]
         one = values if values in (*REGULAR, DOMINANT) else "normals"
         matrix = _MAKERS[kind](rng, one, shape[-2], shape[-1], dtype)
-        if spoilt and matrix.size:
+        if values in SPOILT and place == places[0] and matrix.size:
             _spoil(rng, matrix, values, kind)
         if values == "garbage":
-            upper = kind != "upper"
-            hidden = (
-                np.triu(np.ones(matrix.shape, bool), 1) if upper else np.tril(np.ones(matrix.shape, bool), -1)
-            )
-            matrix = np.where(hidden, np.nan, matrix)
+            row, column = np.indices(matrix.shape)
+            matrix = np.where(column < row if kind == "upper" else column > row, np.nan, matrix)
         found[place] = matrix
     return found
 

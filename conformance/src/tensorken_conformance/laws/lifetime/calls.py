@@ -120,8 +120,9 @@ def _check(subject: Subject, tensors: Sequence[Tensor], values: Sequence[Array],
 
 
 def _check_apart(operands: Sequence[Tensor], results: Sequence[Tensor], says: str) -> None:
-    shown = [(f"operand {number}", x) for number, x in enumerate(operands)]
-    pairs = [(f"the result shares memory with {what}", x, y) for what, x in shown for y in results]
+    pairs = [
+        (f"the result shares memory with operand {i}", x, y) for i, x in enumerate(operands) for y in results
+    ]
     pairs += [("two results share memory", x, y) for x, y in combinations(results, 2)]
     for wrong, x, y in pairs:
         if memory.overlap(x.representation, y.representation):
