@@ -120,9 +120,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 def closures(subject: Subject, case: Case) -> None:
     """A tensor that a function closes over has its own value in each program and each call, and keeps it.
 
-    Functions that differ in nothing but the tensors that they close over are compiled one after the other, and called
-    in turn, also after earlier ones are gone; and one function that closes over its argument is called with others.
-    The tensors differ in one element, in all, or in their order alone.
+    Functions that differ only in the tensors that they close over are compiled in sequence, and called in turn, also
+    after earlier ones are collected; and one function that closes over its arguments is called with several.  The
+    tensors differ in one element, in all, or only in their order.
     """
     way, dtype = WAYS[case.op], DTYPES[case.dtype]
     random = subject.random(case)

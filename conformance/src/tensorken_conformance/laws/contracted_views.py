@@ -84,7 +84,7 @@ def need(case: Case) -> tuple[str, ...]:
 def contracted_views(subject: Subject, case: Case) -> None:
     """A contraction of views, made by one or two movements, equals that of plain operands.
 
-    Operands are made as for values.views, the first, the second, or both.  Nothing is rounded: floats are whole numbers
+    The first operand, the second, or both are views as in values.views.  Nothing is rounded: floats are whole numbers
     so small that no sum of products needs more digits than the format, and ints wrap.
     """
     shape_a, shape_b, axes = PATTERNS[case.op][case.shape]
@@ -114,7 +114,7 @@ def contracted_views(subject: Subject, case: Case) -> None:
 
 
 def _agree(got: Array, expected: Array, says: str) -> None:
-    """Compare results, zeros of either sign being equal: one of a sum may be taken times a repeated factor."""
+    """Compare results; zeros of either sign are equal, since the sign depends on the order of sum and product."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
     places = got != expected

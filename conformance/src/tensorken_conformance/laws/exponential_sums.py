@@ -98,11 +98,11 @@ class Problem:
         values: the operand.
         params: the axes.
         places: the indices of the elements of each row in the flat operand.
-        below: how far each is below the largest of its row; 0 for an infinite one that is as large.
+        below: the maximum of the row minus each element; 0 for an infinite maximum.
         powers: exp(-below), as floats.
         total: the sum of each row of them.
         log: its logarithm.
-        results: what each op gives.
+        results: the exact results of each op.
     """
 
     values: Array
@@ -217,14 +217,14 @@ def bounds(op: str, given: Problem, arithmetic: Arithmetic) -> Array:
 
 @law(ID, cases, level=2, needs=exact.needs_of)
 def check_exponential_sums(subject: Subject, case: Case) -> Measured:
-    """softmax, log_softmax and logsumexp are as accurate as exp, log and adding are on differences to the maximum.
+    """softmax, log_softmax and logsumexp are as accurate as exp, log and addition of differences to the maximum.
 
-    So nothing overflows, and what is far from 0 but near to each other loses nothing. -inf has no weight, except among
-    -inf alone; infinite maxima share the whole weight, as equal numbers do; NaN among the elements makes all results
-    NaN. logsumexp of nothing is -inf.
+    So nothing overflows, and elements that are far from 0 but near to each other lose no digits. -inf has no weight,
+    unless all elements are -inf; infinite maxima share the weight, as equal numbers do; NaN among the elements makes
+    all results NaN. logsumexp of an empty tensor is -inf.
 
     The bound: P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax functions",
-    2021, section 4, with the errors of exp and log as declared in place of one unit roundoff.
+    2021, section 4, with the declared errors of exp and log instead of one unit roundoff.
     """
     given, dtype = problem(subject, replace(case, op="any")), DTYPES[case.dtype]
     x = operand(subject, case.shape, given.values, dtype)

@@ -1,4 +1,4 @@
-"""Fresh process: what a program prints in a new Python process, for laws on imports and on hash seeds."""
+"""Fresh process: run a program in a new Python process, for laws on imports and on hash seeds."""
 
 from __future__ import annotations
 

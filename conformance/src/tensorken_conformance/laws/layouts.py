@@ -41,8 +41,8 @@ LAYOUTS: dict[str, chains.Chain] = {
 }
 """The layouts of a matrix; a `number` is made by `full`.
 
-A backend may keep what a movement gives as a view, an interpreter around it may hold repetitions back, and a compiled
-program has numbers of its own.
+A backend may keep the result of a movement as a view, an interpreter around it may defer repetitions, and a compiled
+program may have the number as a literal.
 """
 
 FEW, MANY = 1, 9
@@ -197,10 +197,10 @@ def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Arr
 def check_layouts(subject: Subject, case: Case) -> None:
     """An op has the same result for the same values, whatever the layout: repeated, one number, or any view.
 
-    The same is to the bit what it gives for plain operands; where that differs, it may be what values.elementwise
-    allows.  Each operand in turn lies so, then all do, then the others lie otherwise; on the backend itself, as a user
-    has it, and in a compiled program.  Beside ordinary numbers these are zeros, infinities, NaN, the ends of the
-    format, and those for which implementations have shortcuts: 1, -1, 2, 0.5.
+    Results have the bits of the result of plain operands, or are right by values.elementwise.  Each operand in turn has
+    the layout, then all have it, then the others have another one; on the backend itself, as a user has it, and in a
+    compiled program.  The values are ordinary numbers, zeros, infinities, NaN, the ends of the format, and numbers with
+    shortcuts in implementations: 1, -1, 2, 0.5.
     """
     op = OPS[case.op]
     dtypes = operand_dtypes(op, DTYPES[case.dtype])

@@ -78,13 +78,13 @@ def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtyp
 
 @law(ID, cases, level=2, needs=exact.needs_of)
 def check_norms(subject: Subject, case: Case) -> Measured:
-    """norm is the root of the sum of squares, but for the rounding of its parts, and overflows only if the result does.
+    """norm is the root of the sum of squares, within the rounding of its steps, and overflows only if the result does.
 
-    So large elements do not overflow, small ones do not vanish. The norm of zeros is 0.0, as is that of nothing; NaN
-    among the elements makes it NaN, an infinity without NaN makes it infinite.
+    So squares of large elements do not overflow, those of small ones do not vanish. The norm of zeros, and of an empty
+    tensor, is 0.0; NaN among the elements makes it NaN, an infinity without NaN makes it infinite.
 
-    The bound: each element is divided by a scale and squared, n of them are added, the root is taken and multiplied by
-    the scale, at gamma_{n+2} before the root and two roundings after it (Higham, lemma 3.1).
+    The bound: each element is divided by a scale and squared, n squares are added, the root is multiplied by the scale,
+    at gamma_{n+2} before the root and two roundings after it (Higham, lemma 3.1).
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     got = subject.read(

@@ -633,7 +633,7 @@ def _whole_numbers(subject: Subject, case: Case, shape: Shape, which: int = 0) -
 def extents(subject: Subject, case: Case) -> None:
     """An op is right for some thousand elements, along an axis of 33 001, and for empty operands.
 
-    No size is even.  All numbers are whole and small, so that nothing is rounded.
+    Sizes of operands with elements are odd.  All numbers are whole and small, so that nothing is rounded.
     """
     for shape in EXTENTS[case.shape]:
         says = f"{case.op} of {case.dtype} {shape}"

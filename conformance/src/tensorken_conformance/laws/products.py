@@ -181,7 +181,7 @@ def _running(line: list[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The operand of a case, the params of the op, and the products: floats, or else ints."""
+    """The operand of a case, the params of the op, and the products, either of floats or of ints."""
 
     values: Array
     params: tuple[Any, ...]
@@ -210,14 +210,15 @@ def problem(subject: Subject, case: Case) -> Problem:
 
 @law(ID, cases, level=2, needs=exact.needs_of)
 def check_products(subject: Subject, case: Case) -> Measured | None:
-    """Products are exact for ints, and for floats within gamma_{n-1} of themselves, in any order of multiplying.
+    """Products are exact for ints, and for floats within gamma_{n-1} of themselves, in any order.
 
-    They are exact for floats, too, where no product of some of the factors has more digits than the format.
-    The sign of a product, also of a zero or an infinity, is that of the signs of its factors; NaN, and zero times
-    infinity, are NaN. What leaves the range of normal numbers only in some orders may be zero, infinite or NaN, or
-    within the bound. A product of nothing is 1.
+    They are exact for floats, too, where no product of some of the factors has more digits than the format. The sign of
+    a product, also of a zero or an infinity, is the product of the signs; NaN, and zero times infinity, are NaN. A
+    product that leaves the range of normal numbers only in some orders may be zero, infinite or NaN, or within the
+    bound. An empty product is 1.
 
-    The bound: Higham, section 3.1. A backend that declares no error for the op gives the exact product rounded once.
+    The bound: Higham, section 3.1. If a backend declares no error for the op, its result is the exact product rounded
+    once.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     got = subject.read(

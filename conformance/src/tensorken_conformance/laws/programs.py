@@ -86,11 +86,11 @@ MEANINGS = {"pinned": PINNED, "drawn": DRAWN}
 
 @law("programs.meaning", partial(_cases, "programs.meaning", MEANINGS), level=4, stage=3)
 def meaning(subject: Subject, case: Case) -> Measured:
-    """Every step of a program gives what it may give after all that went before, errors having grown as they may.
+    """The result of every step of a program is within the errors that the steps before it may have accumulated.
 
     Programs are drawn from all ops, from views, broadcasts, indexing and several dtypes.  An interval for each element
-    follows from the declared errors of all ops before (enclosure/); where it tells nearly nothing, the step is run
-    again from the values that came, and where that tells nothing either, the reference is asked (programs/judging.py).
+    follows from the declared errors of all earlier ops (enclosure/); where it is too wide, the step is checked from its
+    actual operands, and where that is too wide as well, against the reference (programs/judging.py).
     """
     seed = case.op if case.op == "pinned" else f"{subject.seed} {case.op}"
     tally = _judged(subject, _programs(subject, case, seed, MEANINGS[case.op]), judge)
@@ -123,10 +123,10 @@ def _compiled_programs(subject: Subject, case: Case) -> Iterator[Program]:
 
 @law("programs.compiled", compiled_cases, level=4, stage=3)
 def compiled(subject: Subject, case: Case) -> Measured:
-    """A program under jit gives what its steps may give, the same when called again, and results that stay.
+    """A program under jit is within the errors of its steps, the same when called again, and its results do not change.
 
-    Whatever the passes, the compiler plugins and the backend's compiler make of it: what no other step uses is compared
-    with the same intervals as in programs.meaning.  A compiler plugin that compiles none of the programs fails a case.
+    Passes and compilers may change the steps: only results that no other step uses are compared, with the intervals of
+    programs.meaning.  The case of an installed compiler plugin fails if it compiles none of the programs.
     """
     with counted() as found:
         if case.op == "compiler":

@@ -42,9 +42,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 def recompiled(subject: Subject, case: Case) -> None:
     """Compiled functions that are called in turn, with several kinds of arguments, have the results of single calls.
 
-    Calls differ in one thing: dtypes, sizes, static arguments, numbers or tensors that are captured, axes, which
-    operand goes where, the order of results, how operands lie, or only the numbers.  They are made in one order, in the
-    reverse, and once more; in the end the first results and all operands are the same as before.
+    Calls differ in one thing: dtypes, sizes, static arguments, captured numbers or tensors, axes, the order of operands
+    or of results, memory layouts, or only values.  They run in one order, in the reverse, and once more; in the end the
+    first results and all operands are unchanged.
     """
     dtype = DTYPES[case.dtype]
     calls = VARIATIONS[case.op][0](subject, dtype, Numbers(subject, case))

@@ -25,8 +25,8 @@ ID = "values.sums"
 TARGETS = {"same": 1, "shared": 3, "distinct": 0, "spread": 9, "wide": 2}
 """The patterns of indices of scatter_add, and the size of the result; some add the number of slices to it.
 
-`same`: all are one place; `shared`: some meet; `distinct`: none do; `spread`: most places stay empty; `wide`: the
-indices are of int64.
+`same`: all indices are equal; `shared`: some are; `distinct`: none are; `spread`: most elements of the result are 0;
+`wide`: the indices are int64.
 """
 
 
@@ -104,13 +104,13 @@ def problem(subject: Subject, case: Case) -> Problem:
 
 @law(ID, cases, level=level, needs=exact.needs_of)
 def check_sums(subject: Subject, case: Case) -> Measured | None:
-    """Sums are exact for ints, and for floats within gamma_{n-1} * sum(|x|), which holds for every order of adding.
+    """Sums are exact for ints, and for floats within gamma_{n-1} * sum(|x|), for every order of addition.
 
-    They are exact for floats, too, where no partial sum in any order has more digits than the format. NaN and
-    infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be infinite or
-    NaN, or within the bound. A sum of nothing is 0.0. A sum of nothing but -0.0 may be a zero of either sign, except in
-    scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum. A backend that
-    declares no error for the op gives the exact sum rounded once.
+    They are exact for floats, too, where no partial sum in any order has more digits than the format. Sums with NaN and
+    infinities follow IEEE 754; a sum that overflows only in some orders may be infinite or NaN, or within the bound. An
+    empty sum is 0.0. A sum of -0.0 alone may be a zero of either sign, except in scatter_add, which begins with 0.0;
+    any other zero is 0.0. Over no axes each element is its own sum. If a backend declares no error for the op, its
+    result is the exact sum rounded once.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     operands = [operand(subject, case.shape, given.values, dtype)]
