@@ -385,7 +385,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "values.movement"]) == 0
     out, _ = capsys.readouterr()
     for part in (
-        "brings each element to its place",
+        "keeps the bits of each element",
         "L1 core ops",
         "docs/conformance.md#values-movement",
         "flip",
