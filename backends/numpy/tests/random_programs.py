@@ -16,6 +16,7 @@ from core.tests.random_programs.strategies import traced
 from tensorken.programs.names import all_programs
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.passes.raw_constants import with_raw_constants
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
@@ -39,7 +40,7 @@ def program_on_arrays(seed: int) -> tuple[Program, list[Any]]:
     if draft.error is not None:
         raise draft.error
     program, tensors = traced(draft, Fuse(RAW))
-    program = optimised(program, RAW) if rng.random() < 0.6 else inline(program)
+    program = optimised(program, RAW) if rng.random() < 0.6 else with_raw_constants(inline(program), RAW)
     return program, [laid_out(np.asarray(x), rng) for x in tensors]
 
 

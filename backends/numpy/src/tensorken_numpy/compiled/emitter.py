@@ -107,15 +107,7 @@ class Emitter:
             if is_literal(v):
                 array = self.backend.full((1,) * len(v.shape), v.value, v.dtype)
             else:
-                x = self.program.constants[v]
-                interpreter: Any = x.interpreter
-                if interpreter is self.backend:
-                    array = np.asarray(x.representation)
-                else:
-                    array = np.asarray(
-                        self.backend.new(v.shape, interpreter.ravel(x.representation), v.dtype)
-                    )
-                array = layouts.compact(array)
+                array = layouts.compact(np.asarray(self.program.constants[v].representation))
             name = functools.partial(self.source.bound, array)
             found = self.values[v] = Value(name, array, "constant")
         return found

@@ -109,17 +109,11 @@ def planned(
 ) -> tuple[dict[Variable, Sizes], list[Unit]]:
     """The compact shapes of the values, and the schedule, for inputs with these layouts."""
     sizes = [layouts.compact(layouts.strided(x.shape, x.strides, x.dtype)).shape for x in inputs]
-    constants = {v: _constant_shape(x, backend) for v, x in program.constants.items()}
+    constants: dict[Variable, Sizes] = {
+        v: layouts.compact(np.asarray(x.representation)).shape for v, x in program.constants.items()
+    }
     compact = compact_shapes(program, sizes, constants)
     return compact, schedule(program, compact, lambda equation: _groupable(equation, backend))
-
-
-def _constant_shape(x: Any, backend: Any) -> Sizes:
-    if x.interpreter is not backend:
-        shape: Sizes = x.shape
-        return shape
-    compact: Sizes = layouts.compact(np.asarray(x.representation)).shape
-    return compact
 
 
 def _groupable(equation: Equation, backend: RawTensor[Array]) -> bool:
