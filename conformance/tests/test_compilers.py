@@ -60,7 +60,7 @@ def test_the_example_compiler_compiles_programs_and_the_report_names_it(example:
     found = report()
     assert (found.status, found.header.name) == (0, "numpy+example-compiler")
     (programs,) = totals(found.results).values()
-    assert 100 <= programs.compiled <= programs.offered and programs.offered > 900
+    assert 50 <= programs.compiled <= programs.offered and programs.offered > 600
     text = to_text(found)
     assert f"example-compiler: {programs.compiled} of {programs.offered} programs compiled" in text
     assert text.rstrip().rpartition("\n")[2].startswith("numpy+example-compiler: ")
@@ -113,7 +113,7 @@ def test_no_law_finds_fault_in_a_right_compiler(law: str) -> None:
     assert {r.status for r in outcomes} == {"passed"}, [r.says for r in outcomes if r.status != "passed"]
     if law == "programs.compiled":
         (programs,) = totals(outcomes).values()
-        assert programs.compiled == programs.offered > 900
+        assert programs.compiled == programs.offered > 600
 
 
 def idle(program: Program, backend: Any) -> None:
