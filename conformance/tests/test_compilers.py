@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 
 from conformance.tests.examining import results
+from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import with_compiler
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.faults.compilers import right_compiler
+from tensorken_conformance.programs.offers import installed, without_installed
 from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import from_json, to_json
 from tensorken_conformance.report.terminal import to_text
@@ -145,6 +148,20 @@ def test_without_compilers_there_is_no_such_case() -> None:
     subject = Subject(Fuse(Numpy()), "numpy")
     (law,) = laws_for(subject, COMPILED)
     assert not [case for case in law.cases(subject) if case.op == "compiler"]
+
+
+@pytest.mark.parametrize("variable", [None, "installed", "none"])
+def test_a_selftest_calls_no_installed_compilers(
+    variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with with_compiler(idle, "plugins:installed@my-installed"):
+        if variable:
+            monkeypatch.setenv(VARIABLE, variable)
+        with without_installed(), with_compiler(right, "fault"):
+            assert installed() == ["fault"]
+        assert os.environ.get(VARIABLE) == variable
+        assert ("installed" in installed()) == (variable != "none")
 
 
 def test_a_compiler_that_fails_is_named() -> None:

@@ -1,10 +1,12 @@
-"""Offers: the compiler plugins that are installed, and a count of the programs that each is offered."""
+"""Offers: the installed compiler plugins, how to run without them, and the number of programs offered to each."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import compiler_plugins, observe_compilers
 from tensorken_conformance.compilers import Programs
 from tensorken_core.program.program import Program
@@ -20,13 +22,30 @@ def short_name(plugin: str) -> str:
 
 
 def installed() -> list[str]:
-    """The names of the installed compilers, in the order in which they are called."""
+    """The names of the installed and chosen compilers, in the order in which they are called."""
     return list(dict.fromkeys([short_name(name) for name, _ in compiler_plugins()]))
 
 
 def packages() -> frozenset[str]:
-    """The packages of the installed compilers."""
+    """The packages of these compilers."""
     return frozenset([function.__module__.partition(".")[0] for _, function in compiler_plugins()])
+
+
+@contextmanager
+def without_installed() -> Iterator[None]:
+    """Within the block, and in processes that start in it, call only the compilers that are registered in the block.
+
+    Faults in the programs of a backend show only if no installed compiler compiles these programs first.
+    """
+    before = os.environ.pop(VARIABLE, None)
+    if names := installed():
+        os.environ[VARIABLE] = ",".join([f"-{name}" for name in names])
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import IO, Any
 from tensorken_conformance.case import Case
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.programs.offers import without_installed
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.right import RIGHT
@@ -211,10 +212,11 @@ def serve(tasks: IO[str], results: IO[str]) -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one; output of backends goes to stderr."""
+    """Serve the process that started this one, without installed compilers; output of backends goes to stderr."""
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(sys.stdin, results)
+    with without_installed():
+        serve(sys.stdin, results)
 
 
 if __name__ == "__main__":

@@ -144,8 +144,9 @@ def observe_compilers(note: Callable[[str, Program, bool], None]) -> Iterator[No
 
 
 def compiler_plugins() -> list[tuple[str, Callable[..., Run | None]]]:
-    """The names and hooks of the compiler plugins, in the order in which they are called."""
-    return [(one.plugin_name, one.function) for one in reversed(_hook_of(REGISTRY).get_hookimpls())]
+    """The names and hooks of the chosen compiler plugins, in the order in which they are called."""
+    hooks = _hook_of(REGISTRY).get_hookimpls()[::-1]
+    return [(one.plugin_name, one.function) for one in chosen_compilers(hooks)]
 
 
 @contextmanager
