@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,12 @@ def test_a_compiler_that_compiles_nothing_fails_a_case_in_one_line() -> None:
     assert failure.says.startswith("compiler idle: expected at least one compiled program, got none of the ")
     assert found.header.name == "numpy"
     assert "idle: 0 of" in to_text(found)
+
+
+def test_a_compiler_for_another_backend_need_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "BACKENDS", ("other",), raising=False)
+    with with_compiler(idle, "idle"):
+        assert report().status == 0
 
 
 def test_so_does_one_that_is_only_asked_after_another_has_compiled_everything() -> None:

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 STRANGE: tuple[Any, ...] = (
@@ -83,7 +84,7 @@ def damaged_json(text: str, rng: random.Random) -> Any:
             case 0:
                 del holder[key]
             case 1:
-                holder[key] = rng.choice(STRANGE)
+                holder[key] = deepcopy(rng.choice(STRANGE))  # it may be damaged next
             case 2:
                 other = rng.choice(holders)
                 holder[key] = json.loads(json.dumps(rng.choice([*_values(other)] or [None])))
@@ -93,7 +94,7 @@ def damaged_json(text: str, rng: random.Random) -> Any:
                 other_key = rng.randrange(len(holder))
                 holder[key], holder[other_key] = holder[other_key], holder[key]
             case 5 if isinstance(holder, dict):
-                holder[rng.choice(("x", "params", "scope", "origin", key + " "))] = holder[key]
+                holder[rng.choice(("x", "params", "scope", "origin", key + " "))] = deepcopy(holder[key])
             case _:
                 holder[key] = _near(holder[key], rng)
     return content
@@ -114,7 +115,7 @@ def _near(value: Any, rng: random.Random) -> Any:
         case list():
             return rng.choice((value[::-1], value[:-1], value * 2, [value]))
         case _:
-            return rng.choice(STRANGE)
+            return deepcopy(rng.choice(STRANGE))
 
 
 def _values(holder: Any) -> Sequence[Any]:

@@ -11,7 +11,7 @@ from tensorken_conformance.compilers import Programs, figures
 from tensorken_conformance.law import law
 from tensorken_conformance.programs.compiling import judge_compiled, prepare
 from tensorken_conformance.programs.judging import Tally, Values, Wrong, judge
-from tensorken_conformance.programs.offers import counted, installed
+from tensorken_conformance.programs.offers import counted, required
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.programs.reducing import reduced
 from tensorken_conformance.programs.stateful import run_lifetimes
@@ -111,7 +111,7 @@ def compiled_cases(subject: Subject) -> Iterator[Case]:
     yield from _cases(
         "programs.compiled", {kind: counts for kind, (counts, _) in COMPILED_KINDS.items()}, subject
     )
-    for name in installed() if subject.dtypes() else ():
+    for name in required(subject.name) if subject.dtypes() else ():
         yield Case("programs.compiled", "compiler", detail=name)
 
 
@@ -126,7 +126,7 @@ def compiled(subject: Subject, case: Case) -> Measured:
     """A program under jit is within the errors of its steps, the same when called again, and its results do not change.
 
     Passes and compilers may change the steps: only results that no other step uses are compared, with the intervals of
-    programs.meaning.  The case of an installed compiler plugin fails if it compiles none of the programs.
+    programs.meaning.  The case of a compiler plugin fails if it compiles none of the programs.
     """
     with counted() as found:
         if case.op == "compiler":
@@ -150,7 +150,7 @@ def _check_compiler(subject: Subject, name: str, found: dict[str, Programs]) -> 
         raise Failure(f"{expected}; other compilers compiled all programs before it was called")
     raise Failure(
         f"{expected}, got none of the {programs.offered} that it was offered for {subject.backend!r}; "
-        f"uninstall it if it is for another backend"
+        f"if it is for another backend, name that in BACKENDS of its module"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,6 +25,16 @@ def short_name(plugin: str) -> str:
 def installed() -> list[str]:
     """The names of the installed and chosen compilers, in the order in which they are called."""
     return list(dict.fromkeys([short_name(name) for name, _ in compiler_plugins()]))
+
+
+def required(backend: str) -> list[str]:
+    """The names of those that must compile programs for a backend: a plugin may state others in `BACKENDS`."""
+    found = [
+        short_name(name)
+        for name, function in compiler_plugins()
+        if backend in getattr(sys.modules.get(function.__module__), "BACKENDS", (backend,))
+    ]
+    return list(dict.fromkeys(found))
 
 
 def packages() -> frozenset[str]:

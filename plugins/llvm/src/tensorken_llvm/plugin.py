@@ -7,6 +7,9 @@ from typing import Any
 
 from tensorken_core.host.plugin import hookimpl
 
+BACKENDS = ("numpy",)
+"""The backends whose programs are compiled; the conformance kit expects some for these."""
+
 
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
