@@ -88,14 +88,16 @@ def tolerance(wanted: Array, others: list[Array]) -> Array:
         return np.asarray(SPREAD * spread)
 
 
-def perturbed(x: Array, rng: random.Random, by: float = 2.0) -> Array:
-    """Numbers moved by up to `by` units in the last place."""
+def perturbed(x: Array, rng: random.Random, by: float = 2.0, of_largest: bool = False) -> Array:
+    """Numbers moved by up to `by` units in the last place, of the number itself or of the largest."""
     if x.dtype.kind != "f":
         return x
     eps = float(np.finfo(x.dtype).eps)
-    factors = np.array([1.0 + eps * by * rng.choice((-1.0, -0.5, 0.5, 1.0)) for _ in range(x.size)])
+    moves = np.array([eps * by * rng.choice((-1.0, -0.5, 0.5, 1.0)) for _ in range(x.size)]).reshape(x.shape)
     with np.errstate(all="ignore"):
-        y: Array = (x.astype("float64") * factors.reshape(x.shape)).astype(x.dtype)
+        wide = x.astype("float64")
+        size = np.abs(wide[np.isfinite(wide)]).max(initial=0.0) if of_largest else wide
+        y: Array = (wide + size * moves).astype(x.dtype)
         return np.where(np.isfinite(y) | ~np.isfinite(x), y, x)
 
 
@@ -174,8 +176,9 @@ def program_tolerances(
                 found.update(zip(step.names, step(tk, found), strict=True))
                 continue
             operands = {name: tk.tensor(perturbed(numpy_of(found[name]), rng)) for name in step.operands}
+            of_largest = "linalg." in step.text  # the error of a factorization is that of the whole matrix
             for name, x in zip(step.names, step(tk, operands), strict=True):
-                found[name] = tk.tensor(perturbed(numpy_of(x), rng))
+                found[name] = tk.tensor(perturbed(numpy_of(x), rng, of_largest=of_largest))
         runs.append({name: numpy_of(found[name]) for name in ends})
     makers = {name: step for step in program.steps for name in step.names}
     return {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.random_programs.design import by_design
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
 from core.tests.support import Required
@@ -93,7 +94,8 @@ def check_seed(seed: int) -> int:
             expected = program.replay(NUMPY, xs)
             for _ in range(2):
                 for y, z in zip(code(xs), expected, strict=True):
-                    check(y, z, f"seed {seed}: {step.line}")
+                    differs = by_design(step, leaves, y, np.asarray(z))  # such as where a sum overflows
+                    check(np.where(differs, z, y), z, f"seed {seed}: {step.line}")
     return count
 
 
