@@ -77,7 +77,11 @@ class JaxNames:
     def atanh(x: Any) -> Any:
         """Half of log((1 + x) / (1 - x)) by log1p; JAX's own is off by dozens of units in the last place."""
         size = jnp.abs(x)
-        return jnp.copysign(0.5 * jnp.log1p(2.0 * size / (1.0 - size)), x) if x.dtype.kind == "f" else jnp.arctanh(x)
+        return (
+            jnp.copysign(0.5 * jnp.log1p(2.0 * size / (1.0 - size)), x)
+            if x.dtype.kind == "f"
+            else jnp.arctanh(x)
+        )
 
     @staticmethod
     def topk(x: Any, k: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
 from tensorken_core.program.program import Program
 from tensorken_llvm import cache
-from tensorken_llvm.plugin import tensorken_compile
+from tensorken_llvm.plugin import tensorken_compile, tensorken_report_header
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
 
@@ -253,6 +254,18 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     file.touch()
     monkeypatch.setenv(cache.VARIABLE, str(file / "folder"))
     check(machine(lambda x: x * 9.0, MIXED)([MIXED])[0], MIXED * 9)
+
+
+def test_doctor_describes_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    machine(lambda x: x * 11.0, MIXED)
+    assert re.fullmatch(
+        rf"LLVM [\d.]+ \(llvmlite [\d.]+\), [\w-]+(, vectors of \d+ bits)?; cache: {re.escape(str(tmp_path))}, "
+        r"1 files of 0\.0 MiB",
+        tensorken_report_header(),
+    )
+    monkeypatch.setenv(cache.VARIABLE, "0")
+    assert tensorken_report_header().endswith("; cache: none")
 
 
 def test_only_numpy_is_compiled() -> None:

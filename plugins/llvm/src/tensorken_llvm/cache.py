@@ -32,6 +32,18 @@ def folder() -> Path | None:
     return Path(text) if text not in ("", "0") else None
 
 
+def description() -> str:
+    """The folder of the cache, and what is in it."""
+    place = folder()
+    if place is None:
+        return "none"
+    try:
+        sizes = [file.stat().st_size for file in place.glob("*.o")]
+    except OSError as error:
+        return f"{place} ({error.strerror})"
+    return f"{place}, {len(sizes)} files of {sum(sizes) / 2**20:.1f} MiB"
+
+
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
     """The machine code of a key, made if the cache has none.
 

@@ -28,6 +28,15 @@ def new_target_machine() -> Any:
     )
 
 
+def description() -> str:
+    """The versions of LLVM and llvmlite, and the CPU with its widest vectors."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    known = llvm.get_host_cpu_features()
+    widest = {"avx512f": 512, "avx": 256, "sse2": 128, "neon": 128}
+    bits = next((f", vectors of {size} bits" for name, size in widest.items() if known.get(name)), "")
+    return f"LLVM {version} (llvmlite {llvmlite.__version__}), {llvm.get_host_cpu_name()}{bits}"
+
+
 @functools.cache
 def target_machine() -> Any:
     """The CPU that runs, for passes and the emission of code; an engine has one of its own, which dies with it."""

@@ -21,3 +21,11 @@ def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], S
     from tensorken_llvm.program import compiled
 
     return compiled(program, backend)
+
+
+@hookimpl
+def tensorken_report_header() -> str:
+    """LLVM, the CPU, and the cache of machine code."""
+    from tensorken_llvm import cache, machine
+
+    return f"{machine.description()}; cache: {cache.description()}"
