@@ -17,6 +17,7 @@ from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
 from core.tests.support import Required
 from tensorken.kernels.elements import ElementWalk
+from tensorken.kernels.keeping import unmoved
 from tensorken.kernels.lowering import lower
 from tensorken.kernels.reference import ReferenceTarget, run_lowered
 from tensorken.programs.passes.pipeline import optimised
@@ -162,6 +163,27 @@ def test_a_reduction_of_one_element_does_not_run_in_the_loop_of_another() -> Non
         tk.ones((3, 4), backend=REQUIRED)
     )
     check(program, [REFERENCE.new((3, 4), [*map(float, range(12))], tk.float32)], ReferenceTarget())
+
+
+def test_a_call_reads_values_before_they_are_moved() -> None:
+    def moved_products(x: Any, y: Any) -> Any:
+        return tk.exp(x).mT @ (y + 1.0).reshape(4, 3)[::-1]
+
+    xs = [
+        REFERENCE.new(shape, [0.5, -0.25] * (math.prod(shape) // 2), tk.float32) for shape in ((4, 2), (12,))
+    ]
+    program = optimised(
+        tk.trace(moved_products)(*[tk.zeros(x.shape, backend=REFERENCE) for x in xs]), REFERENCE
+    )
+    producers = {v: e for e in program.equations for v in e.results}
+    products = [e for e in program.equations if e.op.name == "fused_multiply_add"]
+    calls = {e: [unmoved(x, producers) for x in e.operands] for e in products}
+    target = ReferenceTarget(calls=calls)
+    groups = lower(program, target).groups
+    written = [[producers[v].op.name for v in group.written] for group in groups]
+    assert sorted(written) == [["add"], ["exp"], ["fused_multiply_add"]]
+    assert {(4, 2), (12,)} < {v.shape for group in groups for v in group.written}
+    check(program, xs, target)
 
 
 def test_kernels_have_at_most_the_operands_that_the_target_allows() -> None:

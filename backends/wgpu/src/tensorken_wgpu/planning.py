@@ -68,9 +68,9 @@ class FusionTarget:
         """Whether an op has kernels of its own."""
         return has_scatter_kernels(equation, self.device)
 
-    def is_called(self, equation: Equation) -> bool:
-        """No op."""
-        return False
+    def read_by_call(self, equation: Equation) -> None:
+        """No op is called."""
+        return
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether the operands can be bound, and the text is not too long."""

@@ -57,9 +57,9 @@ class CpuTarget:
         """No op."""
         return False
 
-    def is_called(self, equation: Equation) -> bool:
-        """Whether numpy's backend runs an op."""
-        return not is_computed(equation)
+    def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
+        """The operands of an op that numpy's backend runs."""
+        return None if is_computed(equation) else equation.operands
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether a kernel may have these operands and compute this many elements and indices."""

@@ -31,8 +31,11 @@ class Target(Protocol):
     def runs_alone(self, equation: Equation) -> bool:
         """Whether an op has kernels of its own, which nothing is fused into."""
 
-    def is_called(self, equation: Equation) -> bool:
-        """Whether an op is no kernel but a call: its operands and all results are in memory, and it runs alone."""
+    def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
+        """The values that a call reads: operands, or what movement ops made them from; None if kernels compute the op.
+
+        They and all results of a call are in memory, and it runs alone.
+        """
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether one kernel may read and write these values, and compute this many elements and indices."""
@@ -66,6 +69,7 @@ class FusionGroups:
         producers: for each computed value its equation.
         kept: the values in memory.
         outputs: the kept values that are results.
+        calls: for each called op the values in memory that it reads.
         target: the device or compiler.
     """
 
@@ -74,18 +78,24 @@ class FusionGroups:
         producers: Mapping[Variable, Equation],
         kept: Collection[Variable],
         outputs: Collection[Variable],
+        calls: Mapping[Equation, Collection[Variable]],
         target: Target,
     ) -> None:
         self._producers = producers
         self._kept = kept
         self._target = target
-        self._called = {e.results[0]: e for e in producers.values() if target.is_called(e)}
+        self._called = {e.results[0]: e for e in calls}
         results = {v for e in self._called.values() for v in e.results[1:]}
         self._order = [
             v for v in producers if v in self._called or (v in kept and 0 not in v.shape and v not in results)
         ]
         self._position = {v: i for i, v in enumerate(self._order)}
-        self._needs = {v: needs(v, producers, kept) for v in self._order}
+        self._needs = {
+            v: frozenset([x for x in calls[self._called[v]] if x in kept])
+            if v in self._called
+            else needs(v, producers, kept)
+            for v in self._order
+        }
         self._users: dict[Variable, list[Variable]] = {}
         for v in self._order:
             for x in self._needs[v]:

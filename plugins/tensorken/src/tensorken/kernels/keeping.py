@@ -61,7 +61,7 @@ def kept_values(
     producers: Mapping[Variable, Equation],
     reshaped_from: Mapping[Variable, Variable],
     outputs: Sequence[Variable],
-    called: Collection[Equation],
+    calls: Mapping[Equation, Collection[Variable]],
     inputs: int,
     costs: Costs,
 ) -> set[Variable]:
@@ -73,16 +73,15 @@ def kept_values(
         producers: for each computed value its equation.
         reshaped_from: see `reshape_sources`.
         outputs: of the program, before reshapes.
-        called: equations whose operands and results are in memory.
+        calls: for each called op the values in memory that it reads; its results are in memory as well.
         inputs: how many values one kernel may read.
         costs: of the target.
     """
     kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
-    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS or e in called}
-    operands = {reshaped_from.get(x, x) for e in called for x in e.operands}
-    kept |= {x for x in operands if x in producers}
+    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS or e in calls}
+    kept |= {x for found in calls.values() for x in found if x in producers}
     _keep_recomputed(program, producers, reshaped_from, kept, costs)
-    _keep_oversized(program, reshaped_from, kept, called, inputs, costs.inlined)
+    _keep_oversized(program, reshaped_from, kept, calls, inputs, costs.inlined)
     return kept
 
 
@@ -115,11 +114,11 @@ def _keep_recomputed(
             if costs.get(x, 0) > (
                 limits.recomputed_factor if name == "fused_multiply_add" else limits.recomputed
             ) and _repeats(e, x):
-                kept.add(_unmoved(x, producers))
+                kept.add(unmoved(x, producers))
             indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
 
 
-def _unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
+def unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
     """The value before movement ops: as expensive, and no larger."""
     while v in producers and producers[v].op.name in FREE_MOVES:
         (v,) = producers[v].operands

@@ -44,8 +44,8 @@ def lower(program: Program, target: Target) -> Lowered:
     Raises:
         ArgumentError: if the target allows a kernel too few operands for an op.
     """
-    called = {e for e in program.equations if target.is_called(e)}
-    most = max([len(e.operands) for e in program.equations if e not in called], default=0) + 1
+    read = {e: target.read_by_call(e) for e in program.equations}
+    most = max([len(e.operands) for e, x in read.items() if x is None], default=0) + 1
     if target.max_operands < most:
         raise ArgumentError(
             f"lower: an op of {program.name} reads and writes {most} values, but the target allows kernels of "
@@ -53,9 +53,10 @@ def lower(program: Program, target: Target) -> Lowered:
         )
     producers = {v: e for e in program.equations for v in e.results}
     reshaped_from = reshape_sources(program)
+    calls = {e: [reshaped_from.get(x, x) for x in found] for e, found in read.items() if found is not None}
     outputs = tuple([reshaped_from.get(v, v) for v in program.outputs])
     kept = kept_values(
-        program, producers, reshaped_from, outputs, called, target.max_operands - 1, target.costs
+        program, producers, reshaped_from, outputs, calls, target.max_operands - 1, target.costs
     )
-    groups = FusionGroups(producers, kept, outputs, target)
+    groups = FusionGroups(producers, kept, outputs, calls, target)
     return Lowered(producers, kept, outputs, reshaped_from, tuple(groups.in_order()))

@@ -7,7 +7,7 @@ of the lowering.  Indices stay expressions, whose variables have a value in each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -37,19 +37,22 @@ class ReferenceTarget:
         max_operands: how many values one kernel may read and write.
         max_count: how many elements and indices one kernel may compute.
         costs: what it costs to compute values again.
+        calls: for equations of the program that are called, though kernels could compute them: the values that each
+            reads, which are operands or values that only movement ops are between.
     """
 
     max_operands: int = 8
     max_count: int = 200
     costs: Costs = field(default_factory=Costs)
+    calls: Mapping[Equation, Collection[Variable]] = field(default_factory=dict)
 
     def runs_alone(self, equation: Equation) -> bool:
         """No op."""
         return False
 
-    def is_called(self, equation: Equation) -> bool:
-        """Whether an op is none that kernels compute."""
-        return not can_compute(equation)
+    def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
+        """The operands of an op that kernels do not compute, or those to call."""
+        return self.calls.get(equation, None if can_compute(equation) else equation.operands)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether one kernel may have these operands and compute this many elements and indices."""
@@ -87,7 +90,8 @@ def run_lowered(
     >>> [y.data for y in run_lowered(program, reference, [x])]
     [(6.0, 14.0)]
     """
-    return Memory(program, backend, inputs).run(lower(program, target or ReferenceTarget()))
+    target = target or ReferenceTarget()
+    return Memory(program, backend, inputs).run(lower(program, target), target)
 
 
 class Memory:
@@ -109,7 +113,7 @@ class Memory:
             v: [*backend.ravel(x)] for v, x in zip(program.inputs, inputs, strict=True)
         }
 
-    def run(self, lowered: Lowered) -> list[Any]:
+    def run(self, lowered: Lowered, target: ReferenceTarget) -> list[Any]:
         """Run all kernels; the outputs."""
         literals = [v for v in lowered.outputs if hasattr(v, "value")]
         for v in [*self.program.constants, *literals]:
@@ -118,7 +122,7 @@ class Memory:
             self.elements.setdefault(v, [])  # a value without elements has no kernel
         for group in lowered.groups:
             equation = lowered.producers[group.values[0]]
-            if can_compute(equation):
+            if target.read_by_call(equation) is None:
                 ReferenceNest(group, lowered, self).compute()
             else:
                 self._call(equation, lowered)
@@ -134,7 +138,11 @@ class Memory:
         def array(x: Variable) -> Any:
             if hasattr(x, "value"):
                 return backend.full(x.shape, x.value, x.dtype)
-            return backend.new(x.shape, self.elements[lowered.reshaped_from.get(x, x)], x.dtype)
+            root = lowered.reshaped_from.get(x, x)
+            if root in lowered.kept or root not in lowered.producers:
+                return backend.new(x.shape, self.elements[root], x.dtype)
+            equation = lowered.producers[x]  # a movement op, of values in memory
+            return run(backend, equation.op, [array(y) for y in equation.operands], equation.params)
 
         found = run(backend, equation.op, [array(x) for x in equation.operands], equation.params)
         for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
