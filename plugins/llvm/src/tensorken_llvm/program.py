@@ -15,6 +15,7 @@ from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
+from tensorken_llvm.blas import find_blas
 from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.machine import compile_module, target_machine
@@ -22,6 +23,9 @@ from tensorken_llvm.nests import operands_of, write_kernel
 from tensorken_llvm.target import CpuTarget, Expanded, is_computed
 from tensorken_numpy.compiled.memory import CACHE_LINE, Planner
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
+from tensorken_llvm.products import MatrixProduct, matrix_products
+from tensorken_llvm.target import CpuTarget, Expanded
+from tensorken_numpy.compiled.memory import Planner
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
@@ -36,23 +40,25 @@ MIN_UNLOCKED = 2**15
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
     program = optimised(program, EXPANDED)
-    lowered = lower(program, CpuTarget())
-    if not any([is_computed(lowered.producers[group.values[0]]) for group in lowered.groups]):
+    blas = find_blas()
+    target = CpuTarget({} if blas is None else matrix_products(program, blas))
+    lowered = lower(program, target)
+    if not any([target.has_code(lowered.producers[group.values[0]]) for group in lowered.groups]):
         return None
-    return MachineProgram(program, lowered, backend)
+    return MachineProgram(program, lowered, target, backend)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """A kernel.
+    """A kernel, or a product of matrices by BLAS.
 
     Attributes:
-        group: what it computes.
+        computes: what it computes.
         reads: the values that it reads.
         writes: the values that it writes.
     """
 
-    group: FusionGroup
+    computes: FusionGroup | MatrixProduct
     reads: Sequence[Variable]
     writes: Sequence[Variable]
 
@@ -66,12 +72,16 @@ class MachineProgram:
     Args:
         program: in ops that kernels compute or the backend has.
         lowered: the program as fusion groups.
+        target: of the lowering.
         backend: runs the other ops.
     """
 
-    def __init__(self, program: Program, lowered: Lowered, backend: RawTensor[Any]) -> None:
+    def __init__(
+        self, program: Program, lowered: Lowered, target: CpuTarget, backend: RawTensor[Any]
+    ) -> None:
         self._backend = backend
         self._lowered = lowered
+        self._target = target
         self._inputs = program.inputs
         self._steps = [self._step(group) for group in lowered.groups]
         self._place(program)
@@ -88,7 +98,10 @@ class MachineProgram:
     def _step(self, group: FusionGroup) -> Kernel | Equation:
         producers = self._lowered.producers
         equation = producers[group.values[0]]
-        if not is_computed(equation):
+        product = self._target.products.get(equation)
+        if product is not None:
+            return Kernel(product, product.reads, [product.result])
+        if not self._target.has_code(equation):
             return equation
         return Kernel(group, *operands_of(group, producers, self._lowered.kept))
 
@@ -142,7 +155,6 @@ class MachineProgram:
         """What runs, in order: entries of consecutive kernels, and called ops."""
         module = ir.Module("program")
         module.triple = target_machine().triple
-        producers, kept = self._lowered.producers, self._lowered.kept
         found: list[Any] = []
         pending: list[tuple[Kernel, ir.Function]] = []
         names: list[str] = []
@@ -156,16 +168,19 @@ class MachineProgram:
 
         for i, step in enumerate(self._steps):
             if isinstance(step, Kernel):
-                operands = [*step.reads, *step.writes]
-                pending.append(
-                    (step, write_kernel(module, f"kernel{i}", step.group, producers, kept, operands))
-                )
+                pending.append((step, self._write_step(module, f"kernel{i}", step)))
             else:
                 flush()
                 found.append(step)
         flush()
         library = compile_module(module, names)
         return [method(library.addresses[x], library) if isinstance(x, str) else x for x in found]
+
+    def _write_step(self, module: ir.Module, name: str, step: Kernel) -> ir.Function:
+        if isinstance(step.computes, MatrixProduct):
+            return step.computes.write(module, name)
+        producers, kept = self._lowered.producers, self._lowered.kept
+        return write_kernel(module, name, step.computes, producers, kept, [*step.reads, *step.writes])
 
     def _write_entry(
         self, module: ir.Module, name: str, kernels: Sequence[tuple[Kernel, ir.Function]]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.nests import CountingNest
-from tensorken.kernels.rows import rows_of
 from tensorken_llvm.dtypes import TYPES
+from tensorken_llvm.products import MatrixProduct, is_kernel
 from tensorken_llvm.scalars import is_supported
 from tensorken_numpy.backend import Numpy
 
@@ -41,7 +41,13 @@ class Expanded(Numpy):
 
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
-    """What fusion depends on."""
+    """What fusion depends on.
+
+    Attributes:
+        products: the contractions that BLAS computes.
+    """
+
+    products: Mapping[Equation, MatrixProduct] = field(default_factory=dict)
 
     @property
     def costs(self) -> Costs:
@@ -58,8 +64,15 @@ class CpuTarget:
         return False
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The operands of an op that numpy's backend runs."""
+        """What a product of BLAS reads, and the operands of an op that numpy's backend runs."""
+        product = self.products.get(equation)
+        if product is not None:
+            return product.reads
         return None if is_computed(equation) else equation.operands
+
+    def has_code(self, equation: Equation) -> bool:
+        """Whether an op is machine code: of a kernel, or a call of BLAS."""
+        return equation in self.products or is_computed(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether a kernel may have these operands and compute this many elements and indices."""
@@ -78,6 +91,6 @@ def is_computed(equation: Equation) -> bool:
     name = equation.op.name
     if name in INLINE or name in ("sum", "max"):
         return True
-    if name == "fused_multiply_add":  # of the same rows; a product of matrices is called
-        return rows_of(equation).owner is None
+    if name == "fused_multiply_add":
+        return is_kernel(equation)
     return equation.op.elementwise and is_supported(name, equation.operands[-1].dtype)

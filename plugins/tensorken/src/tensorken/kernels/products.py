@@ -78,22 +78,28 @@ class Product:
 def product_of(equation: Equation) -> Product:
     """A contraction as a product of matrices."""
     a, b = equation.operands
-    summed = frozenset(equation.params[0])
     axes: list[Axis] = []
-    for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
-        present = n != 1, m != 1
-        if present == (False, False):
-            continue
-        dimension = "inner" if i in summed else _DIMENSIONS[present]
-        before = axes[-1] if axes and (axes[-1].dimension, axes[-1].present) == (dimension, present) else None
-        if before:
-            axes.pop()
-        axes.append(Axis(dimension, (n if present[0] else m) * (before.size if before else 1), present))
+    for axis in [x for x in axes_of(equation) if x is not None]:
+        if axes and (axes[-1].dimension, axes[-1].present) == (axis.dimension, axis.present):
+            axes.append(Axis(axis.dimension, axes.pop().size * axis.size, axis.present))
+        else:
+            axes.append(axis)
     outer = [axis.dimension for axis in axes if axis.dimension in ("rows", "columns")]
     if outer and outer[-1] == "rows":
         swapped = [Axis(_SWAPPED.get(x.dimension, x.dimension), x.size, x.present[::-1]) for x in axes]
         return Product((b, a), tuple(swapped))
     return Product((a, b), tuple(axes))
+
+
+def axes_of(equation: Equation) -> list[Axis | None]:
+    """The axes of a contraction, one by one; None in place of those of size 1."""
+    (a, b), summed = equation.operands, equation.params[0]
+    found: list[Axis | None] = []
+    for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
+        present = n != 1, m != 1
+        dimension = "inner" if i in summed else _DIMENSIONS.get(present, "")
+        found.append(Axis(dimension, n if present[0] else m, present) if any(present) else None)
+    return found
 
 
 _DIMENSIONS = {(True, True): "batch", (True, False): "rows", (False, True): "columns"}

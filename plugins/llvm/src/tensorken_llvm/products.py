@@ -1,0 +1,333 @@
+"""Products of matrices: calls of BLAS that read their operands where they lie.
+
+A movement op before a product only changes the strides with which BLAS reads the value before that op.  Axes that
+BLAS has no arguments for are loops around its calls; sums over several axes are added up call by call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from tensorken.kernels.element_indices import INDICES_BEFORE, ElementIndex
+from tensorken.kernels.elements import INLINE
+from tensorken.kernels.index_expressions import IndexExpression, variable
+from tensorken.kernels.keeping import unmoved
+from tensorken.kernels.products import Axis as ProductAxis, axes_of
+from tensorken.kernels.rows import rows_of
+from tensorken_llvm.blas import GEMM, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
+from tensorken_llvm.builder import Builder
+from tensorken_llvm.dtypes import POINTER, STORED, index_number
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Program, Variable
+
+MIN_WORK = 1024
+"""Products of matrices with fewer multiplications are kernels, which also compute other values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value in memory as an operand of a product.
+
+    Attributes:
+        value: in memory.
+        offset: the row-major index of its first element that is read.
+        strides: between elements that are neighbours along each axis of the product.
+    """
+
+    value: Variable
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of a product, or several that are stored as one.
+
+    Attributes:
+        size: along it.
+        first: the stride of the first operand along it.
+        second: the stride of the second operand.
+        result: the stride of the result.
+    """
+
+    size: int = 1
+    first: int = 0
+    second: int = 0
+    result: int = 0
+
+    def swapped(self) -> Axis:
+        """The axis for the operands in the other order."""
+        return Axis(self.size, self.second, self.first, self.result)
+
+    def merged(self, inner: Axis) -> Axis | None:
+        """This axis and the following one as one; None if they are not stored as one."""
+        outer = self.first, self.second, self.result
+        if outer != tuple([inner.size * stride for stride in (inner.first, inner.second, inner.result)]):
+            return None
+        return Axis(self.size * inner.size, inner.first, inner.second, inner.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """How BLAS reads a matrix.
+
+    Attributes:
+        is_transposed: whether its columns are contiguous in memory, and not its rows.
+        stride: between neighbouring columns or rows.
+    """
+
+    is_transposed: bool
+    stride: int
+
+
+def _matrix(rows: int, row_stride: int, columns: int, column_stride: int) -> Matrix | None:
+    """A matrix with these sizes and strides; None if BLAS cannot read it."""
+    if (column_stride == 1 or columns == 1) and (row_stride >= columns or rows == 1):
+        return Matrix(False, max(row_stride, columns))
+    if (row_stride == 1 or rows == 1) and (column_stride >= rows or columns == 1):
+        return Matrix(True, max(column_stride, rows))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """Products of matrices that BLAS computes: first @ second, whose rows are contiguous in memory.
+
+    Attributes:
+        blas: the library.
+        result: the value that is computed.
+        first: the operand with the rows.
+        second: the operand with the columns.
+        rows: of the first operand and the result.
+        columns: of the second operand and the result.
+        inner: the axis that is summed by BLAS.
+        batch: axes with one product for each index.
+        summed: axes whose products are added up.
+    """
+
+    blas: Blas
+    result: Variable
+    first: Operand
+    second: Operand
+    rows: Axis
+    columns: Axis
+    inner: Axis
+    batch: tuple[Axis, ...]
+    summed: tuple[Axis, ...]
+
+    @property
+    def reads(self) -> tuple[Variable, ...]:
+        """The values in memory that it reads."""
+        return tuple(dict.fromkeys([self.first.value, self.second.value]))
+
+    @property
+    def work(self) -> int:
+        """The multiplications of one call."""
+        return self.rows.size * self.columns.size * self.inner.size
+
+    @property
+    def largest(self) -> int:
+        """The most elements of an operand or the result: no size or stride is larger."""
+        return max([prod(v.shape) for v in (*self.reads, self.result)])
+
+    def swapped(self) -> MatrixProduct:
+        """The transposed product, which writes the same elements."""
+        batch, summed = [tuple([axis.swapped() for axis in axes]) for axes in (self.batch, self.summed)]
+        rows, columns, inner = self.columns.swapped(), self.rows.swapped(), self.inner.swapped()
+        return MatrixProduct(
+            self.blas, self.result, self.second, self.first, rows, columns, inner, batch, summed
+        )
+
+    def is_possible(self) -> bool:
+        """Whether BLAS can read and write these matrices."""
+        first, second, result = self._matrices()
+        return first is not None and second is not None and result is not None and not result.is_transposed
+
+    def _matrices(self) -> tuple[Matrix | None, Matrix | None, Matrix | None]:
+        """The operands and the result, as BLAS reads and writes them."""
+        rows, columns, inner = self.rows, self.columns, self.inner
+        return (
+            _matrix(rows.size, rows.first, inner.size, inner.first),
+            _matrix(inner.size, inner.second, columns.size, columns.second),
+            _matrix(rows.size, rows.result, columns.size, columns.result),
+        )
+
+    def write(self, module: ir.Module, name: str) -> ir.Function:
+        """The function that computes it, whose arguments are pointers to the values that it reads, and its result."""
+        values = [*self.reads, self.result]
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(values)), name)
+        function.linkage = "internal"
+        b = Builder(function.append_basic_block("entry"))
+        pointers = dict(zip(values, function.args, strict=True))
+        element = STORED[self.result.dtype.name]
+
+        def address(operand: Operand, offsets: Sequence[tuple[Any, int]]) -> Any:
+            total: Any = index_number(operand.offset)
+            for i, stride in offsets:
+                total = b.add(total, b.mul(i, index_number(stride)))
+            return b.gep(pointers[operand.value], [total], source_etype=element)
+
+        def call(batch: Sequence[Any], summed: Sequence[Any]) -> None:
+            axes = [*zip(batch, self.batch, strict=True), *zip(summed, self.summed, strict=True)]
+            addresses = [
+                address(self.first, [(i, axis.first) for i, axis in axes]),
+                address(self.second, [(i, axis.second) for i, axis in axes]),
+                address(Operand(self.result, 0, ()), [(i, axis.result) for i, axis in axes]),
+            ]
+            beta: Any = ir.Constant(element, 0.0)
+            for i in summed:
+                is_first = b.icmp_signed("==", i, index_number(0))
+                beta = b.select(is_first, beta, ir.Constant(element, 1.0))
+            self._call(b, addresses, beta)
+
+        _write_loops(
+            b, self.batch, lambda batch: _write_loops(b, self.summed, lambda summed: call(batch, summed))
+        )
+        b.ret_void()
+        return function
+
+    def _call(self, b: Builder, pointers: Sequence[Any], beta: Any) -> None:
+        """Write a call of BLAS."""
+        first, second, result = self._matrices()
+        assert first and second and result
+        a, c, y = pointers
+        flags = [ROW_MAJOR, *[TRANSPOSED if x.is_transposed else NOT_TRANSPOSED for x in (first, second)]]
+        sizes = self.rows.size, self.columns.size, self.inner.size
+        operands = [1.0, a, first.stride, c, second.stride, beta, y, result.stride]
+        self.blas.call_gemm(b, self.result.dtype.name, [*flags, *sizes, *operands])
+
+
+def _write_loops(
+    b: Builder,
+    axes: Sequence[Axis],
+    body: Callable[[Sequence[Any]], None],
+    indices: Sequence[Any] = (),
+) -> None:
+    """Write a loop for each axis; the body gets an index for each."""
+    if len(indices) == len(axes):
+        body(indices)
+        return
+    b.loop(axes[len(indices)].size, lambda i: _write_loops(b, axes, body, (*indices, i)))
+
+
+# ---- layouts -----------------------------------------------------------------------------------------------
+
+
+def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduct]:
+    """The products of a program that BLAS computes."""
+    producers = {v: e for e in program.equations for v in e.results}
+    found: dict[Equation, MatrixProduct] = {}
+    for e in program.equations:
+        if e.op.name == "fused_multiply_add" and e.results[0].dtype.name in GEMM and not is_kernel(e):
+            product = _matrix_product(e, producers, blas)
+            if product is not None and product.largest < 2 ** (blas.integer.width - 1):
+                found[e] = product
+    return found
+
+
+def is_kernel(equation: Equation) -> bool:
+    """Whether a kernel computes a contraction as fast as BLAS: of a matrix and a vector, or of small matrices."""
+    if rows_of(equation).owner is None:
+        return True
+    axes = [axis for axis in axes_of(equation) if axis is not None and axis.dimension != "batch"]
+    return prod([axis.size for axis in axes]) < MIN_WORK
+
+
+def _matrix_product(
+    equation: Equation, producers: Mapping[Variable, Equation], blas: Blas
+) -> MatrixProduct | None:
+    """The largest product of matrices that a contraction repeats; None if BLAS should not compute it."""
+    axes = axes_of(equation)
+    if any([axis is not None and axis.dimension == "inner" and not all(axis.present) for axis in axes]):
+        return None
+    first, second = [[*_operands(axes, x, producers)] for x in equation.operands]
+    for a, b in itertools.product(first, second):
+        found = [*_products_of(blas, equation.results[0], axes, a, b)]
+        if found:
+            return max(found, key=lambda x: x.work)
+    return None
+
+
+def _operands(
+    axes: Sequence[ProductAxis | None], x: Variable, producers: Mapping[Variable, Equation]
+) -> Iterator[Operand]:
+    """The values that the elements of an operand are read from with strides: before movement ops first."""
+    sizes = {f"axis {i}": 1 if axis is None else axis.size for i, axis in enumerate(axes)}
+    indices = [variable(name, size) for name, size in sizes.items()]
+    element = ElementIndex([*sizes.values()], _QUOTIENTS, indices).before_expand(x.shape)
+    found: list[Operand] = []
+    while True:
+        index = element.linear
+        if index.terms.keys() <= sizes.keys() and min(index.terms.values(), default=0) >= 0:
+            found.append(Operand(x, index.constant, tuple([index.terms.get(name, 0) for name in sizes])))
+        equation = producers.get(x)
+        if equation is None or equation.op.name not in INDICES_BEFORE:
+            break
+        (before,) = equation.operands
+        if equation.op.name == "crop" and not _is_kept(before, producers):
+            break
+        element = INDICES_BEFORE[equation.op.name](element, before.shape, *equation.params)
+        x = before
+    if hasattr(x, "value"):  # a number, which is not in memory
+        return
+    yield from reversed(found)
+
+
+def _is_kept(x: Variable, producers: Mapping[Variable, Equation]) -> bool:
+    """Whether all elements of a value are in memory, whoever reads them."""
+    equation = producers.get(unmoved(x, producers))
+    return equation is None or not (equation.op.elementwise or equation.op.name in INLINE)
+
+
+class _Quotients:
+    """Names quotients and other indices that are no sums of the variables of axes."""
+
+    def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+        return variable(f"({dividend}) {operator} {divisor}", size)
+
+    def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
+        """See `IndexTarget`."""
+        return variable(f"({index}) below {size}", size)
+
+
+_QUOTIENTS = _Quotients()
+
+
+def _products_of(
+    blas: Blas, result: Variable, axes: Sequence[ProductAxis | None], first: Operand, second: Operand
+) -> Iterator[MatrixProduct]:
+    """The products of matrices that BLAS can compute, for each choice of rows, columns and inner axis."""
+    strides = [prod(result.shape[i + 1 :]) if n > 1 else 0 for i, n in enumerate(result.shape)]
+    dimensions: dict[str, list[Axis]] = {name: [] for name in ("batch", "rows", "columns", "inner")}
+    for axis, *found in zip(axes, first.strides, second.strides, strides, strict=True):
+        if axis is not None:
+            dimensions[axis.dimension].append(Axis(axis.size, *found))
+    batch, rows, columns, inner = [_merged(found) for found in dimensions.values()]
+    no_axis = [Axis()]
+    for m, n, k in itertools.product(rows or no_axis, columns or no_axis, inner or no_axis):
+        loops = (*batch, *[x for x in (*rows, *columns) if x is not m and x is not n])
+        summed = tuple([x for x in inner if x is not k])
+        product = MatrixProduct(blas, result, first, second, m, n, k, loops, summed)
+        swapped = product.swapped()
+        if product.is_possible() or swapped.is_possible():
+            yield product if product.is_possible() else swapped
+
+
+def _merged(axes: Sequence[Axis]) -> list[Axis]:
+    """The axes, of which those that are stored as one are merged; the outermost first."""
+    found: list[Axis] = []
+    for axis in sorted(axes, key=lambda x: (x.result, x.first, x.second), reverse=True):
+        merged = found[-1].merged(axis) if found else None
+        if merged is None:
+            found.append(axis)
+        else:
+            found[-1] = merged
+    return found
