@@ -255,6 +255,6 @@ class MachineProgram:
         operands = [operand(x) for x in equation.operands]
         found = run(self._backend, equation.op, operands, equation.params)
         for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
-            if any([np.may_share_memory(y, arrays[-1])]):
+            if np.may_share_memory(y, arrays[-1]):
                 y = y.copy()
-            arrays[self._numbers[v]] = y
+            arrays[self._numbers[v]] = np.asarray(y)  # numpy's functions return scalars in place of 0-d arrays
