@@ -234,10 +234,10 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
 
 def is_kernel(equation: Equation) -> bool:
     """Whether a kernel computes a contraction as fast as BLAS: of a matrix and a vector, or of small matrices."""
-    if rows_of(equation).owner is None:
+    axes = [axis for axis in axes_of(equation) if axis is not None]
+    if rows_of(equation).owner is None or not all([axis.size for axis in axes]):
         return True
-    axes = [axis for axis in axes_of(equation) if axis is not None and axis.dimension != "batch"]
-    return prod([axis.size for axis in axes]) < MIN_WORK
+    return prod([axis.size for axis in axes if axis.dimension != "batch"]) < MIN_WORK
 
 
 def _matrix_product(

@@ -257,4 +257,6 @@ class MachineProgram:
         for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
             if np.may_share_memory(y, arrays[-1]):
                 y = y.copy()
-            arrays[self._numbers[v]] = np.asarray(y)  # numpy's functions return scalars in place of 0-d arrays
+            arrays[self._numbers[v]] = np.asarray(
+                y
+            )  # numpy's functions return scalars in place of 0-d arrays
