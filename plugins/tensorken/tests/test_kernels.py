@@ -186,6 +186,17 @@ def test_a_call_reads_values_before_they_are_moved() -> None:
     check(program, xs, target)
 
 
+def test_a_reduction_of_one_element_does_not_join_the_kernel_of_longer_rows() -> None:
+    def sums(x: Any) -> Any:
+        total = x.sum(1, keepdims=True)
+        return total + total.apply(OPS["sum"], (1,))  # optimization removes a sum of one element
+
+    x = REFERENCE.new((2, 3), [float(i) for i in range(6)], tk.float32)
+    program = tk.trace(sums)(tk.zeros(x.shape, backend=REFERENCE))
+    assert [e.op.name for e in program.equations].count("sum") == 2
+    check(program, [x], ReferenceTarget())
+
+
 def test_kernels_have_at_most_the_operands_that_the_target_allows() -> None:
     def added(*xs: Any) -> Any:
         return list(itertools.accumulate(xs, lambda a, b: a * b + 1.0))

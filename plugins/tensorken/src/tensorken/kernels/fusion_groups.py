@@ -96,6 +96,8 @@ class FusionGroups:
             else needs(v, producers, kept)
             for v in self._order
         }
+        reductions = [v for v in self._order if producers[v].op.name in REDUCTIONS]
+        self._reduced = {v: rows_of(producers[v]) for v in reductions}
         self._users: dict[Variable, list[Variable]] = {}
         for v in self._order:
             for x in self._needs[v]:
@@ -138,7 +140,7 @@ class FusionGroups:
 
     def _add(self, v: Variable) -> None:
         equation = self._producers[v]
-        rows = rows_of(equation) if equation.op.name in REDUCTIONS else Rows((prod(v.shape),), ())
+        rows = self._reduced.get(v, Rows((prod(v.shape),), ()))
         number = self._position[v]
         self._groups[number] = rows, (v,)
         if v in self._called:
@@ -173,6 +175,8 @@ class FusionGroups:
         if joined is None or self._runs_between(one, other) or self._runs_between(other, one):
             return
         joint = tuple(sorted([*values, *more_values], key=self._position.__getitem__))
+        if joined.axes and not all([self._reduced.get(v, joined) == joined for v in joint]):
+            return  # one reduces rows of a single element
         if not self._can_be_fused(self._group(joined, joint)):
             return
         self._sources.clear()
