@@ -20,12 +20,17 @@ from tensorken.kernels.index_expressions import IndexExpression, variable
 from tensorken.kernels.keeping import unmoved
 from tensorken.kernels.products import Axis as ProductAxis, axes_of
 from tensorken.kernels.rows import rows_of
+from tensorken.programs.passes.equation_writer import EquationWriter
+from tensorken_core.language.op import OPS, run
 from tensorken_llvm.blas import GEMM, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import POINTER, STORED, index_number
 
 if TYPE_CHECKING:
+    from tensorken_core.language.raw import RawTensor
     from tensorken_core.program.program import Equation, Program, Variable
+
+PERMUTE = OPS["permute"]
 
 MIN_WORK = 1024
 """Products of matrices with fewer multiplications are kernels, which also compute other values."""
@@ -225,11 +230,52 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
     producers = {v: e for e in program.equations for v in e.results}
     found: dict[Equation, MatrixProduct] = {}
     for e in program.equations:
-        if e.op.name == "fused_multiply_add" and e.results[0].dtype.name in GEMM and not is_kernel(e):
-            product = _matrix_product(e, producers, blas)
-            if product is not None and product.largest < 2 ** (blas.integer.width - 1):
-                found[e] = product
+        product = _matrix_product(e, producers, blas) if _is_for_blas(e) else None
+        if product is not None and product.largest < 2 ** (blas.integer.width - 1):
+            found[e] = product
     return found
+
+
+def with_matrices_last(program: Program, backend: RawTensor[Any], blas: Blas) -> Program:
+    """The program with moved operands and results of contractions whose layouts BLAS cannot read or write.
+
+    Where no value before the new movement op has a layout for BLAS, a kernel copies the operand.
+    """
+    producers = {v: e for e in program.equations for v in e.results}
+    moved = {e for e in program.equations if _is_for_blas(e) and _matrix_product(e, producers, blas) is None}
+    if not moved:
+        return program
+    writer = EquationWriter(backend)
+    known: dict[Variable, Variable] = {}
+    for old, e in zip(program.equations, writer.equations_of(program, known), strict=True):
+        if old in moved:
+            ys = [_with_matrices_last(writer, e)]
+        else:
+            found = run(writer, e.op, e.operands, e.params)
+            ys = [found] if e.op.results == 1 else found
+        known.update(zip(old.results, ys, strict=True))
+    return writer.program_from(program, [known.get(v, v) for v in program.outputs])
+
+
+def _with_matrices_last(writer: EquationWriter, equation: Equation) -> Variable:
+    """A contraction of operands whose axes are in the order batch, rows, columns and inner."""
+    dimensions = ["" if axis is None else axis.dimension for axis in axes_of(equation)]
+    ranks = ["", "batch", "rows", "columns", "inner"]
+    order = sorted(range(len(dimensions)), key=lambda i: ranks.index(dimensions[i]))
+    operands = [writer.interpret(PERMUTE, [x], (tuple(order),)) for x in equation.operands]
+    summed = tuple([i for i, axis in enumerate(order) if axis in equation.params[0]])
+    y = writer.interpret(equation.op, operands, (summed,))
+    inverse = tuple([order.index(i) for i in range(len(order))])
+    found: Variable = writer.interpret(PERMUTE, [y], (inverse,))
+    return found
+
+
+def _is_for_blas(equation: Equation) -> bool:
+    """Whether an op is a contraction that BLAS computes if it can read the operands."""
+    if equation.op.name != "fused_multiply_add" or equation.results[0].dtype.name not in GEMM:
+        return False
+    inner = [axis for axis in axes_of(equation) if axis is not None and axis.dimension == "inner"]
+    return all([all(axis.present) for axis in inner]) and not is_kernel(equation)
 
 
 def is_kernel(equation: Equation) -> bool:
@@ -243,10 +289,8 @@ def is_kernel(equation: Equation) -> bool:
 def _matrix_product(
     equation: Equation, producers: Mapping[Variable, Equation], blas: Blas
 ) -> MatrixProduct | None:
-    """The largest product of matrices that a contraction repeats; None if BLAS should not compute it."""
+    """The largest product of matrices that a contraction repeats; None if BLAS cannot read or write the layouts."""
     axes = axes_of(equation)
-    if any([axis is not None and axis.dimension == "inner" and not all(axis.present) for axis in axes]):
-        return None
     first, second = [[*_operands(axes, x, producers)] for x in equation.operands]
     for a, b in itertools.product(first, second):
         found = [*_products_of(blas, equation.results[0], axes, a, b)]

@@ -24,6 +24,7 @@ from tensorken_llvm.target import CpuTarget, Expanded, is_computed
 from tensorken_numpy.compiled.memory import CACHE_LINE, Planner
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 from tensorken_llvm.products import MatrixProduct, matrix_products
+from tensorken_llvm.products import MatrixProduct, matrix_products, with_matrices_last
 from tensorken_llvm.target import CpuTarget, Expanded
 from tensorken_numpy.compiled.memory import Planner
 
@@ -41,6 +42,8 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[An
     """The machine code of a program; None if no kernel would compute any of it."""
     program = optimised(program, EXPANDED)
     blas = find_blas()
+    if blas is not None:
+        program = with_matrices_last(program, backend, blas)
     target = CpuTarget({} if blas is None else matrix_products(program, blas))
     lowered = lower(program, target)
     if not any([target.has_code(lowered.producers[group.values[0]]) for group in lowered.groups]):
