@@ -186,6 +186,18 @@ def test_a_call_reads_values_before_they_are_moved() -> None:
     check(program, xs, target)
 
 
+def test_repeated_elements_are_kept_once() -> None:
+    def used_twice(x: Any, y: Any) -> Any:
+        repeated = tk.exp(tk.sin(x)).broadcast_to((3, 4))
+        return tk.max(tk.abs(repeated - y), axis=0), tk.max(tk.abs(repeated + y), axis=1)
+
+    program = tk.trace(used_twice)(*[tk.zeros(shape, backend=REFERENCE) for shape in ((3, 1), (3, 4))])
+    lowered = lower(optimised(program, REFERENCE), ReferenceTarget())
+    computed = [lowered.producers[v].op.name for v in lowered.kept if v in lowered.producers]
+    assert "exp" in computed
+    assert "expand" not in computed
+
+
 def test_a_reduction_of_one_element_does_not_join_the_kernel_of_longer_rows() -> None:
     def sums(x: Any) -> Any:
         total = x.sum(1, keepdims=True)

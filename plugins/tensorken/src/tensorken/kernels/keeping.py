@@ -105,7 +105,7 @@ def _keep_recomputed(
         if others:  # called
             continue
         name, needed_at = e.op.name, indices.get(v, set())
-        if len(needed_at) > 1 and costs[v] > limits.recomputed and v not in reshaped_from:
+        if len(needed_at) > 1 and costs[v] > limits.recomputed and name not in ("reshape", "expand"):
             kept.add(v)
         if v in kept:
             needed_at = {v}
