@@ -20,13 +20,10 @@ from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.machine import compile_module, target_machine
 from tensorken_llvm.nests import operands_of, write_kernel
-from tensorken_llvm.target import CpuTarget, Expanded, is_computed
-from tensorken_numpy.compiled.memory import CACHE_LINE, Planner
-from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
-from tensorken_llvm.products import MatrixProduct, matrix_products
 from tensorken_llvm.products import MatrixProduct, matrix_products, with_matrices_last
 from tensorken_llvm.target import CpuTarget, Expanded
-from tensorken_numpy.compiled.memory import Planner
+from tensorken_numpy.compiled.memory import CACHE_LINE, Planner
+from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
@@ -201,7 +198,7 @@ class MachineProgram:
             for kernel, function in kernels:
                 b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
 
-        work = sum([kernel.group.rows.count * kernel.group.rows.length for kernel, _ in kernels])
+        work = sum([kernel.computes.work for kernel, _ in kernels])
         write_entry(module, name, checked, work >= MIN_UNLOCKED, body)
 
     # ---- calls ---------------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ class FusionGroup:
     written: tuple[Variable, ...]
     needs: Mapping[Variable, frozenset[Variable]]
 
+    @property
+    def work(self) -> int:
+        """The number of elements of all rows."""
+        return self.rows.count * self.rows.length
+
     def is_outer(self, v: Variable) -> bool:
         """Whether a value has one element per row."""
         return prod(v.shape) == self.rows.count
