@@ -287,7 +287,7 @@ def test_a_declaration_that_means_something_is_not():
 # ---- declarations.own-work --------------------------------------------------------------------------------------
 
 
-class Handing(Reference):
+class Delegating(Reference):
     """It computes in plain Python, but for one op, which it has numpy do."""
 
     def max(self, x: Any, axes: Any) -> Any:
@@ -297,7 +297,7 @@ class Handing(Reference):
         return self.new(y.shape, memoryview(np.ascontiguousarray(y).reshape(-1)), dtype)
 
 
-class HandingByRun(Reference):
+class DelegatingByRun(Reference):
     """The same, by the way that core calls ops."""
 
     def max(self, x: Any, axes: Any) -> Any:
@@ -306,7 +306,7 @@ class HandingByRun(Reference):
         return self.new(y.shape, y.reshape(-1).tolist(), dtype)
 
 
-class Open(Handing):
+class Open(Delegating):
     """The same, and it says so."""
 
     capabilities = Capabilities(dtypes=Reference.capabilities.dtypes, delegates=("numpy",))
@@ -332,18 +332,18 @@ class Proxy(RawTensor[Any]):
         return super().__getattribute__(name)
 
 
-def test_work_that_is_handed_on_is_found():
-    handed = failures(Handing(), "declarations.own-work")
-    assert handed["max"].startswith("max: handed to numpy.new, numpy.max;")
-    assert "softmax" in handed  # its body takes the maximum
-    assert not handed.keys() & {"exp", "sum", "min", "sort"}
-    assert "handed to numpy." in failures(HandingByRun(), "declarations.own-work")["max"]
+def test_delegated_work_is_found():
+    delegated = failures(Delegating(), "declarations.own-work")
+    assert delegated["max"].startswith("max: delegated to numpy.new, numpy.max;")
+    assert "softmax" in delegated  # its body takes the maximum
+    assert not delegated.keys() & {"exp", "sum", "min", "sort"}
+    assert "delegated to numpy." in failures(DelegatingByRun(), "declarations.own-work")["max"]
     assert failures(Open(), "declarations.own-work") == {}
     proxied = failures(Proxy(), "declarations.own-work")
     assert len(proxied) == len(
         [op for op in methods() if any(takes(op, d) for d in Subject(Proxy(), "").dtypes())]
     )
-    assert proxied["exp"].startswith("exp: handed to numpy.exp;")
+    assert proxied["exp"].startswith("exp: delegated to numpy.exp;")
 
 
 def attributes() -> Iterator[tuple[type[Any], dict[str, Any]]]:

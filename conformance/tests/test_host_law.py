@@ -154,7 +154,7 @@ def test_what_is_imported_with_a_listing_is_found(install: Any, monkeypatch: pyt
 
 def test_what_cannot_be_loaded_is_not_even_a_subject(install: Any):
     name = install(facts='summary="a", spec=">=2.0,<3"')
-    with pytest.raises(Exception, match="speaks language"):
+    with pytest.raises(Exception, match="needs the language version"):
         Subject.select(name)
     subject = Subject(Fuse(Numpy()), name)
     found = failures(list(examine_all(subject, QUICK)))
