@@ -299,12 +299,27 @@ def test_operands_and_results_are_moved_to_a_layout_of_blas() -> None:
         np.testing.assert_array_equal(code(xs)[0], np.einsum("ikb,kjb->ijb", *xs) + 1)
 
 
-def test_products_of_other_dtypes_are_called() -> None:
-    for dtype in ("int32", "int64", "float16"):
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float16"])
+def test_products_of_other_dtypes_are_kernels(dtype: str) -> None:
+    for f in (
+        batches_last,
+        lambda a, b: a[:, :, 0] @ b[:, :, 0] + 1,
+        lambda a, b: a[:, :, 0] @ b[0, :30] + 1,
+    ):
         xs = integers(20, 30, 4, dtype=dtype), integers(30, 40, 4, dtype=dtype)
-        code = machine_program(batches_last, *xs)
-        assert steps(code)[-2:] == ["call fused_multiply_add", "add"]
-        np.testing.assert_array_equal(code(xs)[0], np.einsum("ikb,kjb->ijb", *xs) + 1)
+        code = machine_program(f, *xs)
+        assert not [name for name in steps(code) if "call" in name or name == "product"]
+        expected = traced(f, xs).replay(NUMPY, xs)[0]
+        np.testing.assert_array_equal(code(xs)[0], expected)
+        assert code(xs)[0].dtype == dtype
+
+
+def test_products_of_float16_are_summed_in_float32() -> None:
+    xs = normal(40, 3000, dtype="float16"), normal(3000, 30, dtype="float16", seed=1)
+    (y,) = machine_program(lambda a, b: a @ b, *xs)(xs)
+    a, b = [x.astype("float64") for x in xs]
+    error = np.abs(y - a @ b) - np.abs(a @ b) * 2**-11  # the result is rounded
+    assert np.all(error <= 3000 * 2**-24 * (np.abs(a) @ np.abs(b)) + 2**-25)
 
 
 # ---- the library ---------------------------------------------------------------------------------------------

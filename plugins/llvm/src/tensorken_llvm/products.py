@@ -272,16 +272,21 @@ def _with_matrices_last(writer: EquationWriter, equation: Equation) -> Variable:
 
 def _is_for_blas(equation: Equation) -> bool:
     """Whether an op is a contraction that BLAS computes if it can read the operands."""
-    if equation.op.name != "fused_multiply_add" or equation.results[0].dtype.name not in GEMM:
+    if equation.op.name != "fused_multiply_add" or is_kernel(equation):
         return False
     inner = [axis for axis in axes_of(equation) if axis is not None and axis.dimension == "inner"]
-    return all([all(axis.present) for axis in inner]) and not is_kernel(equation)
+    return all([all(axis.present) for axis in inner])
 
 
 def is_kernel(equation: Equation) -> bool:
-    """Whether a kernel computes a contraction as fast as BLAS: of a matrix and a vector, or of small matrices."""
+    """Whether a kernel computes a contraction as fast as a library.
+
+    It does for a matrix and a vector, for small matrices, and for the dtypes without a routine, which numpy multiplies
+    element by element.
+    """
     axes = [axis for axis in axes_of(equation) if axis is not None]
-    if rows_of(equation).owner is None or not all([axis.size for axis in axes]):
+    is_empty = not all([axis.size for axis in axes])
+    if equation.results[0].dtype.name not in GEMM or rows_of(equation).owner is None or is_empty:
         return True
     return prod([axis.size for axis in axes if axis.dimension != "batch"]) < MIN_WORK
 
