@@ -20,6 +20,7 @@ from tensorken_llvm.dtypes import BYTE, INT32, INT64, POINTER, index_number
 HEAD = object.__basicsize__
 """Bytes of an object's head: its reference count and its type."""
 
+_TYPE = HEAD - ctypes.sizeof(ctypes.c_void_p)
 _FLAGS = HEAD + 6 * ctypes.sizeof(ctypes.c_void_p)
 _CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
 _METH_FASTCALL = 0x0080
@@ -63,12 +64,13 @@ def write_entry(
     is_long: bool,
     body: Callable[[Builder, Pointer], None],
 ) -> None:
-    """Write a function that CPython calls; it returns its last argument, or the first if an array is not contiguous.
+    """Write a function that CPython calls; it returns its last argument, or the first if it cannot read another.
 
     Args:
         module: to add it to.
         name: of the function.
-        checked: the numbers of the arguments that may not be contiguous.
+        checked: the numbers of the arguments that may be no contiguous arrays: numpy computes scalars in place of
+            0-d arrays.  The last argument is an array.
         is_long: whether other Python threads may run meanwhile.
         body: writes what the function does; it gets a function from an argument's number to its elements.
     """
@@ -92,12 +94,21 @@ def write_entry(
         b.call(_python(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
         b.ret(found)
 
-    for number in checked:
-        place = b.gep(argument(index_number(number)), [index_number(_FLAGS)], source_etype=BYTE)
-        flags, mask = b.load(place, typ=INT32), ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
+    def require(condition: Any) -> None:
         accepted = function.append_basic_block("accepted")
-        b.cbranch(b.icmp_signed("==", b.and_(flags, mask), mask), accepted, refused)
+        b.cbranch(condition, accepted, refused)
         b.position_at_end(accepted)
+
+    def type_of(x: Any) -> Any:
+        return b.load(b.gep(x, [index_number(_TYPE)], source_etype=BYTE), typ=INT64)
+
+    array_type = type_of(argument(b.sub(count, index_number(1))))
+    for number in checked:
+        x = argument(index_number(number))
+        require(b.icmp_signed("==", type_of(x), array_type))
+        flags = b.load(b.gep(x, [index_number(_FLAGS)], source_etype=BYTE), typ=INT32)
+        mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
+        require(b.icmp_signed("==", b.and_(flags, mask), mask))
     state: Any = None
     if is_long:
         state = b.call(_python(module, "PyEval_SaveThread", POINTER, []), [])

@@ -216,7 +216,7 @@ class MachineProgram:
             if callable(segment):
                 if segment(*arrays) is not arena:
                     arrays[:-1] = [
-                        x if x is None else np.require(x, requirements=["C", "A"]) for x in arrays[:-1]
+                        x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
                     ]
                     segment(*arrays)
             else:
