@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -334,11 +336,40 @@ def test_without_blas_products_are_called(monkeypatch: Any) -> None:
 
 
 def test_a_library_of_other_names_is_not_used(monkeypatch: Any) -> None:
-    class Other:
-        cblas_sgemm = None
-
-    monkeypatch.setattr(blas, "_libraries", lambda: [Other()])
+    monkeypatch.setattr(
+        blas, "_libraries", lambda: [SimpleNamespace(sgemm=1), SimpleNamespace(cblas_sgemm=1)]
+    )
     assert find_blas.__wrapped__() is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "configuration", "integer"),
+    [
+        ("cblas_{}", None, INT32),
+        ("cblas_{}", b"OpenBLAS 0.3 NO_AFFINITY Haswell", INT32),
+        ("cblas_{}", b"OpenBLAS 0.3 USE64BITINT Haswell", INT64),
+        ("scipy_cblas_{}", None, INT32),
+        ("scipy_cblas_{}64_", None, INT64),
+        ("cblas_{}$NEWLAPACK$ILP64", None, INT64),
+    ],
+)
+def test_the_integers_of_a_library_follow_from_its_names(
+    pattern: str, configuration: bytes | None, integer: Any, monkeypatch: Any
+) -> None:
+    addresses: dict[str, int] = {}
+
+    def describe() -> bytes | None:
+        return configuration
+
+    routine = ctypes.CFUNCTYPE(None)(lambda: None)
+    names = {pattern.format(name): routine for name in blas.GEMM.values()}
+    library = SimpleNamespace(**names, **({} if configuration is None else {"openblas_get_config": describe}))
+    monkeypatch.setattr(blas, "_libraries", lambda: [library])
+    monkeypatch.setattr(blas.llvm, "add_symbol", addresses.__setitem__)
+    assert find_blas.__wrapped__() == Blas(integer)
+    assert addresses == dict.fromkeys(
+        ["tensorken_sgemm", "tensorken_dgemm"], ctypes.cast(routine, ctypes.c_void_p).value
+    )
 
 
 def test_machine_code_has_no_addresses(monkeypatch: Any) -> None:

@@ -23,7 +23,7 @@ from tensorken_llvm.dtypes import INT32, INT64, POINTER, TYPES
 GEMM = {"float32": "sgemm", "float64": "dgemm"}
 """The routine for each dtype: Y = alpha * A @ B + beta * Y."""
 
-PATTERNS = ("scipy_cblas_{}64_", "cblas_{}64_", "cblas_{}$NEWLAPACK$ILP64", "cblas_{}")
+PATTERNS = ("scipy_cblas_{}64_", "cblas_{}64_", "cblas_{}$NEWLAPACK$ILP64", "scipy_cblas_{}", "cblas_{}")
 """How libraries name a routine of CBLAS; those with 64 in the name take integers of 64 bits."""
 
 ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112
