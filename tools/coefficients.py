@@ -1,16 +1,18 @@
-"""Compute the polynomials of the default bodies of the elementary functions, and write the file with them.
+"""Compute the polynomials of the elementary functions, and write the files with them.
+
+One file is for the default bodies, the other for the LLVM compiler, which also uses the first.
 
 Each is the interpolant at Chebyshev nodes, in 200 bits, of the lowest degree that meets its bound: three bits
 beyond the precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N.
 Trefethen, "Approximation Theory and Approximation Practice", chapter 16). `python -m tools.coefficients` writes the
-file.
+files.
 """
 
 from __future__ import annotations
 
 import struct
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -20,9 +22,13 @@ import mpmath
 from tools.workspace import ROOT
 
 FILE = ROOT / "core" / "src" / "tensorken_core" / "language" / "bodies" / "coefficients.py"
+LLVM_FILE = ROOT / "plugins" / "llvm" / "src" / "tensorken_llvm" / "elementary_coefficients.py"
 PRECISION = {"float32": 24, "float64": 53}
 ZERO = mpmath.mpf(2) ** -100
 """The start of intervals in place of 0, to avoid a division by 0."""
+
+TWO_OVER_PI_BITS = 1280
+"""Enough for the remainder of the largest float64."""
 
 RULE = "# ---- {} " + 60 * "-" + "\n"
 
@@ -139,6 +145,40 @@ def rows() -> list[Row]:
     ]
 
 
+def llvm_rows() -> list[Row]:
+    """The polynomials of the LLVM compiler, in the order of the file."""
+    largest = (3 - 2 * mpmath.sqrt(2)) ** 2 * mpmath.mpf("1.001")
+    small = mpmath.mpf(2) ** -40
+    eighth = (mpmath.pi / 4 * mpmath.mpf("1.02")) ** 2
+
+    def beyond_cubes(z: Any) -> Any:
+        s = mpmath.sqrt(z)
+        return (mpmath.atanh(s) / s - 1 - z / 3) / (z * z)
+
+    return [
+        Row(
+            "LOG",
+            "atanh(s) = s * (1 + z * (1/3 + z * P(z))), z = s**2 <= (3 - 2 * sqrt(2))**2",
+            beyond_cubes,
+            _for_all_dtypes(small, largest),
+        ),
+        Row(
+            "SIN",
+            "sin(x) = x * (1 + z * P(z)), z = x**2, abs(x) <= pi / 4",
+            _of_square(mpmath.sin),
+            _for_all_dtypes(ZERO, eighth),
+            eighth,
+        ),
+        Row(
+            "COS",
+            "cos(x) = 1 - z / 2 + z**2 * P(z), z = x**2, abs(x) <= pi / 4",
+            lambda z: (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / (z * z),
+            _for_all_dtypes(small, eighth),
+            eighth**2,
+        ),
+    ]
+
+
 def fit(row: Row, dtype: str) -> list[str]:
     """The coefficients, highest power first, of the lowest degree that meets the bound."""
     bound = mpmath.mpf(2) ** -(PRECISION[dtype] + 3)
@@ -184,40 +224,91 @@ def _split(value: Any, bits: int, dtype: str) -> tuple[str, str]:
     return _format(high, dtype), _format(value - high, dtype)
 
 
+def _parts(value: Any, count: int, dtype: str) -> list[str]:
+    """A value as the sum of numbers of the dtype, each the nearest to the rest."""
+    found = []
+    for _ in range(count):
+        found.append(_format(value, dtype))
+        value -= mpmath.mpf(
+            struct.unpack("f", struct.pack("f", float(found[-1])))[0]
+            if dtype == "float32"
+            else float(found[-1])
+        )
+    return found
+
+
+def _constant(name: str, numbers: dict[str, Sequence[str]], remark: str) -> str:
+    shape = ", ".join(["float"] * len(numbers["float32"]))
+    lines = [f"    {dtype}: ({', '.join(numbers[dtype])}),\n" for dtype in PRECISION]
+    return f'{name}: dict[DType, tuple[{shape}]] = {{\n{"".join(lines)}}}\n"""{remark}"""\n'
+
+
+def _file(title: str, constants: Sequence[str], rows: Sequence[Row]) -> str:
+    parts = [
+        f'"""{title}: written by `python -m tools.coefficients`."""\n',
+        "from __future__ import annotations\n",
+        "from tensorken_core.language.dtypes import DType, float32, float64\n",
+        RULE.format("constants in two parts: the first bits, and the rest"),
+        *constants,
+        RULE.format("polynomials, the highest power first"),
+        "# fmt: off\n",
+    ]
+    for row in rows:
+        lines = [f"{row.name}: dict[DType, tuple[float, ...]] = {{\n"]
+        for dtype in PRECISION:
+            numbers = textwrap.fill(", ".join(fit(row, dtype)), 100)
+            lines.append(f"    {dtype}: (\n{textwrap.indent(numbers, ' ' * 8)},\n    ),\n")
+        parts.append("".join(lines) + f'}}\n"""{row.formula}"""\n')
+    parts.append("# fmt: on\n")
+    return "\n".join(parts)
+
+
 def render() -> str:
-    """The content of the file."""
+    """The content of the file of the default bodies."""
     with mpmath.workprec(200):
-        parts = [
-            '"""The numbers in the bodies of the elementary functions: written by `python -m tools.coefficients`."""\n',
-            "from __future__ import annotations\n",
-            "from tensorken_core.language.dtypes import DType, float32, float64\n",
-            RULE.format("constants in two parts: the first bits, and the rest"),
-        ]
-        for name, value, bits, remark in (
-            (
+        log2, bits = mpmath.log(2), {"float32": 16, "float64": 40}
+        constants = [
+            _constant(
                 "LN2",
-                mpmath.log(2),
-                {"float32": 16, "float64": 40},
+                {dtype: _split(log2, bits[dtype], dtype) for dtype in PRECISION},
                 "log(2); its first part times 64 is exact",
             ),
-            ("HALF_PI", mpmath.pi / 2, PRECISION, "pi / 2"),
-        ):
-            pairs = [
-                f"    {dtype}: ({', '.join(_split(value, bits[dtype], dtype))}),\n" for dtype in PRECISION
-            ]
-            parts.append(
-                f'{name}: dict[DType, tuple[float, float]] = {{\n{"".join(pairs)}}}\n"""{remark}"""\n'
+            _constant(
+                "HALF_PI",
+                {dtype: _split(mpmath.pi / 2, PRECISION[dtype], dtype) for dtype in PRECISION},
+                "pi / 2",
+            ),
+        ]
+        return _file("The numbers in the bodies of the elementary functions", constants, rows())
+
+
+def render_llvm() -> str:
+    """The content of the file of the LLVM compiler."""
+    with mpmath.workprec(1400):
+        two_over_pi = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, TWO_OVER_PI_BITS)))
+    digits = f"{two_over_pi:x}"
+    lines = [f'    "{digits[i : i + 96]}"\n' for i in range(0, len(digits), 96)]
+    lines[-1] = lines[-1].replace("\n", ",\n")
+    with mpmath.workprec(300):
+        constants = [
+            _constant(name, {dtype: _parts(value, count, dtype) for dtype in PRECISION}, formula)
+            for name, formula, value, count in (
+                ("HALF_PI", "pi / 2", mpmath.pi / 2, 3),
+                ("LN2", "log(2)", mpmath.log(2), 2),
+                ("LOG2_E", "1 / log(2)", 1 / mpmath.log(2), 2),
+                ("LOG10_E", "1 / log(10)", 1 / mpmath.log(10), 2),
+                ("LOG10_2", "log(2) / log(10)", mpmath.log(2) / mpmath.log(10), 2),
+                ("THIRD", "1 / 3", mpmath.mpf(1) / 3, 2),
             )
-        parts += [RULE.format("polynomials, the highest power first"), "# fmt: off\n"]
-        for row in rows():
-            lines = [f"{row.name}: dict[DType, tuple[float, ...]] = {{\n"]
-            for dtype in PRECISION:
-                numbers = textwrap.fill(", ".join(fit(row, dtype)), 100)
-                lines.append(f"    {dtype}: (\n{textwrap.indent(numbers, ' ' * 8)},\n    ),\n")
-            parts.append("".join(lines) + f'}}\n"""{row.formula}"""\n')
-        parts.append("# fmt: on\n")
-    return "\n".join(parts)
+        ]
+        constants += [
+            f"TWO_OVER_PI_BITS = {TWO_OVER_PI_BITS}\n",
+            f"TWO_OVER_PI = int(\n{''.join(lines)}    16,\n)\n"
+            '"""2 / pi times 2**TWO_OVER_PI_BITS, rounded down"""\n',
+        ]
+        return _file("The numbers in the elementary functions", constants, llvm_rows())
 
 
 if __name__ == "__main__":
     FILE.write_text(render(), encoding="utf-8")
+    LLVM_FILE.write_text(render_llvm(), encoding="utf-8")

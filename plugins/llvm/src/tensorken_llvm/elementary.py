@@ -1,138 +1,398 @@
-"""Elementary functions of float32 and float64 as polynomials.
+"""Elementary functions of float32 and float64, without branches, so that LLVM's vectoriser makes vectors of them.
 
-The polynomials of exp, log and tanh are those of S. Moshier's Cephes library, evaluated with fused multiplications.
+A function that is not defined here is computed by its default body, from the functions that are.  Two numbers named
+high and low are one number with twice the digits: their sum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-
-from tensorken_llvm.dtypes import FLOAT, INT32, float_number
+from tensorken_core.language.bodies import coefficients as shared
+from tensorken_core.language.dtypes import DType, float32, float64
+from tensorken_core.language.op import OPS
+from tensorken_llvm import elementary_coefficients as own
+from tensorken_llvm.elementary_numbers import Function, Number
+from tensorken_llvm.elementary_remainders import exact_sum, remainder_of_half_pi
 
 if TYPE_CHECKING:
     from tensorken_llvm.builder import Builder
 
 
-def f32(value: float) -> Any:
-    """A float32."""
-    return float_number(value, FLOAT)
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A float dtype.
+
+    Attributes:
+        digits: bits of the significand that are stored.
+        bias: of the exponent.
+        exp: operands from here on have the exponential infinity, or zero below the first.
+        expm1: below minus this expm1 is -1.
+        tanh: from here on tanh is 1.
+    """
+
+    digits: int
+    bias: int
+    exp: tuple[float, float]
+    exp2: tuple[float, float]
+    expm1: float
+    tanh: float
+
+    @property
+    def shifter(self) -> float:
+        """Adding this number rounds to a whole number, which the lowest bits of the sum then have."""
+        return 1.5 * 2.0**self.digits
+
+    @property
+    def smallest(self) -> float:
+        """The smallest number that is not subnormal."""
+        return 2.0 ** (1 - self.bias)
 
 
-def i32(value: int) -> Any:
-    """An int32."""
-    return ir.Constant(INT32, value)
+FORMATS: Mapping[DType, Format] = {
+    float32: Format(23, 127, (-104.5, 89.0), (-151.0, 129.0), 18.0, 9.1),
+    float64: Format(52, 1023, (-746.0, 710.0), (-1076.0, 1025.0), 38.0, 19.1),
+}
 
 
-def polynomial(b: Builder, x: Any, *coefficients: float) -> Any:
-    """A polynomial, by Horner's rule; the highest coefficient first."""
-    total = float_number(coefficients[0], x.type)
-    for c in coefficients[1:]:
-        total = b.fma(total, x, float_number(c, x.type))
-    return total
+def _format(x: Number) -> Format:
+    return FORMATS[x.dtype]
 
 
-def _scaled(b: Builder, y: Any, exponent: Any) -> Any:
-    """y * 2**exponent in two steps, so that subnormal results and overflow are right."""
-    half = b.ashr(exponent, i32(1))
-    for part in (half, b.sub(exponent, half)):
-        y = b.fmul(y, b.bitcast(b.shl(b.add(part, i32(127)), i32(23)), FLOAT))
+def _whole(x: Number) -> tuple[Number, Number]:
+    """x rounded to a whole number, and an integer with the same lowest bits."""
+    shifter = _format(x).shifter
+    shifted = x + shifter
+    return shifted - shifter, shifted.bits()
+
+
+def _power_of_two(bits: Number, like: Number) -> Number:
+    """2**n, for the lowest bits of n and a normal result."""
+    f = _format(like)
+    return ((bits + f.bias) << f.digits).from_bits()
+
+
+def _scaled(y: Number, n: Number) -> Number:
+    """y * 2**n for a whole number n, in two steps, so that subnormal results and overflow are right."""
+    half, bits = _whole(n * 0.5)
+    _, others = _whole(n - half)
+    return y * _power_of_two(bits, y) * _power_of_two(others, y)
+
+
+def _ordered_sum(a: Number, b: Number) -> tuple[Number, Number]:
+    """a + b as high and low, where a is 0 or not smaller; T. J. Dekker, 1971."""
+    high = a + b
+    return high, b - (high - a)
+
+
+def _product(a: Number, b: Any) -> tuple[Number, Number]:
+    """a * b as high and low."""
+    high = a * b
+    return high, a.fma(b, -high)
+
+
+# ---- exponentials ------------------------------------------------------------------------------------------
+
+
+def _reduced(x: Number) -> tuple[Number, Number, Number]:
+    """n, an integer with its lowest bits, and r with x = n * log(2) + r."""
+    high, low = shared.LN2[x.dtype]
+    shifter = _format(x).shifter
+    shifted = x.fma(1.0 / math.log(2.0), shifter)
+    n = shifted - shifter
+    return n, shifted.bits(), n.fma(-low, n.fma(-high, x))
+
+
+def _expm1_of_rest(r: Number) -> Number:
+    return (r * r).fma(r.polynomial(shared.EXPM1[r.dtype]), r)
+
+
+def exp(x: Number, low: Number | None = None) -> Number:
+    """exp(x), or exp(x + low) for a small low: exp(r) * 2**n."""
+    n, _, r = _reduced(x.clip(*_format(x).exp))
+    if low is not None:
+        r = r + low
+    return _scaled(_expm1_of_rest(r) + 1.0, n)
+
+
+def exp2(x: Number) -> Number:
+    """2**n * exp(r * log(2)) with x = n + r."""
+    x = x.clip(*_format(x).exp2)
+    n, _ = _whole(x)
+    rest = x - n
+    log2, low = own.LN2[x.dtype]
+    r = rest * log2
+    y = (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest * low)
+    return _scaled(rest.fma(log2, y) + 1.0, n)
+
+
+def expm1(x: Number) -> Number:
+    """2**n * expm1(r) + (2**n - 1), halved, as 2**n may overflow."""
+    f = _format(x)
+    n, bits, r = _reduced(x.clip(-f.expm1, f.exp[1]))
+    p = _expm1_of_rest(r)
+    half = _power_of_two(bits - 1, x)
+    y = half.fma(p, half - 0.5)
+    y = n.eq(0.0).where(p, y + y)
+    return x.eq(0.0).where(x, y)
+
+
+def sigmoid(x: Number) -> Number:
+    """1 / (1 + exp(-x)), from exp(-abs(x))."""
+    z = exp(-x.abs())
+    return (x < 0.0).where(z, 1.0) / (z + 1.0)
+
+
+def tanh(x: Number) -> Number:
+    """e / (e + 2) with e = expm1(2 * abs(x))."""
+    a = x.abs()
+    a = (a > _format(x).tanh).where(_format(x).tanh, a)
+    _, bits, r = _reduced(a + a)
+    power = _power_of_two(bits, x)
+    e = power.fma(_expm1_of_rest(r), power - 1.0)
+    return (e / (e + 2.0)).copysign(x)
+
+
+def sech_squared(x: Number) -> Number:
+    """4 * e / (1 + e)**2 with e = exp(-2 * abs(x)), multiplied out to round less."""
+    e = exp(x.abs() * -2.0)
+    return e * 4.0 / e.fma(e + 2.0, 1.0)
+
+
+def gaussian(x: Number) -> Number:
+    """exp(-(p + r)), where p is x * x, rounded, and r what that lost; beyond 30 the result is 0."""
+    a = x.abs()
+    a = (a > 30.0).where(30.0, a)
+    p, r = _product(a, a)
+    return exp(-p, -r)
+
+
+# ---- logarithms --------------------------------------------------------------------------------------------
+
+
+def _parted(x: Number) -> tuple[Number, Number]:
+    """k and m with x = m * 2**k, m in [sqrt(1/2), sqrt(2)), for positive finite x."""
+    f = _format(x)
+    subnormal = x < f.smallest
+    bits = subnormal.where(x * 2.0 ** (f.digits + 1), x).bits()
+    root, one = x.scalar(math.sqrt(0.5)).bits(), x.scalar(1.0).bits()
+    moved = bits + (one - root)
+    magic = x.scalar(2.0**f.digits)
+    k = (magic.bits() | (moved >> f.digits)).from_bits()
+    k = k - subnormal.where(magic.scalar(2.0**f.digits + f.bias + f.digits + 1), 2.0**f.digits + f.bias)
+    return k, ((moved & (2**f.digits - 1)) + root).from_bits()
+
+
+def _log_of_sum(x: Number, f: Number, k: Number) -> Number:
+    """log(1 + f) + k * log(2): f - (h - s * (h + R)) with h = f**2 / 2 and 2 * atanh(s) = 2 * s + s * R.
+
+    The way of fdlibm (K. C. Ng, e_log.c, 1993), with a polynomial of our own.
+    """
+    high, low = shared.LN2[x.dtype]
+    s = f / (f + 2.0)
+    z, h = s * s, f * f * 0.5
+    rest = z * z.fma(z.polynomial(own.LOG[x.dtype]), 1.0 / 3.0)
+    y = s.fma(h + (rest + rest), k * low)
+    return k.fma(high, f - (h - y))
+
+
+def _log_at_edges(x: Number, y: Number) -> Number:
+    """y where x is positive and finite, else the logarithm of x."""
+    y = (x < math.inf).where(y, x)
+    y = (x <= 0.0).where(x.eq(0.0).where(y.scalar(-math.inf), math.nan), y)
     return y
 
 
-def exp(b: Builder, x: Any) -> Any:
-    """exp(r) * 2**n with x = n * log(2) + r."""
-    clipped = b.select(b.fcmp_ordered(">", x, f32(89.0)), f32(89.0), x)
-    clipped = b.select(b.fcmp_ordered("<", clipped, f32(-104.5)), f32(-104.5), clipped)
-    shifted = b.fma(clipped, f32(1.4426950408889634), f32(12582912.0))  # rounds to an integer, also NaN
-    n = b.fsub(shifted, f32(12582912.0))
-    exponent = b.sub(b.bitcast(shifted, INT32), i32(0x4B400000))
-    r = b.fma(n, f32(-0.693359375), clipped)
-    r = b.fma(n, f32(2.12194440e-4), r)
-    p = polynomial(
-        b,
-        r,
-        1.9875691500e-4,
-        1.3981999507e-3,
-        8.3334519073e-3,
-        4.1665795894e-2,
-        1.6666665459e-1,
-        5.0000001201e-1,
+def log(x: Number) -> Number:
+    """log(m) + k * log(2) with x = m * 2**k."""
+    k, m = _parted(x)
+    return _log_at_edges(x, _log_of_sum(x, m - 1.0, k))
+
+
+def log1p(x: Number) -> Number:
+    """log(u) + c with u = 1 + x, rounded, and c, which that lost, added to the significand of u."""
+    f = _format(x)
+    u, c = exact_sum(x, x.scalar(1.0))
+    k, m = _parted(u)
+    _, bits = _whole(-(k > 64.0).where(64.0, k))  # beyond, c does not matter
+    c = c * _power_of_two(bits, x)
+    y = _log_of_sum(x, (m - 1.0) + c, k)
+    y = (x.abs() < 2.0 ** -(f.digits + 2)).where(x, y)
+    y = (x < math.inf).where(y, x)
+    return (x <= -1.0).where(x.eq(-1.0).where(y.scalar(-math.inf), math.nan), y)
+
+
+def _long_log(m: Number) -> tuple[Number, Number]:
+    """log(m) as high and low, for m in [sqrt(1/2), sqrt(2)): 2 * s * (1 + z * (1/3 + z * P(z)))."""
+    f = m - 1.0
+    d, d_low = _ordered_sum(m.scalar(2.0), f)
+    s = f / d
+    s_low = (s.fma(-d, f) - s * d_low) / d
+    z, z_low = _product(s, s)
+    z_low = (s + s).fma(s_low, z_low)
+    third, third_low = own.THIRD[m.dtype]
+    p, p_low = _ordered_sum(m.scalar(third), z * z.polynomial(own.LOG[m.dtype]))
+    q, q_low = _product(z, p)
+    q_low = q_low + (z * (p_low + third_low) + z_low * p)
+    t, t_low = _product(s, q)
+    t_low = t_low + (s * q_low + s_low * q)
+    high, low = _ordered_sum(s, t)
+    low = low + (t_low + s_low)
+    return high + high, low + low
+
+
+def log2(x: Number) -> Number:
+    """k + log(m) / log(2), with twice the digits."""
+    k, m = _parted(x)
+    high, low = _times(_long_log(m), own.LOG2_E[x.dtype])
+    whole, rest = _ordered_sum(k, high)
+    return _log_at_edges(x, whole + (rest + low))
+
+
+def log10(x: Number) -> Number:
+    """k * log10(2) + log(m) / log(10), with twice the digits."""
+    k, m = _parted(x)
+    high, low = _times(_long_log(m), own.LOG10_E[x.dtype])
+    scale, scale_low = own.LOG10_2[x.dtype]
+    p, p_low = _product(k, scale)
+    whole, rest = _ordered_sum(p, high)
+    return _log_at_edges(x, whole + (rest + (low + k.fma(scale_low, p_low))))
+
+
+def _times(number: tuple[Number, Number], constant: tuple[float, float]) -> tuple[Number, Number]:
+    high, low = _product(number[0], constant[0])
+    return high, low + (number[0] * constant[1] + number[1] * constant[0])
+
+
+def pow(x: Number, y: Number) -> Number:
+    """exp(y * log(abs(x))), with twice the digits; the sign and the edges by IEEE 754."""
+    f, a = _format(x), x.abs()
+    k, m = _parted(a)
+    high, low = _long_log(m)
+    ln2, ln2_low = shared.LN2[x.dtype]
+    high, rest = _ordered_sum(k * ln2, high)
+    low = low + k.fma(ln2_low, rest)
+    high, low = _ordered_sum(high, low)
+    p, p_low = _product(y, high)
+    p_low = y.fma(low, p_low)
+    p = a.eq(0.0).where(y * -math.inf, (a < math.inf).where(p, y * a))
+    p_low = (p.abs() < -f.exp[0]).where(p_low, 0.0)
+    size = exp(p, p_low)
+    whole, even = y.trunc().eq(y), (y * 0.5).trunc().eq(y * 0.5)
+    odd = whole & (even ^ True)
+    negative = x.bits() < 0
+    found = (odd & negative).where(-size, size)
+    found = ((whole ^ True) & (x < 0.0) & (a < math.inf)).where(math.nan, found)
+    one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & y.abs().eq(math.inf))
+    return one.where(1.0, found)
+
+
+# ---- circular functions ------------------------------------------------------------------------------------
+
+
+def _sin_of_rest(r: Number, low: Number) -> Number:
+    z = r * r
+    return r + (r * z).fma(z.polynomial(own.SIN[r.dtype]), low)
+
+
+def _cos_of_rest(r: Number, low: Number) -> Number:
+    z = r * r
+    h = z * 0.5
+    w = 1.0 - h
+    return w + (((1.0 - w) - h) + (z * z).fma(z.polynomial(own.COS[r.dtype]), -(r * low)))
+
+
+def _signed(y: Number, negative: Number) -> Number:
+    """y with its sign changed where bit 1 of an integer is set."""
+    return (y.bits() ^ ((negative & 2) << (_width(y) - 2))).from_bits()
+
+
+def _width(x: Number) -> int:
+    return 8 * x.dtype.itemsize
+
+
+def sin(x: Number) -> Number:
+    """The sine or cosine of the remainder of abs(x), as the quadrant has it."""
+    quarters, r, low = remainder_of_half_pi(x.abs())
+    y = (quarters & 1).eq(0).where(_sin_of_rest(r, low), _cos_of_rest(r, low))
+    return _signed(y, quarters ^ (x.bits() >> (_width(x) - 2)))
+
+
+def cos(x: Number) -> Number:
+    """The cosine or sine of the remainder of abs(x), as the quadrant has it."""
+    quarters, r, low = remainder_of_half_pi(x.abs())
+    y = (quarters & 1).eq(0).where(_cos_of_rest(r, low), _sin_of_rest(r, low))
+    return _signed(y, quarters + 1)
+
+
+def tan(x: Number) -> Number:
+    """sin(r) / cos(r) with the remainder r of abs(x), or -cos(r) / sin(r)."""
+    quarters, r, low = remainder_of_half_pi(x.abs())
+    even = (quarters & 1).eq(0)
+    s, c = _sin_of_rest(r, low), _cos_of_rest(r, low)
+    return _signed(even.where(s, c) / even.where(c, s), (quarters << 1) ^ (x.bits() >> (_width(x) - 2)))
+
+
+# ---- others ------------------------------------------------------------------------------------------------
+
+
+def remainder(a: Number, b: Number) -> Number:
+    """C's fmod, with b added where the signs differ; a zero has the sign of b."""
+    rest = a.like(a.builder.frem(a.value, b.value))
+    differ = (rest.bits() ^ b.bits()) < 0
+    return rest.eq(0.0).where(rest.copysign(b), differ.where(rest + b, rest))
+
+
+def _by_body(name: str) -> Function:
+    """The default body of an op."""
+    body = OPS[name].body
+    assert body is not None
+    return body
+
+
+NATIVE: dict[str, Function] = {
+    function.__name__: function
+    for function in (
+        exp, exp2, expm1, sigmoid, tanh, sech_squared, gaussian, log, log1p, log2, log10, pow, sin, cos, tan,
+        remainder,
     )
-    return _scaled(b, b.fadd(b.fma(b.fmul(r, r), p, r), f32(1.0)), exponent)
+}  # fmt: skip
+"""Functions of their own."""
 
+BY_BODY = (
+    "softplus", "logaddexp", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
+    "erfinv", "hypot", "signbit",
+)  # fmt: skip
+"""Ops that are computed by their default bodies."""
 
-def log(b: Builder, x: Any) -> Any:
-    """log(m) + e * log(2) with x = m * 2**e."""
-    subnormal = b.fcmp_ordered("<", x, f32(1.17549435e-38))
-    bits = b.bitcast(b.select(subnormal, b.fmul(x, f32(33554432.0)), x), INT32)
-    exponent = b.sub(b.ashr(bits, i32(23)), b.select(subnormal, i32(126 + 25), i32(126)))
-    m = b.bitcast(b.or_(b.and_(bits, i32(0x007FFFFF)), i32(0x3F000000)), FLOAT)
-    low = b.fcmp_ordered("<", m, f32(0.70710678))
-    exponent = b.sub(exponent, b.select(low, i32(1), i32(0)))
-    f = b.fsub(b.fadd(m, b.select(low, m, f32(0.0))), f32(1.0))
-    n, z = b.sitofp(exponent, FLOAT), b.fmul(f, f)
-    p = polynomial(
-        b,
-        f,
-        7.0376836292e-2,
-        -1.1514610310e-1,
-        1.1676998740e-1,
-        -1.2420140846e-1,
-        1.4249322787e-1,
-        -1.6668057665e-1,
-        2.0000714765e-1,
-        -2.4999993993e-1,
-        3.3333331174e-1,
-    )
-    y = b.fma(n, f32(-2.12194440e-4), b.fmul(b.fmul(f, z), p))
-    y = b.fma(z, f32(-0.5), y)
-    y = b.fma(n, f32(0.693359375), b.fadd(f, y))
-    y = b.select(b.fcmp_ordered("==", x, f32(math.inf)), x, y)
-    y = b.select(b.fcmp_ordered("==", x, f32(0.0)), f32(-math.inf), y)
-    return b.select(b.fcmp_unordered("<", x, f32(0.0)), f32(math.nan), y)
-
-
-def _exp_of_minus_two(b: Builder, x: Any) -> tuple[Any, Any, Any]:
-    """|x|, exp(-2 |x|), and 1 / (1 + exp(-2 |x|))."""
-    size = b.intrinsic("fabs", x)
-    z = exp(b, b.fmul(size, f32(-2.0)))
-    return size, z, b.fdiv(f32(1.0), b.fadd(f32(1.0), z))
-
-
-def tanh(b: Builder, x: Any) -> Any:
-    """A polynomial near 0, else (1 - z) / (1 + z) with z = exp(-2 |x|)."""
-    size, z, inverse = _exp_of_minus_two(b, x)
-    large = b.intrinsic("copysign", b.fmul(b.fsub(f32(1.0), z), inverse), x)
-    s = b.fmul(x, x)
-    p = polynomial(
-        b, s, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1
-    )
-    small = b.fma(b.fmul(p, s), x, x)
-    return b.select(b.fcmp_ordered("<", size, f32(0.625)), small, large)
-
-
-def sech_squared(b: Builder, x: Any) -> Any:
-    """4 z / (1 + z)**2 with z = exp(-2 |x|)."""
-    _, z, inverse = _exp_of_minus_two(b, x)
-    return b.fmul(b.fmul(f32(4.0), z), b.fmul(inverse, inverse))
-
-
-def sigmoid(b: Builder, x: Any) -> Any:
-    """1 / (1 + exp(-x)), from exp(-|x|)."""
-    z = exp(b, b.fneg(b.intrinsic("fabs", x)))
-    numerator = b.select(b.fcmp_ordered("<", x, f32(0.0)), z, f32(1.0))
-    return b.fdiv(numerator, b.fadd(f32(1.0), z))
-
-
-FLOAT32: dict[str, Callable[..., Any]] = {
-    "exp": exp,
-    "log": log,
-    "tanh": tanh,
-    "sech_squared": sech_squared,
-    "sigmoid": sigmoid,
+_FUNCTIONS: dict[str, Function] = {
+    **NATIVE,
+    **{name: _by_body(name) for name in BY_BODY},
+    "round": Number.round,
+    "to_bits": Number.bits,
+    "from_bits": Number.from_bits,
+    "nextafter": _by_body("nextafter"),
+    "integer_pow": _by_body("integer_pow"),
 }
-FLOAT64: dict[str, Callable[..., Any]] = {}
+
+
+def _written(name: str) -> Callable[..., Any]:
+    """The function that writes an op."""
+
+    def write(b: Builder, *operands: Any) -> Any:
+        return _FUNCTIONS[name](*[Number(b, x, _FUNCTIONS) for x in operands]).value
+
+    return write
+
+
+NARROW = {name: _written(name) for name in (*NATIVE, *BY_BODY)}
+"""The functions of floats that may be computed in a wider dtype and rounded."""
+
+FLOATS = {**NARROW, "nextafter": _written("nextafter")}
+"""The functions of float32 and float64."""
+
+INTEGERS = {"integer_pow": _written("integer_pow")}
+"""The functions of integers."""

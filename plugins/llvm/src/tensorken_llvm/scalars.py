@@ -110,6 +110,12 @@ def _floor_divide(b: Builder, x: Any, y: Any) -> Any:
     return b.select(invalid, zero, b.select(negated, b.sub(zero, x), found))
 
 
+def _integer_remainder(b: Builder, x: Any, y: Any) -> Any:
+    """With the sign of y; 0 where y is 0."""
+    rest = b.sub(x, b.mul(_floor_divide(b, x, y), y))
+    return b.select(b.icmp_signed("==", y, ir.Constant(y.type, 0)), y, rest)
+
+
 def _integer_abs(b: Builder, x: Any) -> Any:
     zero = ir.Constant(x.type, 0)
     return b.select(b.icmp_signed("<", x, zero), b.sub(zero, x), x)
@@ -139,6 +145,7 @@ _INTEGERS: dict[str, Function] = {
     "shift_left": _shift("shl"),
     "shift_right": _shift("lshr"),
     "floor_divide": _floor_divide,
+    "remainder": _integer_remainder,
 }
 _BOOLS: dict[str, Function] = {
     "eq": lambda b, x, y: b.not_(b.xor(x, y)),
@@ -149,11 +156,11 @@ _BOOLS: dict[str, Function] = {
 }
 _OPS: Mapping[str, Mapping[str, Function]] = {
     "bool": _BOOLS,
-    "int32": {**_INTEGERS, "from_bits": lambda b, x: b.bitcast(x, FLOAT)},
-    "int64": {**_INTEGERS, "from_bits": lambda b, x: b.bitcast(x, DOUBLE)},
-    "float16": {**_FLOATS, **elementary.FLOAT32},
-    "float32": {**_FLOATS, **elementary.FLOAT32, "to_bits": lambda b, x: b.bitcast(x, INT32)},
-    "float64": {**_FLOATS, **elementary.FLOAT64, "to_bits": lambda b, x: b.bitcast(x, INT64)},
+    "int32": {**_INTEGERS, **elementary.INTEGERS, "from_bits": lambda b, x: b.bitcast(x, FLOAT)},
+    "int64": {**_INTEGERS, **elementary.INTEGERS, "from_bits": lambda b, x: b.bitcast(x, DOUBLE)},
+    "float16": {**_FLOATS, **elementary.NARROW},
+    "float32": {**_FLOATS, **elementary.FLOATS, "to_bits": lambda b, x: b.bitcast(x, INT32)},
+    "float64": {**_FLOATS, **elementary.FLOATS, "to_bits": lambda b, x: b.bitcast(x, INT64)},
 }
 
 
