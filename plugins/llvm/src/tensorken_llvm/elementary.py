@@ -16,7 +16,13 @@ from tensorken_core.language.dtypes import DType, float32, float64
 from tensorken_core.language.op import OPS
 from tensorken_llvm import elementary_coefficients as own
 from tensorken_llvm.elementary_numbers import Function, Number
-from tensorken_llvm.elementary_remainders import exact_sum, remainder_of_half_pi
+from tensorken_llvm.elementary_rare import rarely
+from tensorken_llvm.elementary_remainders import (
+    LARGE,
+    exact_sum,
+    remainder_of_half_pi,
+    remainder_of_large,
+)
 
 if TYPE_CHECKING:
     from tensorken_llvm.builder import Builder
@@ -314,26 +320,39 @@ def _width(x: Number) -> int:
     return 8 * x.dtype.itemsize
 
 
-def sin(x: Number) -> Number:
-    """The sine or cosine of the remainder of abs(x), as the quadrant has it."""
-    quarters, r, low = remainder_of_half_pi(x.abs())
+def _circular(name: str, of_rest: Callable[[Number, Number, Number], Number], x: Number) -> Number:
+    """A function of the remainder of abs(x) by pi / 2."""
+    a, large = x.abs(), LARGE[x.dtype]
+    others = rarely(name, lambda a: of_rest(*remainder_of_large(a)), large, a)
+    y = of_rest(*remainder_of_half_pi(a))
+    return ((a >= large) & (a < math.inf)).where(others, y)
+
+
+def _sin_of_quarters(quarters: Number, r: Number, low: Number) -> Number:
     y = (quarters & 1).eq(0).where(_sin_of_rest(r, low), _cos_of_rest(r, low))
-    return _signed(y, quarters ^ (x.bits() >> (_width(x) - 2)))
+    return _signed(y, quarters)
+
+
+def _tan_of_quarters(quarters: Number, r: Number, low: Number) -> Number:
+    """sin(r) / cos(r), or -cos(r) / sin(r)."""
+    even = (quarters & 1).eq(0)
+    s, c = _sin_of_rest(r, low), _cos_of_rest(r, low)
+    return _signed(even.where(s, c) / even.where(c, s), quarters << 1)
+
+
+def sin(x: Number) -> Number:
+    """The sine or cosine of the remainder, as the quadrant has it."""
+    return _signed(_circular("sin", _sin_of_quarters, x), x.bits() >> (_width(x) - 2))
 
 
 def cos(x: Number) -> Number:
-    """The cosine or sine of the remainder of abs(x), as the quadrant has it."""
-    quarters, r, low = remainder_of_half_pi(x.abs())
-    y = (quarters & 1).eq(0).where(_cos_of_rest(r, low), _sin_of_rest(r, low))
-    return _signed(y, quarters + 1)
+    """The sine of another quarter turn."""
+    return _circular("cos", lambda quarters, r, low: _sin_of_quarters(quarters + 1, r, low), x)
 
 
 def tan(x: Number) -> Number:
-    """sin(r) / cos(r) with the remainder r of abs(x), or -cos(r) / sin(r)."""
-    quarters, r, low = remainder_of_half_pi(x.abs())
-    even = (quarters & 1).eq(0)
-    s, c = _sin_of_rest(r, low), _cos_of_rest(r, low)
-    return _signed(even.where(s, c) / even.where(c, s), (quarters << 1) ^ (x.bits() >> (_width(x) - 2)))
+    """The quotient of sine and cosine of the remainder."""
+    return _signed(_circular("tan", _tan_of_quarters, x), x.bits() >> (_width(x) - 2))
 
 
 # ---- others ------------------------------------------------------------------------------------------------

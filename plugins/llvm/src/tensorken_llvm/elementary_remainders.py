@@ -9,6 +9,7 @@ trigonometric functions", 1983): a table has them for each exponent.
 from __future__ import annotations
 
 import functools
+import math
 import struct
 
 from tensorken_core.language.dtypes import float32, float64
@@ -19,27 +20,16 @@ from tensorken_llvm.elementary_numbers import Number
 Remainder = tuple[Number, Number, Number]
 """An integer with the lowest two bits of the quotient, and the remainder as two numbers, high and low."""
 
-_BOUND = {32: 16, 64: 40}
-"""Beyond 2 to this power the table is used."""
+LARGE = {float32: 2.0**16, float64: 2.0**40}
+"""From here on the table is used."""
 
 
 def remainder_of_half_pi(a: Number) -> Remainder:
-    """The remainder of a number that is not negative, by pi / 2; NaN for infinity."""
-    is_narrow = a.dtype is float32
-    bound = _BOUND[32 if is_narrow else 64]
-    large = (a >= 2.0**bound) & (a < float("inf"))
-    others = (_of_large_float32 if is_narrow else _of_large_float64)(large.where(a, 2.0**bound), bound)
-    quotient, high, low = [
-        large.where(x, y)
-        for x, y in zip(others, _of_moderate(a, 2.0 ** (23 if is_narrow else 52)), strict=True)
-    ]
-    return quotient, high, low
-
-
-def _of_moderate(a: Number, unit: float) -> Remainder:
+    """The remainder of a number in [0, LARGE) by pi / 2; NaN for infinity."""
     first, second, third = HALF_PI[a.dtype]
-    shifted = a.fma(1.0 / first, 1.5 * unit)
-    n = shifted - 1.5 * unit
+    shifter = 1.5 * 2.0 ** (23 if a.dtype is float32 else 52)
+    shifted = a.fma(1.0 / first, shifter)
+    n = shifted - shifter
     rest = n.fma(-first, a)  # exact
     product = n * second
     product_low = n.fma(second, -product)
@@ -47,8 +37,16 @@ def _of_moderate(a: Number, unit: float) -> Remainder:
     return shifted.bits(), high, n.fma(-third, low - product_low)
 
 
-def _of_large_float32(a: Number, bound: int) -> Remainder:
+def remainder_of_large(a: Number) -> Remainder:
+    """The remainder of a finite number from LARGE on by pi / 2; anything for others."""
+    large = LARGE[a.dtype]
+    a = ((a >= large) & (a < math.inf)).where(a, large)
+    return _of_large_float32(a) if a.dtype is float32 else _of_large_float64(a)
+
+
+def _of_large_float32(a: Number) -> Remainder:
     """In float64, in which the significand times the first column of the table is exact."""
+    bound = int(math.log2(LARGE[a.dtype]))
     table, name = _table_of_float32(bound), "two over pi for float32"
     bits = a.bits()
     row = a.like(a.builder.zext(((bits >> 23) - (127 + bound)).value, INT64))
@@ -61,7 +59,8 @@ def _of_large_float32(a: Number, bound: int) -> Remainder:
     return shifted.bits().truncated(), high, (r - high.widened()).narrowed()
 
 
-def _of_large_float64(a: Number, bound: int) -> Remainder:
+def _of_large_float64(a: Number) -> Remainder:
+    bound = int(math.log2(LARGE[a.dtype]))
     table, name = _table_of_float64(bound), "two over pi for float64"
     bits = a.bits()
     row = ((bits >> 52) - (1023 + bound)) << 2

@@ -83,7 +83,9 @@ def _object_code(machine: Any, text: str) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    passes = builder.getModulePassManager()
+    passes.add_always_inliner_pass()  # variants for vectors, which have callers now
+    passes.run(parsed, builder)
     code: bytes = machine.emit_object(parsed)
     return code
 
