@@ -163,6 +163,13 @@ def llvm_rows() -> list[Row]:
             _for_all_dtypes(small, largest),
         ),
         Row(
+            "TANH",
+            "tanh(x) = x / (1 + z * P(z)), z = x**2, abs(x) <= 0.56",
+            lambda z: (mpmath.sqrt(z) / mpmath.tanh(mpmath.sqrt(z)) - 1) / z,
+            _for_all_dtypes(ZERO, "0.3136"),
+            mpmath.mpf("0.3136"),
+        ),
+        Row(
             "SIN",
             "sin(x) = x * (1 + z * P(z)), z = x**2, abs(x) <= pi / 4",
             _of_square(mpmath.sin),

@@ -83,9 +83,11 @@ def _power_of_two(bits: Number, like: Number) -> Number:
 
 def _scaled(y: Number, n: Number) -> Number:
     """y * 2**n for a whole number n, in two steps, so that subnormal results and overflow are right."""
-    half, bits = _whole(n * 0.5)
-    _, others = _whole(n - half)
-    return y * _power_of_two(bits, y) * _power_of_two(others, y)
+    f = _format(y)
+    shifter = f.shifter + f.bias
+    shifted = n.fma(0.5, shifter)
+    rest = (n - (shifted - shifter)) + shifter
+    return y * (shifted.bits() << f.digits).from_bits() * (rest.bits() << f.digits).from_bits()
 
 
 def _ordered_sum(a: Number, b: Number) -> tuple[Number, Number]:
@@ -153,13 +155,15 @@ def sigmoid(x: Number) -> Number:
 
 
 def tanh(x: Number) -> Number:
-    """e / (e + 2) with e = expm1(2 * abs(x))."""
-    a = x.abs()
+    """e / (e + 2) with e = expm1(2 * abs(x)); near 0 a / (1 + ...), which rounds less."""
+    a, z = x.abs(), x * x
+    near = a < 0.55
     a = (a > _format(x).tanh).where(_format(x).tanh, a)
     _, bits, r = _reduced(a + a)
     power = _power_of_two(bits, x)
     e = power.fma(_expm1_of_rest(r), power - 1.0)
-    return (e / (e + 2.0)).copysign(x)
+    series = z.fma(z.polynomial(own.TANH[x.dtype]), 1.0)
+    return (near.where(a, e) / near.where(series, e + 2.0)).copysign(x)
 
 
 def sech_squared(x: Number) -> Number:
@@ -359,10 +363,17 @@ def tan(x: Number) -> Number:
 
 
 def remainder(a: Number, b: Number) -> Number:
-    """C's fmod, with b added where the signs differ; a zero has the sign of b."""
-    rest = a.like(a.builder.frem(a.value, b.value))
-    differ = (rest.bits() ^ b.bits()) < 0
-    return rest.eq(0.0).where(rest.copysign(b), differ.where(rest + b, rest))
+    """With the sign of b, from the exact remainder of abs(a) by abs(b); for a large quotient that is C's fmod."""
+    p, q = a.abs(), b.abs()
+    quotient, large = p / q, 2.0 ** _format(a).digits
+    others = rarely(
+        "remainder", lambda p, q, _: p.like(p.builder.frem(p.value, q.value)), large, p, q, quotient
+    )
+    rest = quotient.trunc().fma(-q, p)  # exact; negative where the quotient was rounded up
+    rest = (p < q).where(p, (rest < 0.0).where(rest + q, rest))
+    rest = (quotient >= large).where(others, rest)
+    opposite = (rest > 0.0) & ((a.bits() ^ b.bits()) < 0)
+    return opposite.where(q - rest, rest).copysign(b)
 
 
 def _by_body(name: str) -> Function:

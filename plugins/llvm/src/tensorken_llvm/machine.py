@@ -65,11 +65,10 @@ def compile_module(module: Any, names: list[str]) -> Library:
     """
     text = str(module)
     with _lock:
-        machine = target_machine()
         key = "\n".join(
             [llvm.get_host_cpu_name(), features(), str(llvm.llvm_version_info), llvmlite.__version__, text]
         )
-        return _loaded(cached(key, lambda: _object_code(machine, text)), names)
+        return _loaded(cached(key, lambda: target_machine().emit_object(optimised(text))), names)
 
 
 def features() -> str:
@@ -77,17 +76,17 @@ def features() -> str:
     return str(llvm.get_host_cpu_features().flatten())
 
 
-def _object_code(machine: Any, text: str) -> bytes:
+def optimised(text: str) -> Any:
+    """A module of LLVM's text form, parsed, verified and optimised for the CPU that runs."""
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
-    builder = llvm.create_pass_builder(machine, options)
+    builder = llvm.create_pass_builder(target_machine(), options)
     passes = builder.getModulePassManager()
     passes.add_always_inliner_pass()  # variants for vectors, which have callers now
     passes.run(parsed, builder)
-    code: bytes = machine.emit_object(parsed)
-    return code
+    return parsed
 
 
 def _loaded(code: bytes, names: list[str]) -> Library:
