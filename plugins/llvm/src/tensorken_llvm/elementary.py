@@ -35,9 +35,11 @@ class Format:
     Attributes:
         digits: bits of the significand that are stored.
         bias: of the exponent.
-        exp: operands from here on have the exponential infinity, or zero below the first.
-        expm1: below minus this expm1 is -1.
+        exp: below the first number exp is 0, above the second it is infinity.
+        exp2: the same for exp2.
+        expm1: below minus this number expm1 is -1.
         tanh: from here on tanh is 1.
+        sinh: from here on sinh and cosh overflow.
     """
 
     digits: int
@@ -46,6 +48,7 @@ class Format:
     exp2: tuple[float, float]
     expm1: float
     tanh: float
+    sinh: float
 
     @property
     def shifter(self) -> float:
@@ -59,8 +62,8 @@ class Format:
 
 
 FORMATS: Mapping[DType, Format] = {
-    float32: Format(23, 127, (-104.5, 89.0), (-151.0, 129.0), 18.0, 9.1),
-    float64: Format(52, 1023, (-746.0, 710.0), (-1076.0, 1025.0), 38.0, 19.1),
+    float32: Format(23, 127, (-104.5, 89.0), (-151.0, 129.0), 18.0, 9.1, 89.6),
+    float64: Format(52, 1023, (-746.0, 710.0), (-1076.0, 1025.0), 38.0, 19.1, 710.7),
 }
 
 
@@ -100,6 +103,15 @@ def _product(a: Number, b: Any) -> tuple[Number, Number]:
     """a * b as high and low."""
     high = a * b
     return high, a.fma(b, -high)
+
+
+def _signed(y: Number, negative: Number) -> Number:
+    """y with its sign changed where bit 1 of an integer is set."""
+    return (y.bits() ^ ((negative & 2) << (_width(y) - 2))).from_bits()
+
+
+def _width(x: Number) -> int:
+    return 8 * x.dtype.itemsize
 
 
 # ---- exponentials ------------------------------------------------------------------------------------------
@@ -172,6 +184,25 @@ def sech_squared(x: Number) -> Number:
     return e * 4.0 / e.fma(e + 2.0, 1.0)
 
 
+def sinh(x: Number) -> Number:
+    """2 * (e + e / (4 * e + 1)) with e = expm1(abs(x)) / 4, which does not overflow."""
+    f, a = _format(x), x.abs()
+    _, bits, r = _reduced((a > f.sinh).where(f.sinh, a))
+    power = _power_of_two(bits - 2, x)
+    e = power.fma(_expm1_of_rest(r), power - 0.25)
+    y = e + e / e.fma(4.0, 1.0)
+    return (a < 2.0**-f.digits).where(x, (y + y).copysign(x))
+
+
+def cosh(x: Number) -> Number:
+    """2 * e + 1 / (8 * e) with e = exp(abs(x)) / 4, which does not overflow."""
+    f, a = _format(x), x.abs()
+    _, bits, r = _reduced((a > f.sinh).where(f.sinh, a))
+    power = _power_of_two(bits - 2, x)
+    e = power.fma(_expm1_of_rest(r), power)
+    return (e + e) + 0.125 / e
+
+
 def gaussian(x: Number) -> Number:
     """exp(-(p + r)), where p is x * x, rounded, and r what that lost; beyond 30 the result is 0."""
     a = x.abs()
@@ -196,15 +227,18 @@ def _parted(x: Number) -> tuple[Number, Number]:
     return k, ((moved & (2**f.digits - 1)) + root).from_bits()
 
 
-def _log_of_sum(x: Number, f: Number, k: Number) -> Number:
-    """log(1 + f) + k * log(2): f - (h - s * (h + R)) with h = f**2 / 2 and 2 * atanh(s) = 2 * s + s * R.
+def _log_of_sum(f: Number, k: Number | None = None) -> Number:
+    """log(1 + f) + k * log(2), with 1 + f in [sqrt(1/2), sqrt(2)).
 
+    It is f - (h - s * (h + R)) with h = f**2 / 2 and 2 * atanh(s) = 2 * s + s * R.
     The way of fdlibm (K. C. Ng, e_log.c, 1993), with a polynomial of our own.
     """
-    high, low = shared.LN2[x.dtype]
+    high, low = shared.LN2[f.dtype]
     s = f / (f + 2.0)
     z, h = s * s, f * f * 0.5
-    rest = z * z.fma(z.polynomial(own.LOG[x.dtype]), 1.0 / 3.0)
+    rest = z * z.fma(z.polynomial(own.LOG[f.dtype]), 1.0 / 3.0)
+    if k is None:
+        return f - (h - s * (h + (rest + rest)))
     y = s.fma(h + (rest + rest), k * low)
     return k.fma(high, f - (h - y))
 
@@ -219,7 +253,7 @@ def _log_at_edges(x: Number, y: Number) -> Number:
 def log(x: Number) -> Number:
     """log(m) + k * log(2) with x = m * 2**k."""
     k, m = _parted(x)
-    return _log_at_edges(x, _log_of_sum(x, m - 1.0, k))
+    return _log_at_edges(x, _log_of_sum(m - 1.0, k))
 
 
 def log1p(x: Number) -> Number:
@@ -229,18 +263,37 @@ def log1p(x: Number) -> Number:
     k, m = _parted(u)
     _, bits = _whole(-(k > 64.0).where(64.0, k))  # beyond, c does not matter
     c = c * _power_of_two(bits, x)
-    y = _log_of_sum(x, (m - 1.0) + c, k)
+    y = _log_of_sum((m - 1.0) + c, k)
     y = (x.abs() < 2.0 ** -(f.digits + 2)).where(x, y)
     y = (x < math.inf).where(y, x)
     return (x <= -1.0).where(x.eq(-1.0).where(y.scalar(-math.inf), math.nan), y)
+
+
+def _log1p_of_exp(x: Number) -> Number:
+    """log(1 + z) with z = exp(x), at most 1; beyond sqrt(2) - 1 as log(2) + log(1 + (z - 1) / 2)."""
+    z = exp(x)
+    beyond = z > math.sqrt(2.0) - 1.0
+    f = beyond.where(z * 0.5 - 0.5, z)
+    return _log_of_sum(f, beyond.where(z.scalar(1.0), 0.0))
+
+
+def softplus(x: Number) -> Number:
+    """max(x, 0) + log(1 + exp(-abs(x)))."""
+    return (x < 0.0).where(0.0, x) + _log1p_of_exp(-x.abs())
+
+
+def logaddexp(a: Number, b: Number) -> Number:
+    """The larger, plus log(1 + exp(-abs(a - b))); two equal infinities have no difference."""
+    return (a < b).where(b, a) + _log1p_of_exp(a.eq(b).where(0.0, -(a - b).abs()))
 
 
 def _long_log(m: Number) -> tuple[Number, Number]:
     """log(m) as high and low, for m in [sqrt(1/2), sqrt(2)): 2 * s * (1 + z * (1/3 + z * P(z)))."""
     f = m - 1.0
     d, d_low = _ordered_sum(m.scalar(2.0), f)
-    s = f / d
-    s_low = (s.fma(-d, f) - s * d_low) / d
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = (s.fma(-d, f) - s * d_low) * inverse
     z, z_low = _product(s, s)
     z_low = (s + s).fma(s_low, z_low)
     third, third_low = own.THIRD[m.dtype]
@@ -255,11 +308,11 @@ def _long_log(m: Number) -> tuple[Number, Number]:
 
 
 def log2(x: Number) -> Number:
-    """k + log(m) / log(2), with twice the digits."""
+    """k + log(m) / log(2) with x = m * 2**k: exact for powers of two."""
     k, m = _parted(x)
-    high, low = _times(_long_log(m), own.LOG2_E[x.dtype])
-    whole, rest = _ordered_sum(k, high)
-    return _log_at_edges(x, whole + (rest + low))
+    y = _log_of_sum(m - 1.0)
+    scale, scale_low = own.LOG2_E[x.dtype]
+    return _log_at_edges(x, y.fma(scale, y.fma(scale_low, k)))
 
 
 def log10(x: Number) -> Number:
@@ -290,14 +343,11 @@ def pow(x: Number, y: Number) -> Number:
     p_low = y.fma(low, p_low)
     p = a.eq(0.0).where(y * -math.inf, (a < math.inf).where(p, y * a))
     p_low = (p.abs() < -f.exp[0]).where(p_low, 0.0)
-    size = exp(p, p_low)
-    whole, even = y.trunc().eq(y), (y * 0.5).trunc().eq(y * 0.5)
-    odd = whole & (even ^ True)
-    negative = x.bits() < 0
-    found = (odd & negative).where(-size, size)
-    found = ((whole ^ True) & (x < 0.0) & (a < math.inf)).where(math.nan, found)
-    one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & y.abs().eq(math.inf))
-    return one.where(1.0, found)
+    size = exp((y.eq(0.0) | a.eq(1.0)).where(0.0, p), p_low)
+    whole, half = y.trunc().eq(y), y * 0.5
+    odd = whole & half.trunc().eq(half).where(False, True)
+    found = _signed(size, odd.where(x.bits() >> (_width(x) - 2), 0))
+    return (x < 0.0).where((whole | a.eq(math.inf)).where(found, math.nan), found)
 
 
 # ---- circular functions ------------------------------------------------------------------------------------
@@ -313,15 +363,6 @@ def _cos_of_rest(r: Number, low: Number) -> Number:
     h = z * 0.5
     w = 1.0 - h
     return w + (((1.0 - w) - h) + (z * z).fma(z.polynomial(own.COS[r.dtype]), -(r * low)))
-
-
-def _signed(y: Number, negative: Number) -> Number:
-    """y with its sign changed where bit 1 of an integer is set."""
-    return (y.bits() ^ ((negative & 2) << (_width(y) - 2))).from_bits()
-
-
-def _width(x: Number) -> int:
-    return 8 * x.dtype.itemsize
 
 
 def _circular(name: str, of_rest: Callable[[Number, Number, Number], Number], x: Number) -> Number:
@@ -362,6 +403,17 @@ def tan(x: Number) -> Number:
 # ---- others ------------------------------------------------------------------------------------------------
 
 
+def erf(x: Number) -> Number:
+    """The default body, with an exponential that cannot underflow: from 6 on the result is 1."""
+    a, z = x.abs(), x * x
+    b = (a > 6.0).where(6.0, a)
+    _, bits, r = _reduced(-(b * b))
+    power = _power_of_two(bits, x)
+    e = power.fma(_expm1_of_rest(r), power)
+    far = 1.0 - e * (1.0 / (b + 3.0)).polynomial(shared.ERFC[x.dtype])
+    return (a < 1.0).where(x * z.polynomial(shared.ERF[x.dtype]), far.copysign(x))
+
+
 def remainder(a: Number, b: Number) -> Number:
     """With the sign of b, from the exact remainder of abs(a) by abs(b); for a large quotient that is C's fmod."""
     p, q = a.abs(), b.abs()
@@ -386,15 +438,14 @@ def _by_body(name: str) -> Function:
 NATIVE: dict[str, Function] = {
     function.__name__: function
     for function in (
-        exp, exp2, expm1, sigmoid, tanh, sech_squared, gaussian, log, log1p, log2, log10, pow, sin, cos, tan,
-        remainder,
+        exp, exp2, expm1, sigmoid, tanh, sech_squared, gaussian, log, log1p, log2, log10, softplus, logaddexp, pow,
+        sinh, cosh, sin, cos, tan, erf, remainder,
     )
 }  # fmt: skip
 """Functions of their own."""
 
 BY_BODY = (
-    "softplus", "logaddexp", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
-    "erfinv", "hypot", "signbit",
+    "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "erfinv", "hypot", "signbit",
 )  # fmt: skip
 """Ops that are computed by their default bodies."""
 

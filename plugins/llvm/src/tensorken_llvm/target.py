@@ -25,8 +25,15 @@ MAX_COUNT = 400
 """How many elements and indices one kernel computes: LLVM takes long for more."""
 
 COSTS = Costs(
-    ops={"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 12, "sigmoid": 10, "pow": 40, "div": 3, "sqrt": 3}
-)
+    ops={
+        "div": 3, "reciprocal": 3, "sqrt": 3, "hypot": 8, "remainder": 6, "nextafter": 6, "floor_divide": 20,
+        "exp": 8, "exp2": 8, "expm1": 8, "sigmoid": 10, "tanh": 9, "sech_squared": 11, "gaussian": 12, "erf": 13,
+        "sinh": 9, "cosh": 8, "log": 10, "log1p": 16, "log2": 12, "log10": 26, "softplus": 19, "logaddexp": 20,
+        "sin": 12, "cos": 12, "tan": 13, "asin": 8, "acos": 9, "atan": 10, "atan2": 20, "asinh": 24, "acosh": 30,
+        "atanh": 20, "erfinv": 40, "pow": 46, "integer_pow": 60,
+    }
+)  # fmt: skip
+"""The time of an element of float32, in that of an addition of values in registers: about 0.045 ns."""
 
 EXPANDED = frozenset({"softmax", "log_softmax", "logsumexp", "min", "norm"})
 """Ops that numpy's backend has, but whose bodies are fewer kernels."""
