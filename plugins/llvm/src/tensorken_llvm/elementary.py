@@ -132,10 +132,19 @@ def _expm1_of_rest(r: Number) -> Number:
 
 def exp(x: Number, low: Number | None = None) -> Number:
     """exp(x), or exp(x + low) for a small low: exp(r) * 2**n."""
-    n, _, r = _reduced(x.clip(*_format(x).exp))
-    if low is not None:
-        r = r + low
-    return _scaled(_expm1_of_rest(r) + 1.0, n)
+    x = x.clip(*_format(x).exp)
+    n, _, r = _reduced(x)
+    if x.dtype is float64:
+        high, rest = shared.LN2[float64]
+        lost = n.fma(-rest, n.fma(-high, x) - r)  # by rounding r
+        return _scaled(_exp_of_rest(*(_ordered_sum(r, low + lost) if low is not None else (r, lost))), n)
+    return _scaled(_expm1_of_rest(r if low is None else r + low) + 1.0, n)
+
+
+def _exp_of_rest(r: Number, low: Number) -> Number:
+    """1 + r and the rest of the series, which is small; nearly rounded once."""
+    high, rest = _ordered_sum(r.scalar(1.0), r)
+    return high + (rest + (r * r).fma(r.polynomial(shared.EXPM1[r.dtype]), low))
 
 
 def exp2(x: Number) -> Number:
@@ -161,9 +170,11 @@ def expm1(x: Number) -> Number:
 
 
 def sigmoid(x: Number) -> Number:
-    """1 / (1 + exp(-x)), from exp(-abs(x))."""
+    """1 / (1 + exp(-x)), from z = exp(-abs(x)); where that is small and x negative, z - z**2 / (1 + z)."""
     z = exp(-x.abs())
-    return (x < 0.0).where(z, 1.0) / (z + 1.0)
+    above = (x < 0.0).where(z, 1.0)
+    y = above / (z + 1.0)
+    return (above < 0.2).where(above.fma(-y, above), y)
 
 
 def tanh(x: Number) -> Number:
@@ -353,16 +364,17 @@ def pow(x: Number, y: Number) -> Number:
 # ---- circular functions ------------------------------------------------------------------------------------
 
 
-def _sin_of_rest(r: Number, low: Number) -> Number:
+def _sin_of_rest(r: Number, low: Number) -> tuple[Number, Number]:
     z = r * r
-    return r + (r * z).fma(z.polynomial(own.SIN[r.dtype]), low)
+    return _ordered_sum(r, (r * z).fma(z.polynomial(own.SIN[r.dtype]), low))
 
 
-def _cos_of_rest(r: Number, low: Number) -> Number:
-    z = r * r
+def _cos_of_rest(r: Number, low: Number) -> tuple[Number, Number]:
+    z, z_low = _product(r, r)
     h = z * 0.5
     w = 1.0 - h
-    return w + (((1.0 - w) - h) + (z * z).fma(z.polynomial(own.COS[r.dtype]), -(r * low)))
+    rest = (z * z).fma(z.polynomial(own.COS[r.dtype]), -r.fma(low, z_low * 0.5))
+    return _ordered_sum(w, ((1.0 - w) - h) + rest)
 
 
 def _circular(name: str, of_rest: Callable[[Number, Number, Number], Number], x: Number) -> Number:
@@ -374,15 +386,20 @@ def _circular(name: str, of_rest: Callable[[Number, Number, Number], Number], x:
 
 
 def _sin_of_quarters(quarters: Number, r: Number, low: Number) -> Number:
-    y = (quarters & 1).eq(0).where(_sin_of_rest(r, low), _cos_of_rest(r, low))
-    return _signed(y, quarters)
+    s, c = _sin_of_rest(r, low), _cos_of_rest(r, low)
+    return _signed((quarters & 1).eq(0).where(s[0], c[0]), quarters)
 
 
 def _tan_of_quarters(quarters: Number, r: Number, low: Number) -> Number:
-    """sin(r) / cos(r), or -cos(r) / sin(r)."""
+    """sin(r) / cos(r), or -cos(r) / sin(r); the remainder of the division corrects the quotient."""
     even = (quarters & 1).eq(0)
     s, c = _sin_of_rest(r, low), _cos_of_rest(r, low)
-    return _signed(even.where(s, c) / even.where(c, s), quarters << 1)
+    above, above_low = [even.where(x, y) for x, y in zip(s, c, strict=True)]
+    below, below_low = [even.where(x, y) for x, y in zip(c, s, strict=True)]
+    inverse = 1.0 / below
+    y = above * inverse
+    y = y + (y.fma(-below, above) + y.fma(-below_low, above_low)) * inverse
+    return _signed(y, quarters << 1)
 
 
 def sin(x: Number) -> Number:
