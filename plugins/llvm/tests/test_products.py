@@ -13,6 +13,7 @@ import pytest
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Program
 from tensorken_llvm import blas, products, program as programs
 from tensorken_llvm.blas import Blas, find_blas
@@ -179,6 +180,7 @@ LAYOUTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int, 
     "two inner axes": (lambda a, b: tk.einsum("iajb,akb->ijk", a, b), (6, 3, 20, 16), (3, 16, 16)),
     "inner axes stored as one": (lambda a, b: tk.tensordot(a, b, 2), (20, 5, 6), (5, 6, 40)),
     "inner axes in another order": (lambda a, b: tk.einsum("iab,bak->ik", a, b), (20, 5, 6), (6, 5, 40)),
+    "batches backwards": (lambda a, b: a[::-1] @ b, (5, 20, 30), (5, 30, 40)),
     "one row": (lambda a, b: tk.einsum("ij,jkl->ikl", a, b), (1, 30), (30, 6, 7)),
 }
 
@@ -299,6 +301,46 @@ def test_operands_and_results_are_moved_to_a_layout_of_blas() -> None:
         code = machine_program(batches_last, *xs)
         assert sorted(steps(code)) == ["add", "permute", "permute", "product"]  # copies of the operands
         np.testing.assert_array_equal(code(xs)[0], np.einsum("ikb,kjb->ijb", *xs) + 1)
+
+
+COPIED: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int, ...]]] = {
+    "rows of two axes": (
+        lambda a, b: tk.permute_dims(a, (1, 0, 2)).reshape(48, 32) @ b,
+        (16, 3, 32),
+        (32, 40),
+    ),
+    "rows backwards": (lambda a, b: a[::-1] @ b, (20, 30), (30, 40)),
+    "repeated rows": (
+        lambda a, b: a.broadcast_to((20, 30, 1)).apply(OPS["fused_multiply_add"], b, (1,)),
+        (1, 30, 1),
+        (1, 30, 40),
+    ),
+    "repeated columns": (
+        lambda a, b: a.broadcast_to((20, 30, 1)).apply(OPS["fused_multiply_add"], b, (1,)),
+        (20, 1, 1),
+        (1, 30, 40),
+    ),
+    "batches of two axes": (
+        lambda a, b: tk.permute_dims(a, (1, 0, 2, 3)).reshape(12, 20, 30) @ b,
+        (4, 3, 20, 30),
+        (12, 30, 40),
+    ),
+    "every second column": (lambda a, b: a @ b[:, ::2], (20, 30), (30, 80)),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_operands_that_are_no_matrices_in_memory_are_copied(name: str) -> None:
+    f, *shapes = COPIED[name]
+    xs = [integers(*shape, seed=i) for i, shape in enumerate(shapes)]
+    program = tk.trace(f)(*[tk.tensor(x, backend=NUMPY) for x in xs])
+    if "repeated" not in name:  # optimization multiplies them once
+        program = optimised(program, NUMPY)
+    code = compiled(program, NUMPY)
+    assert isinstance(code, MachineProgram)
+    assert len(steps(code)) == 2
+    assert steps(code)[1] == "product"
+    np.testing.assert_array_equal(code(xs)[0], program.replay(NUMPY, xs)[0])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float16"])

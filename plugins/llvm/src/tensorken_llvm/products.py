@@ -314,7 +314,7 @@ def _operands(
     found: list[Operand] = []
     while True:
         index = element.linear
-        if index.terms.keys() <= sizes.keys() and min(index.terms.values(), default=0) >= 0:
+        if index.terms.keys() <= sizes.keys():
             found.append(Operand(x, index.constant, tuple([index.terms.get(name, 0) for name in sizes])))
         equation = producers.get(x)
         if equation is None or equation.op.name not in INDICES_BEFORE:
