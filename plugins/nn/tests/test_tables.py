@@ -86,6 +86,7 @@ def test_quoted_words_may_contain_line_ends(file: Path) -> None:
         ("a,b,c\n1,2,3\n1,x,3\n", r"line 3, b: 'x' is not a number; correct the cell"),
         ("a,b,c\n\n1,2,x\n", r"line 3, c: 'x' is not a number"),
         ("1,x,3\n", r"line 1, column 2: 'x' is not a number"),
+        ('"a","b\nc",d\n1,x,3\n', r"line 3, 'b\\nc': 'x' is not a number"),
         ("1,,3\n", r"line 1, column 2: '' is not a number"),
         ("1_000,2\n", r"there are no rows after the names"),
         ("1,2\n1_000,2\n", r"line 2, column 1: '1_000' is not a number"),

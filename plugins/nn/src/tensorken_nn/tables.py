@@ -98,8 +98,9 @@ class _Row:
         value = _number(self.cells[i])
         if value is None or not abs(value) <= FLOAT32_MAX:  # also false for NaN
             need = "a number" if value is None else "a finite float32"
+            name = column if column.isprintable() else repr(column)  # a quoted name may have line ends
             raise ContentError(
-                f"{self.place}, {column}: {self.cells[i]!r:.60} is not {need}; correct the cell or remove the line"
+                f"{self.place}, {name:.60}: {self.cells[i]!r:.60} is not {need}; correct the cell or remove the line"
             )
         return value
 
