@@ -131,20 +131,19 @@ def _expm1_of_rest(r: Number) -> Number:
 
 
 def exp(x: Number, low: Number | None = None) -> Number:
-    """exp(x), or exp(x + low) for a small low: exp(r) * 2**n."""
-    x = x.clip(*_format(x).exp)
-    n, _, r = _reduced(x)
-    if x.dtype is float64:
-        high, rest = shared.LN2[float64]
-        lost = n.fma(-rest, n.fma(-high, x) - r)  # by rounding r
-        return _scaled(_exp_of_rest(*(_ordered_sum(r, low + lost) if low is not None else (r, lost))), n)
-    return _scaled(_expm1_of_rest(r if low is None else r + low) + 1.0, n)
+    """exp(x), or exp(x + low) for a small low: exp(r) * 2**n.
 
-
-def _exp_of_rest(r: Number, low: Number) -> Number:
-    """1 + r and the rest of the series, which is small; nearly rounded once."""
-    high, rest = _ordered_sum(r.scalar(1.0), r)
-    return high + (rest + (r * r).fma(r.polynomial(shared.EXPM1[r.dtype]), low))
+    The series is added to 1 + r as high and low; float32, whose published bound is wider, saves two additions.
+    """
+    n, _, r = _reduced(x.clip(*_format(x).exp))
+    if low is None and x.dtype is float32:
+        return _scaled(_expm1_of_rest(r) + 1.0, n)
+    if low is not None:
+        r, low = _ordered_sum(r, low)
+    one, rest = _ordered_sum(r.scalar(1.0), r)
+    if low is not None:
+        rest = rest + low
+    return _scaled(one + (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest), n)
 
 
 def exp2(x: Number) -> Number:
