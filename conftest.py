@@ -28,7 +28,6 @@ for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
     del os.environ[name]
 # The executor of numpy is tested without LLVM's; TEST_COMPILERS chooses other compilers.
 os.environ["TENSORKEN_COMPILERS"] = os.environ.get("TEST_COMPILERS", "-llvm")
-os.environ["TENSORKEN_LLVM_CACHE"] = "0"
 
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

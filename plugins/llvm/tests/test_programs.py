@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,6 @@ from tensorken_numpy.backend import Numpy
 
 NUMPY = Numpy()
 MIXED = np.random.default_rng(0).normal(size=(6, 8)).astype("float32")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _without_cache() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(cache.VARIABLE, "0")
-        yield
 
 
 def traced(f: Callable[..., Any], *arrays: Any) -> Program:
