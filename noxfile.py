@@ -38,7 +38,6 @@ COMPILED = [  # tests whose programs a compiler plugin may run
     "plugins/nn/tests",
     "plugins/tensorken/tests/test_control_flow.py",
     "plugins/tensorken/tests/test_jit.py",
-    "plugins/tensorken/tests/test_lazy.py",
 ]
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -271,7 +270,7 @@ def examine(session: nox.Session, backend: str, *options: str, compiler: str = "
 @nox.session
 def llvm(session: nox.Session) -> None:
     """Run the tests of compiled programs, and the kit on numpy, with the compiler of tensorken-llvm."""
-    install_workspace(session, "test", extras=False)
+    install_workspace(session, "test")
     chosen = session.posargs or [*LIMITS, *QUICK, *COMPILED]
     run_pytest(session, "own", *chosen, environment={"TEST_COMPILERS": "llvm"})
     examine(session, "numpy", "--smoke", compiler="llvm")

@@ -179,7 +179,7 @@ ENDINGS = {
     "hangs": ("import threading; threading.Event().wait()", "it was not loaded within 10 s; update it, pip "),
     "leaves": (
         "import atexit, time; atexit.register(time.sleep, 60)",
-        "no function that is marked @hookimpl of ",
+        "no function that is marked @hookimpl and named ",
     ),
     "asks": ("input()", "EOFError: EOF when reading a line; update it, "),
     **(

@@ -310,7 +310,7 @@ def test_take_accepts_every_kind_of_index():
     assert tk.take_along_axis(x, [2, 0], 0).tolist() == [30.0, 10.0]
     with pytest.raises(DTypeError, match=r"^take: indices must be int32 or int64, got float32"):
         tk.take(x, [0.5])
-    with pytest.raises(IndexingError, match=r"^take: str is not supported"):
+    with pytest.raises(IndexingError, match=r"^take: str is not a valid index"):
         tk.take(x, "1")
 
 

@@ -102,6 +102,7 @@ def check_seeds(seeds: range) -> int:
     return count
 
 
+@pytest.mark.feature(58)
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_kernels_of_random_programs_compute_what_their_ops_do(first: int) -> None:
     assert check_seeds(range(first, first + 10)) > 20
@@ -142,6 +143,7 @@ def groups_of(f: Any, *shapes: tuple[int, ...], target: ReferenceTarget | None =
     return [[lowered.producers[v].op.name for v in group.written] for group in lowered.groups]
 
 
+@pytest.mark.feature(58)
 def test_a_softmax_is_one_kernel() -> None:
     assert len(groups_of(lambda x: tk.softmax(x, 1), (5, 7))) == 1
 
