@@ -123,7 +123,9 @@ class Contraction:
 
 
 @pytest.mark.parametrize("work", [1, products.MIN_WORK])
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize(
+    "first", [0, *[pytest.param(first, marks=pytest.mark.nightly) for first in range(30, 120, 30)]]
+)
 def test_contractions_of_small_integers_are_exact(first: int, work: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(products, "MIN_WORK", work)
     found = 0
