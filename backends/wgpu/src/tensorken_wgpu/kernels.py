@@ -378,12 +378,12 @@ class RowKernel(Nest[str]):
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
         self.writer.store(v, elements)
 
-    def store_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, str]]]]) -> None:
-        if values and self.division.invocations > 1:
+    def write_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, str]]]]) -> None:
+        if self.division.invocations > 1:
             with self.writer.block("if (l == 0u)"):
-                super().store_outer(values)
+                super().write_outer(values)
         else:
-            super().store_outer(values)
+            super().write_outer(values)
 
     def _store_parts(self, rows: Sequence[IndexExpression]) -> None:
         writer = self.writer

@@ -7,19 +7,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tensorken.programs.compiler_choice import VARIABLE
+from tensorken.programs.compiler_choice import VARIABLE, short_name
 from tensorken.programs.execution import compiler_plugins, observe_compilers
 from tensorken_conformance.compilers import Programs
 from tensorken_core.program.program import Program
-
-
-def short_name(plugin: str) -> str:
-    """The name of a compiler in reports: that of its entry point.
-
-    >>> short_name("plugins:llvm@tensorken-llvm"), short_name("mine")
-    ('llvm', 'mine')
-    """
-    return plugin.partition("@")[0].rpartition(":")[2]
 
 
 def installed() -> list[str]:

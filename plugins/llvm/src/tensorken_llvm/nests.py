@@ -124,21 +124,19 @@ class KernelNest(Nest[Any]):
         )
 
     def _each_lane(self, body: Callable[[], None]) -> None:
-        """Run a body for the rows of a block, or the one row."""
+        """Run a body that computes elements for the rows of a block, or the one row."""
         if self.block is None:
             body()
             return
         name = self.block.name
 
-        def one(lane: Any) -> None:
-            self.lane = lane
-            self.walk.index_values[name] = self.builder.add(self.first, lane, flags=("nsw",))
+        def one() -> None:
+            self.walk.index_values[name] = self.builder.add(self.first, self.lane, flags=("nsw",))
             with self.walk.scope():
                 self._define_totals()
                 body()
-            self.lane = None
 
-        self.builder.loop(self.lanes, one)
+        self._lanes(one)
 
     def _define_totals(self) -> None:
         for v, total in self.totals.items():
@@ -152,35 +150,13 @@ class KernelNest(Nest[Any]):
 
     # ---- the loops of a row --------------------------------------------------------------------------------
 
-    def reduce_stages(self, rows: Sequence[IndexExpression]) -> None:
-        if self.block is None:
-            super().reduce_stages(rows)
-            return
-        for stage in range(1, self.loops):
-            self.reduce([v for v in self.reductions if self.depths[v] == stage], rows)
+    def compute_outer(self, stage: int, rows: Sequence[IndexExpression]) -> None:
+        if self.block is None:  # else each loop over the rows of a block computes what it needs
+            super().compute_outer(stage, rows)
 
-    def store_rows(self, rows: Sequence[IndexExpression]) -> None:
-        if self.block is None:
-            super().store_rows(rows)
-            return
-        outer = [v for v in self.group.written if self.group.is_outer(v)]
-        inner = [v for v in self.group.written if not self.group.is_outer(v)]
-        if outer:
-            self.set_current(rows, [])
-            self._each_lane(lambda: self._store_at(outer, rows))
-        if inner:
-
-            def body(steps: Sequence[IndexExpression]) -> None:
-                self.set_current(rows, steps)
-                index = self.rows.element(self.walk, rows[0], steps[0]).linear
-                self._store_at(inner, [index])
-
-            self.loop(body)
-
-    def _store_at(self, values: Sequence[Variable], indices: Sequence[IndexExpression]) -> None:
-        for v in values:
-            (index,) = indices
-            self.store(v, [(index, self.walk.value(v, self.walk.element(v.shape, index)))])
+    def store_outer(self, values: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
+        store = super().store_outer
+        self._each_lane(lambda: store(values, rows))
 
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, Any]]) -> None:
         for index, element in elements:

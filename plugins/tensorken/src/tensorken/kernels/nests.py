@@ -150,8 +150,8 @@ class Nest(ABC, Generic[E]):
         """Write the values that other kernels need; those with elements per element of a row in one loop."""
         outer = [v for v in self.group.written if self.group.is_outer(v)]
         inner = [v for v in self.group.written if not self.group.is_outer(v)]
-        values = {v: self._values(v, rows) for v in outer}
-        self.store_outer([(v, [*zip(rows, values[v], strict=True)]) for v in outer])
+        if outer:
+            self.store_outer(outer, rows)
         if not inner:
             return
 
@@ -163,8 +163,12 @@ class Nest(ABC, Generic[E]):
 
         self.loop(body)
 
-    def store_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, E]]]]) -> None:
-        """Write the values with one element per row."""
+    def store_outer(self, values: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
+        """Compute and write values with one element per row."""
+        self.write_outer([(v, [*zip(rows, self._values(v, rows), strict=True)]) for v in values])
+
+    def write_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, E]]]]) -> None:
+        """Write computed values with one element per row."""
         for v, elements in values:
             self.store(v, elements)
 

@@ -28,7 +28,7 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     text = os.environ.get(VARIABLE)
     if text is None:
         return list(hooks)
-    by_name = {name_of(hook): hook for hook in hooks}
+    by_name = {short_name(hook.plugin_name): hook for hook in hooks}
     names = [name for part in text.split(",") if (name := part.strip()) not in ("", "none")]
     if names and all([name.startswith("-") for name in names]):
         return [hook for name, hook in by_name.items() if f"-{name}" not in names]
@@ -43,6 +43,10 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     return found
 
 
-def name_of(hook: Any) -> str:
-    """The name of a compiler: that of its entry point."""
-    return str(hook.plugin_name).partition("@")[0].rpartition(":")[2]
+def short_name(plugin: str) -> str:
+    """The name of a compiler for users: that of its entry point.
+
+    >>> short_name("plugins:llvm@tensorken-llvm"), short_name("mine")
+    ('llvm', 'mine')
+    """
+    return plugin.partition("@")[0].rpartition(":")[2]
