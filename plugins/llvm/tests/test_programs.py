@@ -227,8 +227,8 @@ def test_machine_code_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.Monkey
     (file,) = tmp_path.iterdir()
     content = file.read_bytes()
     made: list[int] = []
-    original = cache._write
-    monkeypatch.setattr(cache, "_write", lambda *given: (made.append(1), original(*given)))
+    original = cache.write_file
+    monkeypatch.setattr(cache, "write_file", lambda *given: (made.append(1), original(*given)))
     run()
     assert not made
     for damaged in (content[:-1], content[:40] + b"x" + content[41:], b""):

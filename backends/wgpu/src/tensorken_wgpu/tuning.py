@@ -10,14 +10,13 @@ import contextlib
 import functools
 import json
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken.cache_folder import cache_folder
+from tensorken.cache_folder import cache_folder, write_file
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.templates import specialised_text
@@ -76,15 +75,7 @@ class Tuning:
         results = _read(self.path)
         results.setdefault(device, {})[key] = name
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(results, file, indent=1, sort_keys=True)
-                Path(temporary).replace(self.path)
-            except OSError:
-                Path(temporary).unlink()
-                raise
+            write_file(self.path, json.dumps(results, indent=1, sort_keys=True).encode())
 
 
 def best(kernel: Kernel, device: Device) -> Kernel:

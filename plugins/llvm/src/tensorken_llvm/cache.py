@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tensorken.cache_folder import cache_folder
+from tensorken.cache_folder import cache_folder, write_file
 
 VARIABLE = "TENSORKEN_LLVM_CACHE"
 
@@ -59,7 +58,7 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     if found is None:
         found = make()
         with contextlib.suppress(OSError):  # a cache that cannot be written is no fault of the program
-            _write(path, found)
+            write_file(path, hashlib.sha256(found).digest() + found)
             _shrink(place)
     return found
 
@@ -73,18 +72,6 @@ def _read(path: Path) -> bytes | None:
         return None
     code = content[_HASH_BYTES:]
     return code if code and content[:_HASH_BYTES] == hashlib.sha256(code).digest() else None
-
-
-def _write(path: Path, code: bytes) -> None:
-    """Write a file as a whole, whoever else writes it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:
-        file.write(hashlib.sha256(code).digest() + code)
-    try:
-        Path(file.name).replace(path)
-    except OSError:
-        Path(file.name).unlink(missing_ok=True)
-        raise
 
 
 def _shrink(place: Path) -> None:

@@ -1,9 +1,10 @@
-"""The folder of the user's caches, for what is compiled or measured once."""
+"""The folder of the user's caches, for what is compiled or measured once, and how a file is written there."""
 
 from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 
@@ -24,3 +25,20 @@ def cache_folder() -> Path | None:
     except RuntimeError:
         return None
     return caches / "tensorken"
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, and its folder if that is missing; a reader sees all of it or what was there before.
+
+    Raises:
+        OSError: if it cannot be written; nothing is left behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except OSError:
+        Path(temporary).unlink()
+        raise
