@@ -11,12 +11,14 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import environment
+from compilers import MACHINE_CODE, NONE, compilers, missing
 from harness import FAILS, NOT_SUPPORTED, Row, pin
 
 STEPS = ("mlp_step", "gpt_step")
@@ -29,35 +31,61 @@ LONG_SECONDS = 20.0
 
 def memory(peers: Sequence[str], select: str) -> Iterator[Row]:
     """The peak memory of a process that only runs training steps."""
-    return _rows("peak", "B", peers, select)
+    return _rows("peak", "B", peers, select, NONE)
 
 
 def preparation(peers: Sequence[str], select: str) -> Iterator[Row]:
     """The extra time of the first calls of a training step: tracing, rewriting, compiling."""
-    return _rows("first", "s", peers, select)
+    return _rows("first", "s", peers, select, NONE)
 
 
-def _rows(what: str, unit: str, peers: Sequence[str], select: str) -> Iterator[Row]:
+def machine_code_memory(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """The peak memory of such a process with the compiler for CPUs."""
+    return _rows("peak", "B", peers, select, MACHINE_CODE)
+
+
+def machine_code_preparation(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """The extra time of the first calls with the compiler for CPUs: without its cache, and from its cache."""
+    yield from _rows("first", "s", peers, select, MACHINE_CODE)
+    with tempfile.TemporaryDirectory() as cache:
+        for task in STEPS:
+            _run(task, "tensorken", MACHINE_CODE, cache)
+        yield from _rows("first", "s", (), select, MACHINE_CODE, cache, "_cached")
+
+
+def _rows(
+    figure: str,
+    unit: str,
+    peers: Sequence[str],
+    select: str,
+    compiler: str,
+    cache: str = "0",
+    suffix: str = "",
+) -> Iterator[Row]:
+    with compilers(compiler):
+        if message := missing():
+            print(message)
+            return
     for task in STEPS:
         if select in task:
-            ours = _measured(task, "tensorken")[what]
+            ours = _measured(task, "tensorken", compiler, cache)[figure]
             if ours == NOT_SUPPORTED:
                 print(f"{task}: this system does not report the peak memory of a process")
                 continue
             if isinstance(ours, str):
                 raise RuntimeError(f"{task}: Tensorken fails")
-            theirs = {peer: _measured(task, peer)[what] for peer in peers}
-            yield Row(task, ours, unit, {p: x if isinstance(x, str) else ours / x for p, x in theirs.items()})
+            theirs = {peer: _measured(task, peer)[figure] for peer in peers}
+            ratios = {p: x if isinstance(x, str) else ours / x for p, x in theirs.items()}
+            yield Row(task + suffix, ours, unit, ratios)
 
 
 @functools.cache
-def _measured(task: str, library: str) -> Mapping[str, float | str]:
+def _measured(task: str, library: str, compiler: str = NONE, cache: str = "0") -> Mapping[str, float | str]:
     """The figures of `measure` in new processes, as medians; or a word why there are none."""
     found: list[dict[str, Any]] = []
     start = time.monotonic()
     while len(found) < PROCESSES and time.monotonic() - start < LONG_SECONDS:
-        process = [sys.executable, "-W", "ignore", __file__, task, library]
-        done = subprocess.run(process, capture_output=True, text=True, encoding="utf-8", check=False)
+        done = _run(task, library, compiler, cache)
         if done.returncode:
             print(f"{task}: {library} fails: {(done.stderr.strip() or '?').splitlines()[-1][:150]}")
             return dict.fromkeys(FIGURES, FAILS)
@@ -67,9 +95,19 @@ def _measured(task: str, library: str) -> Mapping[str, float | str]:
             print(*messages, sep="\n")  # that the library is not installed
             return dict.fromkeys(FIGURES, "")
     return {
-        what: NOT_SUPPORTED if found[0][what] is None else statistics.median(x[what] for x in found)
-        for what in FIGURES
+        name: NOT_SUPPORTED if found[0][name] is None else statistics.median(x[name] for x in found)
+        for name in FIGURES
     }
+
+
+def _run(task: str, library: str, compiler: str, cache: str) -> subprocess.CompletedProcess[str]:
+    """Run `measure` in a new process, with this compiler and this folder of machine code, or "0" for none."""
+    process = [sys.executable, "-W", "ignore", __file__, task, library]
+    with compilers(compiler):
+        settings = {**os.environ, "TENSORKEN_LLVM_CACHE": cache}
+        return subprocess.run(
+            process, capture_output=True, text=True, encoding="utf-8", check=False, env=settings
+        )
 
 
 def measure(task: str, library: str) -> dict[str, float | None]:

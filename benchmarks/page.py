@@ -17,7 +17,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 LIBRARIES = ("tensorken-core", "numpy", "jax", "torch", "tinygrad", "autograd")
 
 Bound = dict[str, Any]
-"""`peer` and `at_most`, the ratio to that peer; without a peer, `at_most` is in the unit of the figure."""
+"""`peer` and `at_most`, the ratio to that peer, or to the fastest if it is "best".
+
+Without a peer, `at_most` is in the unit of the figure.
+"""
+
+BEST = "best"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,16 @@ class Table:
         bound = self._held_against(row)
         if bound is None:
             return False
-        measured = row.ratios.get(bound["peer"], "") if "peer" in bound else row.ours
+        measured = self._measured(row, bound)
         return isinstance(measured, str) or measured > bound["at_most"]
+
+    def _measured(self, row: Row, bound: Bound) -> float | str:
+        """What is compared with the bound: a figure, or a word if there is none."""
+        if "peer" not in bound:
+            return row.ours
+        if bound["peer"] == BEST:
+            return max([ratio for ratio in row.ratios.values() if not isinstance(ratio, str)], default="")
+        return row.ratios.get(bound["peer"], "")
 
     def _head(self) -> list[str]:
         return ["workload", "ours", *(f"/ {title}" for title in self.titles.values()), "bound"]
@@ -67,14 +80,15 @@ class Table:
     def _held_against(self, row: Row) -> Bound | None:
         """The row's bound, if its peer was measured."""
         bound = self.bounds.get(row.name, {})
-        return bound if bound and ("peer" not in bound or bound["peer"] in self.titles) else None
+        return bound if bound and ("peer" not in bound or bound["peer"] in (BEST, *self.titles)) else None
 
     def _bound(self, row: Row) -> str:
         bound = self._held_against(row)
         if bound is None:
             return ""
         most = bound["at_most"]
-        text = f"{most:.2f} {self.titles[bound['peer']]}" if "peer" in bound else _figure(most, row.unit)
+        peer = bound.get("peer")
+        text = _figure(most, row.unit) if peer is None else f"{most:.2f} {self.titles.get(peer, peer)}"
         return f"{text}, missed" if self.missed(row) else text
 
 

@@ -1,4 +1,6 @@
-"""Suites that time tasks against other libraries: compiled, compiled with an allocator that keeps memory, and eager."""
+"""Suites that time tasks against other libraries: compiled by the backend, with an allocator that keeps memory, by the
+compiler for CPUs, and eager.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import ctypes
 from collections.abc import Iterator, Sequence
 
 from call import Call, supported_call
+from compilers import MACHINE_CODE, NONE, compilers, missing
 from harness import Row, compare
 from libraries import OURS, installed
 from tasks import TASKS, Case
@@ -25,7 +28,8 @@ LARGE = (
 
 def traced(peers: Sequence[str], select: str) -> Iterator[Row]:
     """Compiled functions, with tk.jit, jax.jit or TinyJit; other libraries run eagerly."""
-    return _rows([case for case in TASKS.values() if "traced" in case.suites], peers, select, True)
+    with compilers(NONE):
+        yield from _rows(_traced(), peers, select, True)
 
 
 def kept(peers: Sequence[str], select: str) -> Iterator[Row]:
@@ -34,13 +38,28 @@ def kept(peers: Sequence[str], select: str) -> Iterator[Row]:
     """
     if not _keep_memory():
         print("kept: this system's allocator cannot be configured to keep memory")
-        return iter(())
-    return _rows([TASKS[name] for name in LARGE], peers, select, True)
+        return
+    with compilers(NONE):
+        yield from _rows([TASKS[name] for name in LARGE], peers, select, True)
+
+
+def machine_code(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Compiled functions, with the compiler for CPUs and an allocator that returns no memory to the system."""
+    with compilers(MACHINE_CODE):
+        if message := missing():
+            print(f"machine_code: {message}")
+            return
+        _keep_memory()
+        yield from _rows(_traced(), peers, select, True)
 
 
 def eager(peers: Sequence[str], select: str) -> Iterator[Row]:
     """Eager functions."""
     return _rows([case for case in TASKS.values() if "eager" in case.suites], peers, select, False)
+
+
+def _traced() -> list[Case]:
+    return [case for case in TASKS.values() if "traced" in case.suites]
 
 
 def _rows(cases: Sequence[Case], peers: Sequence[str], select: str, compiled: bool) -> Iterator[Row]:

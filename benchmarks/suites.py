@@ -40,8 +40,11 @@ SUITES = {
     "checkpoint": Suite(("plain",), self_comparison.checkpoint),
     "memory": Suite(COMPILED, isolated.memory),
     "preparation": Suite(("jax",), isolated.preparation),
+    "machine_code_memory": Suite(COMPILED, isolated.machine_code_memory),
+    "machine_code_preparation": Suite(("jax",), isolated.machine_code_preparation),
     "gpu_in_software": Suite(("numpy", "naive"), gpu.in_software, where=gpu.adapter),
     "gpu_by_the_clock": Suite(("numpy", "naive"), gpu.by_the_clock, where=gpu.processors),
     "gpu": Suite(("numpy", "naive", "copy", "vendor"), gpu.in_hardware, GPU_TITLES, gpu.adapter),
-    "kept": Suite(("jax", "torch"), peer_comparison.kept),  # the last, as it changes the allocator
+    "kept": Suite(("jax", "torch"), peer_comparison.kept),  # these are the last, as they change the allocator
+    "machine_code": Suite(COMPILED, peer_comparison.machine_code),
 }

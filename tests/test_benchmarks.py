@@ -22,6 +22,7 @@ from tensorken_core.errors import BackendError
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (
+    "hmc_1000",
     "tanh_gradient_1",
     "tanh_gradient_3",
     "gradient_of_three",
@@ -105,12 +106,16 @@ def test_figures_beyond_their_bounds_are_reported(load: Any, harness: ModuleType
         "a": {"peer": "jax", "at_most": 1.5},
         "b": {"at_most": 2.0},
         "c": {"peer": "jax", "at_most": 0.5},
+        "d": {"peer": "best", "at_most": 0.5},
     }
     table = load("page").Table({"jax": "JAX", "torch": "PyTorch"}, bounds)
     a = harness.Row("a", 4.2e-6, "s", {"jax": 1.51})
     b = harness.Row("b", 1.999, "s", {"jax": 3.0})
     c = harness.Row("c", 61e6, "B", {"jax": harness.FAILS})
-    assert [table.missed(row) for row in (a, b, c)] == [True, False, True]
+    d = harness.Row("d", 4.2e-6, "s", {"jax": 0.4, "torch": 0.6})
+    e = harness.Row("d", 4.2e-6, "s", {"jax": 0.4, "torch": harness.FAILS})
+    assert [table.missed(row) for row in (a, b, c, d, e)] == [True, False, True, True, False]
+    assert table.markdown([d]).endswith("| 0.50 best, missed |")
     assert table.markdown([a, b, c]).splitlines() == [
         "| workload |   ours | / JAX |            bound |",
         "| -------- | -----: | ----: | ---------------: |",

@@ -24,6 +24,8 @@ class Jax(Library):
     hessian = staticmethod(jax.hessian)
     map = staticmethod(jax.tree_util.tree_map)
     log_sigmoid = staticmethod(jax.nn.log_sigmoid)
+    sigmoid = staticmethod(jax.nn.sigmoid)
+    scan = staticmethod(lax.scan)
     relu = staticmethod(jax.nn.relu)
     gelu = staticmethod(jax.nn.gelu)
     log_softmax = staticmethod(jax.nn.log_softmax)

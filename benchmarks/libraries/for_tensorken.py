@@ -21,6 +21,8 @@ class Tensorken(Library):
     jacrev = staticmethod(tk.jacrev)
     hessian = staticmethod(tk.hessian)
     map = staticmethod(tk.tree.map)
+    sigmoid = staticmethod(tk.sigmoid)
+    scan = staticmethod(tk.scan)
     relu = staticmethod(tk.relu)
     log_softmax = staticmethod(tk.log_softmax)
     softmax = staticmethod(tk.softmax)

@@ -24,6 +24,7 @@ class Torch(Library):
     jacrev = staticmethod(torch.func.jacrev)
     hessian = staticmethod(torch.func.hessian)
     log_sigmoid = staticmethod(functional.logsigmoid)
+    sigmoid = staticmethod(torch.sigmoid)
     relu = staticmethod(functional.relu)
     cross_entropy = staticmethod(functional.cross_entropy)
 
@@ -63,6 +64,12 @@ class Torch(Library):
 
     def convolve(self, x: Any, kernel: Any) -> Any:
         return functional.conv2d(x, kernel)
+
+    def lstm(self, inputs: Any, recurrent: Any, bias: Any, x: Any) -> Any:
+        """PyTorch's fused LSTM, with a second bias of zeros."""
+        zeros = x.new_zeros(1, x.shape[1], recurrent.shape[1])
+        weights = [inputs, recurrent, bias, torch.zeros_like(bias)]
+        return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, False, False)[1][0]
 
     def adam(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
         """The optimiser updates the parameters in place."""

@@ -92,6 +92,10 @@ class Library:
         """The logarithm of the logistic function."""
         return -self.xp.logaddexp(0.0, -x)
 
+    def sigmoid(self, x: Any) -> Any:
+        """The logistic function."""
+        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
+
     def relu(self, x: Any) -> Any:
         """max(x, 0)."""
         return self.xp.maximum(x, 0.0)
@@ -139,6 +143,33 @@ class Library:
         flat = self.xp.stack(patches, 2).reshape((count, channels * rows * columns, h * w))
         kernel = kernel.reshape((filters, channels * rows * columns))
         return (kernel @ flat).reshape((count, filters, h, w))
+
+    # ---- loops ---------------------------------------------------------------------------------------------
+
+    def scan(self, f: Callable[..., Any], init: Any, xs: Any, length: int) -> Any:
+        """The last carry and the stacked results of f(carry, x) -> (carry, y), where x is None if xs is."""
+        carry, ys = init, []
+        for i in range(length):
+            carry, y = f(carry, None if xs is None else self.map(lambda x, i=i: x[i], xs))
+            ys.append(y)
+        return carry, None if ys[0] is None else self.xp.stack(ys)
+
+    def lstm(self, inputs: Any, recurrent: Any, bias: Any, x: Any) -> Any:
+        """The last hidden state of an LSTM; x has shape (steps, batch, features).
+
+        The products with x do not depend on the steps before.
+        """
+        xp, (steps, batch, _), width = self.xp, x.shape, recurrent.shape[1]
+
+        def step(carry: Any, projected: Any) -> Any:
+            hidden, cell = carry
+            gates = projected + hidden @ recurrent.T
+            i, f, g, o = (gates[:, k * width : (k + 1) * width] for k in range(4))
+            cell = self.sigmoid(f) * cell + self.sigmoid(i) * xp.tanh(g)
+            return (self.sigmoid(o) * xp.tanh(cell), cell), None
+
+        zeros = xp.zeros((batch, width), dtype=x.dtype)
+        return self.scan(step, (zeros, zeros), x @ inputs.T + bias, steps)[0][0]
 
     # ---- training ------------------------------------------------------------------------------------------
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tasks import arrays, derivatives, networks, small
+from tasks import arrays, derivatives, loops, networks, small
 from tasks.case import CASES, Case
 
 __all__ = ["TASKS", "Case"]
 
 TASKS = {
     name: case
-    for module in (small, arrays, networks, derivatives)
+    for module in (small, arrays, networks, derivatives, loops)
     for name, case in CASES.items()
     if case.make.__module__ == module.__name__
 }
