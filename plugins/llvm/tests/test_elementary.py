@@ -382,7 +382,7 @@ def test_loops_are_vectorised(name: str, dtype: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(programs, "compile_module", recorded)
     x = np.ones(1000, dtype)
     compiled(name, *[x] * (2 if name in BINARY else 1))
-    (kernel,) = [f for f in optimised(str(modules[0])).functions if f.name == "kernel0"]
+    (kernel,) = [f for f in optimised(str(modules[0])).functions if f.name == "kernel"]
     assert re.search(r"store <\d+ x (float|double|i8|i32|i64)>", str(kernel)), str(kernel)[:2000]
     called = re.findall(r"call [^@\n]*@([\w.]+)\(", str(kernel))
     assert all(f.startswith("llvm.") or ".rare." in f for f in called), called

@@ -18,8 +18,9 @@ from tensorken_core.program.program import Program
 from tensorken_llvm import blas, products, program as programs
 from tensorken_llvm.blas import Blas, find_blas
 from tensorken_llvm.dtypes import INT32, INT64
+from tensorken_llvm.plans import Kernel
 from tensorken_llvm.products import MatrixProduct, matrix_products
-from tensorken_llvm.program import Kernel, MachineProgram, compiled
+from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
 
 NUMPY = Numpy()
@@ -42,20 +43,22 @@ def machine_program(f: Callable[..., Any], *xs: Any) -> MachineProgram:
 def steps(found: MachineProgram) -> list[str]:
     """What a program runs: a product, the ops of the values that a kernel writes, or a called op."""
     names = []
-    for step in found._steps:
+    for step in found._plan.steps:
         if not isinstance(step, Kernel):
             names.append(f"call {step.op.name}")
         elif isinstance(step.computes, MatrixProduct):
             names.append("product")
         else:
-            names.append(" ".join([found._lowered.producers[v].op.name for v in step.writes]))
+            names.append(" ".join([found._plan.lowered.producers[v].op.name for v in step.writes]))
     return names
 
 
 def product_of(found: MachineProgram) -> MatrixProduct:
     """The only product of a program."""
     (product,) = [
-        x.computes for x in found._steps if isinstance(x, Kernel) and isinstance(x.computes, MatrixProduct)
+        x.computes
+        for x in found._plan.steps
+        if isinstance(x, Kernel) and isinstance(x.computes, MatrixProduct)
     ]
     return product
 
@@ -199,7 +202,7 @@ def test_operands_are_read_where_they_lie(name: str, dtype: str) -> None:
         assert steps(code)[-1] in ("product", "permute")
     elif name != "one row":  # a matrix and a vector
         assert steps(code) == ["product"]
-        assert product_of(code).reads == code._inputs
+        assert product_of(code).reads == code._plan.inputs
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
@@ -249,7 +252,7 @@ def test_a_crop_of_a_computed_operand_is_computed_alone() -> None:
     xs = normal(1000, 30), normal(30, 40)
     code = machine_program(lambda a, b: tk.exp(a)[:50] @ b, *xs)
     assert steps(code) == ["crop" if "crop" in steps(code) else "exp", "product"]
-    assert code._steps[0].writes[0].shape == (50, 30)  # type: ignore[union-attr]
+    assert code._plan.steps[0].writes[0].shape == (50, 30)  # type: ignore[union-attr]
 
 
 def attention(x: Any, weights: Any) -> Any:
