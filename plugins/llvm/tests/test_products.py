@@ -202,7 +202,7 @@ def test_operands_are_read_where_they_lie(name: str, dtype: str) -> None:
         assert steps(code)[-1] in ("product", "permute")
     elif name != "one row":  # a matrix and a vector
         assert steps(code) == ["product"]
-        assert product_of(code).reads == code._plan.inputs
+        assert product_of(code).reads == code._plan.program.inputs
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
 
 _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
@@ -47,6 +47,24 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
     def fma(self, a: Any, x: Any, c: Any) -> Any:
         """a * x + c, rounded once."""
         return self.intrinsic("fma", a, x, c)
+
+    def variable(self, size: int) -> Any:
+        """A pointer to this many bytes of the function's own, on the stack; LLVM may promote them to registers."""
+        with self.goto_entry_block():
+            memory = self.alloca(ir.ArrayType(BYTE, max(size, 1)))
+            memory.align = 64
+            return self.bitcast(memory, POINTER)
+
+    def copy(self, destination: Any, source: Any, size: int) -> None:
+        """Copy bytes."""
+        if not size or destination is source:
+            return
+        name = "llvm.memcpy.p0.p0.i64"
+        function = self.module.globals.get(name)
+        if function is None:
+            types = [POINTER, POINTER, INT64, BIT]
+            function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
+        self.call(function, [destination, source, index_number(size), ir.Constant(BIT, 0)])
 
     def loop(self, count: Any, body: Callable[[Any], None]) -> None:
         """Run a body for the indices from 0 up to count (exclusive), which is at least 1."""

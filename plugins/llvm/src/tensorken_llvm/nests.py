@@ -233,7 +233,7 @@ class KernelNest(Nest[Any]):
         self.builder.loop(self.lanes, one)
 
 
-class _KernelAttributes(ir.values.FunctionAttributes):  # type: ignore[misc]
+class KernelAttributes(ir.values.FunctionAttributes):  # type: ignore[misc]
     """Attributes of kernels: the widest vectors of the CPU, of which LLVM prefers smaller ones by itself."""
 
     WIDEST = '"prefer-vector-width"="512"'
@@ -247,11 +247,13 @@ def write_kernel(
     producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     operands: Sequence[Variable],
+    is_inlined: bool = False,
 ) -> ir.Function:
     """The function of a kernel, whose arguments are pointers to these values."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
     function.linkage = "internal"
-    function.attributes = _KernelAttributes(["noinline", "nounwind", _KernelAttributes.WIDEST])
+    inlining = "alwaysinline" if is_inlined else "noinline"
+    function.attributes = KernelAttributes([inlining, "nounwind", KernelAttributes.WIDEST])
     for argument in function.args:
         argument.add_attribute("noalias")
     builder = Builder(function.append_basic_block("entry"))

@@ -6,7 +6,7 @@ lifetimes.  The caller of `write` knows where each of these is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,7 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.nests import operands_of, write_kernel
-from tensorken_llvm.products import MatrixProduct
-from tensorken_llvm.target import CpuTarget
+from tensorken_llvm.target import CpuTarget, Routine
 from tensorken_numpy.compiled.memory import Planner, Region
 
 if TYPE_CHECKING:
@@ -28,10 +27,19 @@ if TYPE_CHECKING:
 Address = Callable[["Variable"], Any]
 """From a value in memory to a pointer to its elements."""
 
+MAX_LOCAL = 512
+"""Inner programs keep values of at most this many bytes in variables of their function, which may become registers."""
+
+MAX_LOCALS = 2**15
+"""The most bytes of these variables: they are on the stack."""
+
+MAX_INLINED = 64
+"""Kernels of inner programs that compute at most this many elements are part of the function that calls them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """A kernel, or a product of matrices by BLAS.
+    """A kernel, or another routine in machine code: a product of matrices by BLAS, or control flow.
 
     Attributes:
         computes: what it computes.
@@ -39,7 +47,7 @@ class Kernel:
         writes: the values that it writes.
     """
 
-    computes: FusionGroup | MatrixProduct
+    computes: FusionGroup | Routine
     reads: Sequence[Variable]
     writes: Sequence[Variable]
 
@@ -49,35 +57,45 @@ class Plan:
     """A lowered program as steps over values in memory.
 
     Attributes:
+        program: in ops that kernels compute or the backend has.
         lowered: the program as fusion groups.
-        inputs: of the program.
-        constants: of the program, and the literals among its outputs.
+        constants: the values that no step writes, and for each the program that has it: constants of this program and
+            of inner programs, and literals that are read in memory.
         results: the outputs that kernels write, and values without elements, which nothing writes.
         called: the results of called ops.
         steps: kernels, and equations of called ops, in order.
+        local: values in variables of the function that the plan is written into.
         regions: of the arena, for all other values that kernels write.
         arena_size: in bytes.
+        is_inner: whether a loop or branch runs the program.
     """
 
+    program: Program
     lowered: Lowered
-    inputs: tuple[Variable, ...]
-    constants: tuple[Variable, ...]
+    constants: Mapping[Variable, Program]
     results: tuple[Variable, ...]
     called: tuple[Variable, ...]
     steps: tuple[Kernel | Equation, ...]
+    local: tuple[Variable, ...]
     regions: Mapping[Variable, Region]
     arena_size: int
+    is_inner: bool
 
     @property
     def has_code(self) -> bool:
         """Whether any step is a kernel."""
         return any([isinstance(step, Kernel) for step in self.steps])
 
+    @property
+    def work(self) -> int:
+        """The number of elements that kernels compute."""
+        return sum([step.computes.work for step in self.steps if isinstance(step, Kernel)])
+
     def root(self, x: Variable) -> Variable:
         """The value in memory with the elements of x."""
         return self.lowered.reshaped_from.get(x, x)
 
-    def write(self, b: Builder, kernels: Sequence[Kernel], pointer: Address, arena: Any) -> None:
+    def write(self, b: Builder, kernels: Iterable[Kernel], pointer: Address, arena: Any) -> None:
         """Write calls of kernels, and their functions.
 
         Args:
@@ -86,63 +104,97 @@ class Plan:
             pointer: from an input, constant, result or result of a called op to its elements.
             arena: a pointer to this plan's memory.
         """
+        local = {v: b.variable(bytes_of(v)) for v in self.local}
 
         def address(v: Variable) -> Any:
             region = self.regions.get(v)
-            if region is None:
-                return pointer(v)
-            return b.gep(arena, [index_number(region.offset)], source_etype=BYTE)
+            if region is not None:
+                return b.gep(arena, [index_number(region.offset)], source_etype=BYTE)
+            return local[v] if v in local else pointer(v)
 
         for kernel in kernels:
             function = self._function(b.module, kernel)
             b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
 
     def _function(self, module: ir.Module, kernel: Kernel) -> ir.Function:
-        name = module.get_unique_name("kernel")
-        if isinstance(kernel.computes, MatrixProduct):
-            return kernel.computes.write(module, name)
+        computes = kernel.computes
+        if not isinstance(computes, FusionGroup):
+            return computes.write(module)
+        producers, kept = self.lowered.producers, self.lowered.kept
         operands = [*kernel.reads, *kernel.writes]
-        return write_kernel(
-            module, name, kernel.computes, self.lowered.producers, self.lowered.kept, operands
-        )
+        is_inlined = self.is_inner and computes.work <= MAX_INLINED
+        name = module.get_unique_name("kernel")
+        return write_kernel(module, name, computes, producers, kept, operands, is_inlined)
 
 
-def plan(program: Program, target: CpuTarget) -> Plan:
+def bytes_of(v: Variable) -> int:
+    """The bytes of a value's elements."""
+    return prod(v.shape) * NUMPY[v.dtype.name].itemsize
+
+
+def plan(program: Program, target: CpuTarget, is_inner: bool = False) -> Plan:
     """The plan of a program.
 
     Args:
         program: in ops that kernels compute or the backend has.
         target: of the lowering.
+        is_inner: whether a loop or branch runs the program.
     """
     lowered = lower(program, target)
     steps = tuple([_step(group, lowered, target) for group in lowered.groups])
     called = [v for step in steps if not isinstance(step, Kernel) for v in step.results]
     made = {v for step in steps for v in (step.writes if isinstance(step, Kernel) else step.results)}
     empty = [v for v in lowered.producers if v in lowered.kept and 0 in v.shape and v not in made]
-    literals = [v for v in lowered.outputs if hasattr(v, "value")]
-    constants = tuple(dict.fromkeys([*program.constants, *literals]))
+    read = [v for step in steps if isinstance(step, Kernel) for v in step.reads]
+    literals = [v for v in (*lowered.outputs, *read) if hasattr(v, "value")]
+    constants = dict.fromkeys([*program.constants, *literals], program)
+    for routine in target.routines.values():
+        constants |= routine.constants
     results = dict.fromkeys([v for v in (*lowered.outputs, *empty) if v in made or v in empty])
     for v in called:
         results.pop(v, None)
     in_arrays = {*program.inputs, *constants, *results, *called}
-    regions, size = _regions(steps, lowered, in_arrays)
-    return Plan(lowered, program.inputs, constants, tuple(results), tuple(called), steps, regions, size)
+    local = _local(steps, in_arrays) if is_inner else []
+    regions, size = _regions(steps, lowered, in_arrays.union(local))
+    return Plan(
+        program=program,
+        lowered=lowered,
+        constants=constants,
+        results=tuple(results),
+        called=tuple(called),
+        steps=steps,
+        local=tuple(local),
+        regions=regions,
+        arena_size=size,
+        is_inner=is_inner,
+    )
 
 
 def _step(group: FusionGroup, lowered: Lowered, target: CpuTarget) -> Kernel | Equation:
     equation = lowered.producers[group.values[0]]
-    product = target.products.get(equation)
-    if product is not None:
-        return Kernel(product, product.reads, [product.result])
+    routine = target.routines.get(equation)
+    if routine is not None:
+        return Kernel(routine, [lowered.reshaped_from.get(x, x) for x in routine.reads], routine.writes)
     if not target.has_code(equation):
         return equation
     return Kernel(group, *operands_of(group, lowered.producers, lowered.kept))
 
 
+def _local(steps: Sequence[Kernel | Equation], in_arrays: set[Variable]) -> list[Variable]:
+    """The values in variables: small ones, as long as there is room."""
+    found, total = [], 0
+    for v in [v for step in steps if isinstance(step, Kernel) for v in step.writes if v not in in_arrays]:
+        size = bytes_of(v)
+        if size <= MAX_LOCAL and total + size <= MAX_LOCALS:
+            found.append(v)
+            total += size
+    return found
+
+
 def _regions(
-    steps: Sequence[Kernel | Equation], lowered: Lowered, in_arrays: set[Variable]
+    steps: Sequence[Kernel | Equation], lowered: Lowered, elsewhere: set[Variable]
 ) -> tuple[dict[Variable, Region], int]:
-    """The regions of all values that are not in arrays, and the size of the arena."""
+    """The regions of all values that are not elsewhere, and the size of the arena."""
     last = {
         x: i
         for i, step in enumerate(steps)
@@ -156,8 +208,8 @@ def _regions(
     for i, step in enumerate(steps):
         if isinstance(step, Kernel):
             for v in step.writes:
-                if v not in in_arrays:
-                    regions[v] = planner.take(prod(v.shape) * NUMPY[v.dtype.name].itemsize)
+                if v not in elsewhere:
+                    regions[v] = planner.take(bytes_of(v))
         for x in [x for x, end in last.items() if end == i and x in regions]:
             planner.free(regions[x])
     return regions, planner.size

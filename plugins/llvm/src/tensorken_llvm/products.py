@@ -133,6 +133,16 @@ class MatrixProduct:
         return tuple(dict.fromkeys([self.first.value, self.second.value]))
 
     @property
+    def writes(self) -> tuple[Variable, ...]:
+        """The result."""
+        return (self.result,)
+
+    @property
+    def constants(self) -> dict[Variable, Program]:
+        """None."""
+        return {}
+
+    @property
     def work(self) -> int:
         """The multiplications of one call."""
         return self.rows.size * self.columns.size * self.inner.size
@@ -164,9 +174,10 @@ class MatrixProduct:
             _matrix(rows.size, rows.result, columns.size, columns.result),
         )
 
-    def write(self, module: ir.Module, name: str) -> ir.Function:
+    def write(self, module: ir.Module) -> ir.Function:
         """The function that computes it, whose arguments are pointers to the values that it reads, and its result."""
         values = [*self.reads, self.result]
+        name = module.get_unique_name("product")
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(values)), name)
         function.linkage = "internal"
         b = Builder(function.append_basic_block("entry"))
@@ -230,7 +241,7 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
     producers = {v: e for e in program.equations for v in e.results}
     found: dict[Equation, MatrixProduct] = {}
     for e in program.equations:
-        product = _matrix_product(e, producers, blas) if _is_for_blas(e) else None
+        product = _matrix_product(e, producers, blas) if is_product(e) else None
         if product is not None and product.largest < 2 ** (blas.integer.width - 1):
             found[e] = product
     return found
@@ -242,7 +253,7 @@ def with_matrices_last(program: Program, backend: RawTensor[Any], blas: Blas) ->
     Where no value before the new movement op has a layout for BLAS, a kernel copies the operand.
     """
     producers = {v: e for e in program.equations for v in e.results}
-    moved = {e for e in program.equations if _is_for_blas(e) and _matrix_product(e, producers, blas) is None}
+    moved = {e for e in program.equations if is_product(e) and _matrix_product(e, producers, blas) is None}
     if not moved:
         return program
     writer = EquationWriter(backend)
@@ -270,7 +281,7 @@ def _with_matrices_last(writer: EquationWriter, equation: Equation) -> Variable:
     return found
 
 
-def _is_for_blas(equation: Equation) -> bool:
+def is_product(equation: Equation) -> bool:
     """Whether an op is a contraction that BLAS computes if it can read the operands."""
     if equation.op.name != "fused_multiply_add" or is_kernel(equation):
         return False

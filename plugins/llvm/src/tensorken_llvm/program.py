@@ -13,12 +13,12 @@ from llvmlite import ir
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
 from tensorken_llvm.blas import find_blas
+from tensorken_llvm.control_flow import Plans
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.machine import compile_module, target_machine
-from tensorken_llvm.plans import Kernel, Plan, plan
-from tensorken_llvm.products import matrix_products, with_matrices_last
-from tensorken_llvm.target import CpuTarget, Expanded
+from tensorken_llvm.plans import Kernel, Plan
+from tensorken_llvm.target import Expanded
 from tensorken_numpy.compiled.memory import CACHE_LINE
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
@@ -34,13 +34,8 @@ MIN_UNLOCKED = 2**15
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
-    program = optimised(program, EXPANDED)
-    blas = find_blas()
-    if blas is not None:
-        program = with_matrices_last(program, backend, blas)
-    target = CpuTarget({} if blas is None else matrix_products(program, blas))
-    found = plan(program, target)
-    return MachineProgram(program, found, backend) if found.has_code else None
+    found = Plans(backend, find_blas()).plan(optimised(program, EXPANDED))
+    return MachineProgram(found, backend) if found.has_code else None
 
 
 class MachineProgram:
@@ -49,24 +44,24 @@ class MachineProgram:
     The inputs, the constants, the results and those of called ops are arrays; the arena is one more.
 
     Args:
-        program: in ops that kernels compute or the backend has.
         plan: of the program.
         backend: runs the other ops.
     """
 
-    def __init__(self, program: Program, plan: Plan, backend: RawTensor[Any]) -> None:
+    def __init__(self, plan: Plan, backend: RawTensor[Any]) -> None:
         self._backend = backend
         self._plan = plan
         self._constants = [
-            np.ascontiguousarray(program.outside(v, backend)).reshape(v.shape) for v in plan.constants
+            np.ascontiguousarray(program.outside(v, backend)).reshape(v.shape)
+            for v, program in plan.constants.items()
         ]
-        arrays = [*plan.inputs, *plan.constants, *plan.results, *plan.called]
+        arrays = [*plan.program.inputs, *plan.constants, *plan.results, *plan.called]
         self._numbers = {v: i for i, v in reversed([*enumerate(arrays)])}
         self._called_from = len(arrays) - len(plan.called)
         self._count = len(arrays)
         self._outputs = [
             (self._numbers[kept], v.shape, kept.shape != v.shape)
-            for v, kept in zip(program.outputs, plan.lowered.outputs, strict=True)
+            for v, kept in zip(plan.program.outputs, plan.lowered.outputs, strict=True)
         ]
         self._segments = self._compiled()
         self._idle: list[Any] = []
@@ -100,7 +95,7 @@ class MachineProgram:
 
     def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel]) -> None:
         used = [self._numbers[v] for kernel in kernels for v in kernel.reads if v in self._numbers]
-        checked = sorted({i for i in used if i < len(self._plan.inputs) or i >= self._called_from})
+        checked = sorted({i for i in used if i < len(self._plan.program.inputs) or i >= self._called_from})
 
         def body(b: Any, pointer: Any) -> None:
             self._plan.write(b, kernels, lambda v: pointer(self._numbers[v]), pointer(self._count))

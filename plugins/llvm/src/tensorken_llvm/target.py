@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.nests import CountingNest
 from tensorken_llvm.dtypes import TYPES
-from tensorken_llvm.products import MatrixProduct, is_kernel
+from tensorken_llvm.products import is_kernel
 from tensorken_llvm.scalars import is_supported
 from tensorken_numpy.backend import Numpy
 
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op
-    from tensorken_core.program.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 MAX_OPERANDS = 24
 """How many arrays one kernel reads and writes: each is a pointer in a register, or near one."""
@@ -46,15 +46,38 @@ class Expanded(Numpy):
         return op.name not in EXPANDED and super().has(op)
 
 
+class Routine(Protocol):
+    """Machine code of an op that is no kernel."""
+
+    @property
+    def reads(self) -> Sequence[Variable]:
+        """The values that it reads: the first arguments of its function."""
+
+    @property
+    def writes(self) -> Sequence[Variable]:
+        """The values that it writes, and memory that it uses: the other arguments."""
+
+    @property
+    def constants(self) -> Mapping[Variable, Program]:
+        """Those of the values that it reads which are constants of inner programs, and for each the program."""
+
+    @property
+    def work(self) -> int:
+        """The number of elements that it computes."""
+
+    def write(self, module: Any) -> Any:
+        """Write its function, whose arguments are pointers to the values that it reads and writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
     """What fusion depends on.
 
     Attributes:
-        products: the contractions that BLAS computes.
+        routines: for each op that is machine code, but no kernel, its code.
     """
 
-    products: Mapping[Equation, MatrixProduct] = field(default_factory=dict)
+    routines: Mapping[Equation, Routine] = field(default_factory=dict)
 
     @property
     def costs(self) -> Costs:
@@ -71,15 +94,15 @@ class CpuTarget:
         return False
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """What a product of BLAS reads, and the operands of an op that numpy's backend runs."""
-        product = self.products.get(equation)
-        if product is not None:
-            return product.reads
+        """What a routine reads, and the operands of an op that numpy's backend runs."""
+        routine = self.routines.get(equation)
+        if routine is not None:
+            return routine.reads
         return None if is_computed(equation) else equation.operands
 
     def has_code(self, equation: Equation) -> bool:
-        """Whether an op is machine code: of a kernel, or a call of BLAS."""
-        return equation in self.products or is_computed(equation)
+        """Whether an op is machine code: of a kernel, or another routine."""
+        return equation in self.routines or is_computed(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether a kernel may have these operands and compute this many elements and indices."""
