@@ -20,6 +20,7 @@ from tensorken_core.language.op import OPS, run
 from tensorken_core.program.program import Variable
 from tensorken_llvm.blas import Blas
 from tensorken_llvm.builder import Builder
+from tensorken_llvm.concatenations import Concatenation, is_concatenation
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
@@ -64,6 +65,8 @@ class Plans:
             program = with_matrices_last(program, self._backend, self._blas)
             routines.update(matrix_products(program, self._blas))
         for e in program.equations:
+            if is_concatenation(e):
+                routines[e] = Concatenation(e)
             plans = self._plans_of(e)
             if plans is not None:
                 routines[e] = ControlFlow.of(e, plans)
@@ -97,7 +100,10 @@ class Plans:
         known = all([v.dtype.name in NUMPY for v in (*program.inputs, *program.outputs)])
         return known and all(
             [
-                is_computed(e) or e.op.name in WRITERS or (self._blas is not None and is_product(e))
+                is_computed(e)
+                or is_concatenation(e)
+                or e.op.name in WRITERS
+                or (self._blas is not None and is_product(e))
                 for e in program.equations
             ]
         )

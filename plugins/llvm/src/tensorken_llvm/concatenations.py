@@ -1,0 +1,82 @@
+"""Concatenations: machine code that copies the operands to their places in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from tensorken_llvm.builder import Builder
+from tensorken_llvm.dtypes import BYTE, NUMPY, POINTER, index_number
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Program, Variable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Concatenation:
+    """A concatenation as machine code.
+
+    Attributes:
+        equation: the op.
+    """
+
+    equation: Equation
+
+    @property
+    def reads(self) -> tuple[Variable, ...]:
+        """The operands."""
+        return self.equation.operands
+
+    @property
+    def writes(self) -> tuple[Variable, ...]:
+        """The result."""
+        return self.equation.results
+
+    @property
+    def constants(self) -> Mapping[Variable, Program]:
+        """None."""
+        return {}
+
+    @property
+    def work(self) -> int:
+        """The number of elements."""
+        return prod(self.equation.results[0].shape)
+
+    def write(self, module: ir.Module) -> ir.Function:
+        """The function, whose arguments are pointers to the operands and the result."""
+        (axis,) = self.equation.params
+        operands, (result,) = self.equation.operands, self.equation.results
+        size = NUMPY[result.dtype.name].itemsize
+        name = module.get_unique_name("concatenate")
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * (len(operands) + 1)), name)
+        function.linkage = "internal"
+        function.attributes.add("nounwind")
+        b = Builder(function.append_basic_block("entry"))
+        *sources, destination = function.args
+        row = prod(result.shape[axis:]) * size
+
+        def copy_row(i: Any) -> None:
+            offset = 0
+            for x, source in zip(operands, sources, strict=True):
+                part = prod(x.shape[axis:]) * size
+                place = b.add(b.mul(i, index_number(row)), index_number(offset))
+                b.copy(
+                    b.gep(destination, [place], source_etype=BYTE),
+                    b.gep(source, [b.mul(i, index_number(part))], source_etype=BYTE),
+                    part,
+                )
+                offset += part
+
+        if self.work:
+            b.loop(prod(result.shape[:axis]), copy_row)
+        b.ret_void()
+        return function
+
+
+def is_concatenation(equation: Equation) -> bool:
+    """Whether an op is a concatenation that machine code computes."""
+    return equation.op.name == "concatenate" and equation.results[0].dtype.name in NUMPY
