@@ -12,17 +12,32 @@ from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT32, INT64, POINTE
 _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
 
-class _LoopId(ir.values.MDValue):  # type: ignore[misc]
-    """The identity of a loop, which asks for two vectors per iteration: the second hides the latency of the first."""
+MAX_UNROLLED = 64
+"""Loops of at most this many iterations are unrolled after vectorisation, where a caller asks for it."""
 
-    def __init__(self, module: ir.Module) -> None:
-        count = ir.MetaDataString(module, "llvm.loop.interleave.count"), ir.Constant(INT32, 2)
-        self._count = module.add_metadata(count)
-        super().__init__(module, [self._count], name=str(len(module.metadata)))
+
+class _LoopId(ir.values.MDValue):  # type: ignore[misc]
+    """The identity of a loop, which asks for two vectors per iteration: the second hides the latency of the first.
+
+    Args:
+        module: of the loop.
+        is_unrolled: whether the loop is unrolled, but not before it is vectorised.
+    """
+
+    def __init__(self, module: ir.Module, is_unrolled: bool) -> None:
+        def node(name: str, *values: Any) -> Any:
+            return module.add_metadata([ir.MetaDataString(module, f"llvm.loop.{name}"), *values])
+
+        self._nodes = [node("interleave.count", ir.Constant(INT32, 2))]
+        if is_unrolled:
+            after = node("unroll.full"), node("isvectorized", ir.Constant(INT32, 1))
+            self._nodes += [node("unroll.disable"), node("vectorize.followup_all", *after)]
+        super().__init__(module, self._nodes, name=str(len(module.metadata)))
 
     def descr(self, buf: list[str]) -> None:
         """Write the node; llvmlite has none that are distinct and refer to themselves."""
-        buf.append(f"distinct !{{ {self.get_reference()}, {self._count.get_reference()} }}\n")
+        nodes = ", ".join([x.get_reference() for x in (self, *self._nodes)])
+        buf.append(f"distinct !{{ {nodes} }}\n")
 
 
 class Builder(ir.IRBuilder):  # type: ignore[misc]
@@ -66,8 +81,15 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
             function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
         self.call(function, [destination, source, index_number(size), ir.Constant(BIT, 0)])
 
-    def loop(self, count: Any, body: Callable[[Any], None]) -> None:
-        """Run a body for the indices from 0 up to count (exclusive), which is at least 1."""
+    def loop(self, count: Any, body: Callable[[Any], None], in_registers: bool = False) -> None:
+        """Run a body for the indices from 0 up to count (exclusive), which is at least 1.
+
+        Args:
+            count: a number, or a value in a register.
+            body: writes an iteration, for its index.
+            in_registers: whether the body changes memory that may be registers, if the iterations are few: then LLVM
+                makes vectors of them first, and unrolls them after that.
+        """
         if isinstance(count, int):
             if count == 1:
                 body(index_number(0))
@@ -83,5 +105,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         following = self.add(i, index_number(1), flags=("nuw", "nsw"))
         i.add_incoming(following, self.block)
         again = self.cbranch(self.icmp_unsigned("<", following, count), head, after)
-        again.set_metadata("llvm.loop", _LoopId(self.module))
+        is_unrolled = in_registers and isinstance(count, ir.Constant) and count.constant <= MAX_UNROLLED
+        again.set_metadata("llvm.loop", _LoopId(self.module, is_unrolled))
         self.position_at_end(after)

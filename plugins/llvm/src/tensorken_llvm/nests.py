@@ -230,7 +230,7 @@ class KernelNest(Nest[Any]):
             body()
             self.lane = None
 
-        self.builder.loop(self.lanes, one)
+        self.builder.loop(self.lanes, one, in_registers=True)
 
 
 class KernelAttributes(ir.values.FunctionAttributes):  # type: ignore[misc]
