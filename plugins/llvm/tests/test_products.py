@@ -412,7 +412,7 @@ def test_the_integers_of_a_library_follow_from_its_names(
     library = SimpleNamespace(**names, **({} if configuration is None else {"openblas_get_config": describe}))
     monkeypatch.setattr(blas, "_libraries", lambda: [library])
     monkeypatch.setattr(blas.llvm, "add_symbol", addresses.__setitem__)
-    assert find_blas.__wrapped__() == Blas(integer)
+    assert find_blas.__wrapped__() == Blas(integer, False)
     assert addresses == dict.fromkeys(
         ["tensorken_sgemm", "tensorken_dgemm"], ctypes.cast(routine, ctypes.c_void_p).value
     )

@@ -44,10 +44,12 @@ class Loops:
     Attributes:
         outer: over the rows.
         inner: over the elements of a row; none if each element is its own row.
+        count: how many elements and indices an iteration of all loops computes.
     """
 
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]
+    count: int
 
     @property
     def row(self) -> IndexExpression:
@@ -70,9 +72,9 @@ def _total(loops: Sequence[Loop]) -> IndexExpression:
 def loops_of(group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable]) -> Loops:
     """The loops of a kernel, as few as its accesses allow."""
     shape, axes = _iterated(group)
-    single = _loops([[i] for i, n in enumerate(shape) if n > 1], shape, axes)
+    single = _loops([[i] for i, n in enumerate(shape) if n > 1], shape, axes, 0)
     nest = RecordingNest(group, producers, kept, single)
-    nest.counted()
+    count = nest.counted()
     merged: list[list[int]] = []
     order = [i for i, n in enumerate(shape) if n > 1]
     for inner in (False, True):
@@ -87,7 +89,7 @@ def loops_of(group: FusionGroup, producers: Mapping[Variable, Equation], kept: C
             else:
                 last = [i]
                 merged.append(last)
-    return _loops(merged, shape, axes)
+    return _loops(merged, shape, axes, count)
 
 
 def _iterated(group: FusionGroup) -> tuple[Shape, Axes]:
@@ -97,14 +99,14 @@ def _iterated(group: FusionGroup) -> tuple[Shape, Axes]:
     return max([v.shape for v in group.written or group.values], key=len), ()
 
 
-def _loops(parts: Sequence[Sequence[int]], shape: Shape, axes: Axes) -> Loops:
+def _loops(parts: Sequence[Sequence[int]], shape: Shape, axes: Axes, count: int) -> Loops:
     found: dict[bool, list[Loop]] = {False: [], True: []}
     for part in parts:
         inner = part[0] in axes
         after = [n for i, n in enumerate(shape) if i > part[-1] and (i in axes) is inner]
         size = prod([shape[i] for i in part])
         found[inner].append(Loop(_name(part), size, prod(after)))
-    return Loops(tuple(found[False]), tuple(found[True]))
+    return Loops(tuple(found[False]), tuple(found[True]), count)
 
 
 def _name(part: Sequence[int]) -> str:

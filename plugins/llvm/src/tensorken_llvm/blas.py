@@ -9,6 +9,7 @@ import ctypes
 import functools
 import importlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,71 @@ from llvmlite import ir
 
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import INT32, INT64, POINTER, TYPES
+from tensorken_llvm.machine import compile_module
 
 GEMM = {"float32": "sgemm", "float64": "dgemm"}
 """The routine for each dtype: Y = alpha * A @ B + beta * Y."""
 
 PATTERNS = ("scipy_cblas_{}64_", "cblas_{}64_", "cblas_{}$NEWLAPACK$ILP64", "scipy_cblas_{}", "cblas_{}")
 """How libraries name a routine of CBLAS; those with 64 in the name take integers of 64 bits."""
+
+THREADS = "openblas_{}_num_threads"
+"""How OpenBLAS names the functions that read and set its number of threads, with the prefix and suffix of a build."""
+
+MIN_THREADED = 2**17
+"""OpenBLAS uses threads of its own for products of twice as many multiplications."""
+
+_GUARD = """
+@locked = internal global i64 0, align 64
+@depth = internal global i64 0
+@threads = internal global i32 0
+
+declare i32 @{get}()
+declare void @{set}(i32)
+
+define internal void @lock() {{
+  br label %try
+try:
+  %pair = cmpxchg ptr @locked, i64 0, i64 1 seq_cst seq_cst
+  %done = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %done, label %inside, label %try
+inside:
+  ret void
+}}
+
+define void @{enter}() {{
+  call void @lock()
+  %depth = load i64, ptr @depth
+  %deeper = add i64 %depth, 1
+  store i64 %deeper, ptr @depth
+  %is_first = icmp eq i64 %depth, 0
+  br i1 %is_first, label %first, label %done
+first:
+  %threads = call i32 @{get}()
+  store i32 %threads, ptr @threads
+  call void @{set}(i32 1)
+  br label %done
+done:
+  store atomic i64 0, ptr @locked seq_cst, align 8
+  ret void
+}}
+
+define void @{leave}() {{
+  call void @lock()
+  %depth = load i64, ptr @depth
+  %less = sub i64 %depth, 1
+  store i64 %less, ptr @depth
+  %is_last = icmp eq i64 %less, 0
+  br i1 %is_last, label %last, label %done
+last:
+  %threads = load i32, ptr @threads
+  call void @{set}(i32 %threads)
+  br label %done
+done:
+  store atomic i64 0, ptr @locked seq_cst, align 8
+  ret void
+}}
+"""
 
 ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112
 """Flags, as CBLAS numbers them."""
@@ -36,9 +96,26 @@ class Blas:
 
     Attributes:
         integer: the type of sizes and strides.
+        has_threads: whether the library's number of threads can be set.
     """
 
     integer: Any
+    has_threads: bool
+
+    @contextmanager
+    def one_thread(self, b: Builder) -> Iterator[None]:
+        """Let the library use one thread for the calls that are written in the block: ours divide the work."""
+        if self.has_threads:
+            self._call_guard(b, "enter")
+        yield
+        if self.has_threads:
+            self._call_guard(b, "leave")
+
+    def _call_guard(self, b: Builder, name: str) -> None:
+        function = b.module.globals.get(symbol(name))
+        if function is None:
+            function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), []), symbol(name))
+        b.call(function, [])
 
     def call_gemm(self, b: Builder, dtype: str, arguments: Sequence[Any]) -> None:
         """Write a call.
@@ -75,8 +152,32 @@ def find_blas() -> Blas | None:
                 for name, function in found.items():
                     llvm.add_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value)  # type: ignore[arg-type]
                 is_wide = "64" in pattern or "USE64BITINT" in _configuration(library)
-                return Blas(INT64 if is_wide else INT32)
+                return Blas(INT64 if is_wide else INT32, _guard_threads(library))
     return None
+
+
+def _guard_threads(library: Any) -> bool:
+    """Compile the functions that set one thread, and the former number again; returns whether the library has any.
+
+    Several Python threads may be inside at once: the last one that leaves sets the former number.
+    """
+    for pattern in PATTERNS:
+        prefix, suffix = pattern.replace("cblas_{}", "{}").split("{}")
+        found = {
+            f"{name}_threads": getattr(library, f"{prefix}{THREADS.format(name)}{suffix}", None)
+            for name in ("get", "set")
+        }
+        if all(found.values()):
+            for name, function in found.items():
+                llvm.add_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value)  # type: ignore[arg-type]
+            names = {name: symbol(name) for name in ("enter", "leave")}
+            text = _GUARD.format(get=symbol("get_threads"), set=symbol("set_threads"), **names)
+            guard = compile_module(text, [*names.values()])
+            guard.engine.detach()  # programs call this code as long as the process runs
+            for name in names.values():
+                llvm.add_symbol(name, guard.addresses[name])
+            return True
+    return False
 
 
 def _libraries() -> Iterator[Any]:

@@ -81,17 +81,20 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
             function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
         self.call(function, [destination, source, index_number(size), ir.Constant(BIT, 0)])
 
-    def loop(self, count: Any, body: Callable[[Any], None], in_registers: bool = False) -> None:
-        """Run a body for the indices from 0 up to count (exclusive), which is at least 1.
+    def loop(
+        self, count: Any, body: Callable[[Any], None], in_registers: bool = False, first: Any = None
+    ) -> None:
+        """Run a body for the indices from 0, or the first one, up to count (exclusive), which is greater.
 
         Args:
             count: a number, or a value in a register.
             body: writes an iteration, for its index.
             in_registers: whether the body changes memory that may be registers, if the iterations are few: then LLVM
                 makes vectors of them first, and unrolls them after that.
+            first: the first index, in a register; None for 0.
         """
         if isinstance(count, int):
-            if count == 1:
+            if count == 1 and first is None:
                 body(index_number(0))
                 return
             count = index_number(count)
@@ -100,7 +103,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         self.branch(head)
         self.position_at_end(head)
         i = self.phi(INT64)
-        i.add_incoming(index_number(0), before)
+        i.add_incoming(index_number(0) if first is None else first, before)
         body(i)
         following = self.add(i, index_number(1), flags=("nuw", "nsw"))
         i.add_incoming(following, self.block)

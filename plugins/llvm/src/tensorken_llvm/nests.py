@@ -16,7 +16,8 @@ from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, POINTER, TYPES, index_number
+from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, POINTER, TYPES, index_number
+from tensorken_llvm.threads import Split, write_split
 from tensorken_llvm.walk import Walk
 
 if TYPE_CHECKING:
@@ -27,6 +28,18 @@ CHUNK = 1024
 
 BLOCK = 512
 """How many rows are reduced side by side: their accumulators stay in the first-level cache."""
+
+MIN_SPLIT = 2**19
+"""Kernels that compute at least this many elements and indices are divided among threads: some 50 microseconds."""
+
+MIN_PART = 2**17
+"""The least elements and indices of a part."""
+
+PART_MULTIPLE = 64
+"""Parts of contiguous elements end where vectors do."""
+
+ENOUGH = 16
+"""Iterations of a loop that is split."""
 
 
 class Accumulator:
@@ -77,18 +90,57 @@ class KernelNest(Nest[Any]):
         self.lane: Any = None
         self.totals: dict[Variable, Accumulator] = {}
 
-    def write(self) -> None:
-        """Write the loops."""
-        outer = self.axes.outer if self.block is None else self.axes.outer[:-1]
-        row = self.axes.row
+    def write(self, bounds: tuple[Any, Any] | None = None) -> None:
+        """Write the loops.
 
-        def body() -> None:
-            if self.block is None:
-                self.run([row])
-            else:
-                self._blocks(self.block, lambda: self.run([row]))
+        Args:
+            bounds: the first iteration, and the one after the last, of the loop that is split; None for all.
+        """
+        loops = self.axes.outer
+        bounded = None if bounds is None else loops[self._split_loop(loops)]
 
-        self._loops(outer, body)
+        def one(rest: Sequence[Loop]) -> None:
+            if not rest:
+                self.run([self.axes.row])
+                return
+            loop, first, count = rest[0], None, self._iterations(rest[0])
+            if loop is bounded and bounds is not None:
+                first, count = bounds
+
+            def body(i: Any) -> None:
+                if loop is self.block:
+                    self._start_block(loop, i)
+                    one(rest[1:])
+                    return
+                self.walk.index_values[loop.name] = i
+                with self.walk.scope():
+                    one(rest[1:])
+
+            self.builder.loop(count, body, first=first)
+
+        one(loops)
+
+    def split(self) -> Split | None:
+        """How the loops over rows are divided among threads; None if they are too short."""
+        loops = self.axes.outer
+        total = self.group.work * max(self.axes.count, 1)
+        if not loops or total < MIN_SPLIT:
+            return None
+        number = self._split_loop(loops)
+        count = self._iterations(loops[number])
+        if count == 1:
+            return None
+        is_innermost = number == len(loops) - 1 and not self.axes.inner
+        unit = PART_MULTIPLE if is_innermost else 1
+        return Split(count, -(-count * MIN_PART // (total * unit)) * unit)
+
+    def _iterations(self, loop: Loop) -> int:
+        return -(-loop.size // self.size) if loop is self.block and self.size is not None else loop.size
+
+    def _split_loop(self, loops: Sequence[Loop]) -> int:
+        """The loop to split: the outermost one that has enough iterations, or the one that has the most."""
+        counts = [*map(self._iterations, loops)]
+        return next((i for i, n in enumerate(counts) if n >= ENOUGH), counts.index(max(counts)))
 
     def _loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         if not loops:
@@ -102,17 +154,11 @@ class KernelNest(Nest[Any]):
 
         self.builder.loop(loops[0].size, one)
 
-    def _blocks(self, loop: Loop, body: Callable[[], None]) -> None:
-        """A loop over blocks of rows."""
-        b, size = self.builder, self.size
-        assert size is not None
-
-        def block(i: Any) -> None:
-            self.first = b.mul(i, index_number(size), flags=("nsw",))
-            self.lanes = self._rest(loop.size, self.first, size)
-            body()
-
-        b.loop(-(-loop.size // size), block)
+    def _start_block(self, loop: Loop, i: Any) -> None:
+        """Set the rows of a block."""
+        assert self.size is not None
+        self.first = self.builder.mul(i, index_number(self.size), flags=("nsw",))
+        self.lanes = self._rest(loop.size, self.first, self.size)
 
     def _rest(self, count: int, first: Any, size: int) -> Any:
         """How many of the elements from the first on are in a part of this size."""
@@ -252,15 +298,42 @@ def write_kernel(
     """The function of a kernel, whose arguments are pointers to these values."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
     function.linkage = "internal"
-    inlining = "alwaysinline" if is_inlined else "noinline"
+    nest = _nest(function, group, producers, kept, operands)
+    split = nest.split()
+    if split is None:
+        _set_attributes(function, "alwaysinline" if is_inlined else "noinline")
+        nest.write()
+    else:
+        types = [*[POINTER] * len(operands), INT64, INT64]
+        part = ir.Function(module, ir.FunctionType(ir.VoidType(), types), f"{name}.part")
+        part.linkage = "internal"
+        _set_attributes(part, "noinline")
+        inner = _nest(part, group, producers, kept, operands)
+        inner.write(part.args[-2:])
+        inner.builder.ret_void()
+        write_split(module, f"{name}.parts", part, function.args, split, nest.builder)
+    nest.builder.ret_void()
+    return function
+
+
+def _nest(
+    function: ir.Function,
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    operands: Sequence[Variable],
+) -> KernelNest:
+    """A nest that is written into a function, whose first arguments are pointers to these values."""
+    builder = Builder(function.append_basic_block("entry"))
+    walk = Walk(producers, kept, group.values, builder, dict(zip(operands, function.args, strict=False)))
+    return KernelNest(group, walk, kept)
+
+
+def _set_attributes(function: ir.Function, inlining: str) -> None:
     function.attributes = KernelAttributes([inlining, "nounwind", KernelAttributes.WIDEST])
     for argument in function.args:
-        argument.add_attribute("noalias")
-    builder = Builder(function.append_basic_block("entry"))
-    walk = Walk(producers, kept, group.values, builder, dict(zip(operands, function.args, strict=True)))
-    KernelNest(group, walk, kept).write()
-    builder.ret_void()
-    return function
+        if argument.type == POINTER:
+            argument.add_attribute("noalias")
 
 
 def operands_of(

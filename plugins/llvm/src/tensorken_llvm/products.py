@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,10 @@ from tensorken.kernels.products import Axis as ProductAxis, axes_of
 from tensorken.kernels.rows import rows_of
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import OPS, run
-from tensorken_llvm.blas import GEMM, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
+from tensorken_llvm.blas import GEMM, MIN_THREADED, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import POINTER, STORED, index_number
+from tensorken_llvm.dtypes import INT64, POINTER, STORED, index_number
+from tensorken_llvm.threads import Split, thread_count, write_split
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
@@ -34,6 +36,21 @@ PERMUTE = OPS["permute"]
 
 MIN_WORK = 1024
 """Products of matrices with fewer multiplications are kernels, which also compute other values."""
+
+MIN_SPLIT = 2**21
+"""Products with at least this many multiplications are divided among threads: some 50 microseconds."""
+
+MIN_CHUNK = 2**20
+"""The least multiplications that a thread takes."""
+
+MIN_PART = 2**23
+"""The least multiplications of a part of one product: BLAS copies the other operand for each part."""
+
+MIN_AXIS = 128
+"""The least rows or columns of a part."""
+
+MAX_PARTS = 16
+"""The most parts of one product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +195,33 @@ class MatrixProduct:
         """The function that computes it, whose arguments are pointers to the values that it reads, and its result."""
         values = [*self.reads, self.result]
         name = module.get_unique_name("product")
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(values)), name)
-        function.linkage = "internal"
+        function = _new_function(module, name, [POINTER] * len(values))
         b = Builder(function.append_basic_block("entry"))
-        pointers = dict(zip(values, function.args, strict=True))
+        with self.blas.one_thread(b) if self.work >= MIN_THREADED else nullcontext():
+            self._write_parts(module, name, function, b)
+        b.ret_void()
+        return function
+
+    def _write_parts(self, module: ir.Module, name: str, function: ir.Function, b: Builder) -> None:
+        split = self.split()
+        if split is None:
+            self._write_calls(b, function.args, None)
+        else:
+            part = _new_function(module, f"{name}.part", [*[x.type for x in function.args], INT64, INT64])
+            inner = Builder(part.append_basic_block("entry"))
+            self._write_calls(inner, part.args[:-2], part.args[-2:])
+            inner.ret_void()
+            write_split(module, f"{name}.parts", part, function.args, split, b)
+
+    def _write_calls(self, b: Builder, arguments: Sequence[Any], bounds: Sequence[Any] | None) -> None:
+        """Write calls of BLAS.
+
+        Args:
+            b: writes the instructions.
+            arguments: pointers to the values.
+            bounds: the first, and the one after the last, of the indices along the split axis; None for all.
+        """
+        pointers = dict(zip([*self.reads, self.result], arguments, strict=True))
         element = STORED[self.result.dtype.name]
 
         def address(operand: Operand, offsets: Sequence[tuple[Any, int]]) -> Any:
@@ -191,7 +231,7 @@ class MatrixProduct:
             return b.gep(pointers[operand.value], [total], source_etype=element)
 
         def call(batch: Sequence[Any], summed: Sequence[Any]) -> None:
-            axes = [*zip(batch, self.batch, strict=True), *zip(summed, self.summed, strict=True)]
+            axes = [*zip(batch, self._loops(), strict=True), *zip(summed, self.summed, strict=True)]
             addresses = [
                 address(self.first, [(i, axis.first) for i, axis in axes]),
                 address(self.second, [(i, axis.second) for i, axis in axes]),
@@ -204,10 +244,46 @@ class MatrixProduct:
             self._call(b, addresses, beta)
 
         _write_loops(
-            b, self.batch, lambda batch: _write_loops(b, self.summed, lambda summed: call(batch, summed))
+            b,
+            self._loops(),
+            lambda batch: _write_loops(b, self.summed, lambda summed: call(batch, summed)),
+            bounds=bounds,
         )
-        b.ret_void()
-        return function
+
+    # ---- threads -------------------------------------------------------------------------------------------
+
+    def divided(self) -> MatrixProduct:
+        """The product as several of parts of its rows or columns, which threads can compute; itself if it is small.
+
+        The parts depend on the sizes alone.
+        """
+        for name, operand in (("rows", "first"), ("columns", "second")):
+            axis: Axis = getattr(self, name)
+            most = min(MAX_PARTS, axis.size // MIN_AXIS, self.work // MIN_PART)
+            count = max([n for n in range(1, most + 1) if axis.size % n == 0], default=1)
+            if count > 1 and prod([x.size for x in self.batch]) < count:
+                size = axis.size // count
+                strides = {operand: size * getattr(axis, operand), "result": size * axis.result}
+                changes: Any = {
+                    name: replace(axis, size=size),
+                    "batch": (Axis(count, **strides), *self.batch),
+                }
+                return replace(self, **changes)
+        return self
+
+    def split(self) -> Split | None:
+        """How the first loop is divided among threads; None if the products are too few or too small."""
+        total = self.work * prod([axis.size for axis in (*self.batch, *self.summed)])
+        count = self._loops()[0].size if self.batch else 1
+        if total < MIN_SPLIT or count == 1:
+            return None
+        return Split(count, -(-count * MIN_CHUNK // total))
+
+    def _loops(self) -> tuple[Axis, ...]:
+        """The batch axes, the largest first."""
+        return tuple(sorted(self.batch, key=lambda axis: -axis.size))
+
+    # ---- calls ---------------------------------------------------------------------------------------------
 
     def _call(self, b: Builder, pointers: Sequence[Any], beta: Any) -> None:
         """Write a call of BLAS."""
@@ -220,17 +296,33 @@ class MatrixProduct:
         self.blas.call_gemm(b, self.result.dtype.name, [*flags, *sizes, *operands])
 
 
+def _new_function(module: ir.Module, name: str, arguments: Sequence[Any]) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
+    function.linkage = "internal"
+    return function
+
+
 def _write_loops(
     b: Builder,
     axes: Sequence[Axis],
     body: Callable[[Sequence[Any]], None],
     indices: Sequence[Any] = (),
+    bounds: Sequence[Any] | None = None,
 ) -> None:
-    """Write a loop for each axis; the body gets an index for each."""
+    """Write a loop for each axis; the body gets an index for each.
+
+    Args:
+        b: writes the instructions.
+        axes: the outermost first.
+        body: of the loops.
+        indices: of loops around these.
+        bounds: the first, and the one after the last, of the indices of the first loop; None for all.
+    """
     if len(indices) == len(axes):
         body(indices)
         return
-    b.loop(axes[len(indices)].size, lambda i: _write_loops(b, axes, body, (*indices, i)))
+    first, count = bounds or (None, axes[len(indices)].size)
+    b.loop(count, lambda i: _write_loops(b, axes, body, (*indices, i)), first=first)
 
 
 # ---- layouts -----------------------------------------------------------------------------------------------
@@ -243,7 +335,7 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
     for e in program.equations:
         product = _matrix_product(e, producers, blas) if is_product(e) else None
         if product is not None and product.largest < 2 ** (blas.integer.width - 1):
-            found[e] = product
+            found[e] = product.divided() if thread_count() > 1 else product
     return found
 
 

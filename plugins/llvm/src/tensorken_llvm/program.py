@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
+from tensorken_llvm import threads
 from tensorken_llvm.blas import find_blas
 from tensorken_llvm.control_flow import Plans
 from tensorken_llvm.dtypes import NUMPY
@@ -90,6 +91,8 @@ class MachineProgram:
                 flush()
                 found.append(step)
         flush()
+        if threads.RUN in module.globals:
+            threads.start()
         library = compile_module(module, names)
         return [method(library.addresses[x], library) if isinstance(x, str) else x for x in found]
 
