@@ -435,8 +435,8 @@ def test_machine_code_has_no_addresses(monkeypatch: Any) -> None:
 
 def test_integers_of_32_bits_limit_the_sizes(monkeypatch: Any) -> None:
     program = traced(lambda a, b: a @ b, [normal(20, 30), normal(30, 40)])
-    (product,) = matrix_products(program, Blas(INT32)).values()
+    (product,) = matrix_products(program, Blas(INT32, False)).values()
     assert product.largest == 1200
     monkeypatch.setattr(MatrixProduct, "largest", 2**31)
-    assert matrix_products(program, Blas(INT32)) == {}
-    assert len(matrix_products(program, Blas(INT64))) == 1
+    assert matrix_products(program, Blas(INT32, False)) == {}
+    assert len(matrix_products(program, Blas(INT64, False))) == 1
