@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tensorken_llvm import cache
+from tensorken_llvm import cache, machine, program
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _without_cache() -> Iterator[None]:
-    """Compile everything: what a former version stored proves nothing."""
+def _optimised_and_verified() -> Iterator[None]:
+    """Compile and optimise everything: what a former version stored proves nothing, nor do loops without vectors."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(cache.VARIABLE, "0")
+        patch.setenv(program.QUICK, "0")
+        patch.setattr(machine, "IS_VERIFIED", True)
         yield

@@ -35,8 +35,9 @@ def parts_of(count: int, grain: int, seconds: float = 0.0) -> list[Part]:
         time.sleep(seconds)
         found.append((begin, end, threading.get_ident()))
 
-    address = threads._pool.addresses[threads.RUN]
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+        threads.start()
+    )
     run(ctypes.cast(note, ctypes.c_void_p), None, count, grain)
     return sorted(found)
 

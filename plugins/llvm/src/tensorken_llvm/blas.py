@@ -8,19 +8,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import INT32, INT64, POINTER, TYPES
-from tensorken_llvm.machine import compile_module
+from tensorken_llvm.machine import define_symbol, load_text
 
 GEMM = {"float32": "sgemm", "float64": "dgemm"}
 """The routine for each dtype: Y = alpha * A @ B + beta * Y."""
@@ -150,7 +149,7 @@ def find_blas() -> Blas | None:
             found = {name: getattr(library, pattern.format(name), None) for name in GEMM.values()}
             if all(found.values()):
                 for name, function in found.items():
-                    llvm.add_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value)  # type: ignore[arg-type]
+                    define_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value or 0)  # type: ignore[arg-type]
                 is_wide = "64" in pattern or "USE64BITINT" in _configuration(library)
                 return Blas(INT64 if is_wide else INT32, _guard_threads(library))
     return None
@@ -169,15 +168,19 @@ def _guard_threads(library: Any) -> bool:
         }
         if all(found.values()):
             for name, function in found.items():
-                llvm.add_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value)  # type: ignore[arg-type]
-            names = {name: symbol(name) for name in ("enter", "leave")}
-            text = _GUARD.format(get=symbol("get_threads"), set=symbol("set_threads"), **names)
-            guard = compile_module(text, [*names.values()])
-            guard.engine.detach()  # programs call this code as long as the process runs
-            for name in names.values():
-                llvm.add_symbol(name, guard.addresses[name])
+                define_symbol(symbol(name), ctypes.cast(function, ctypes.c_void_p).value or 0)  # type: ignore[arg-type]
+            guards = {name: symbol(name) for name in ("enter", "leave")}
+            text = _GUARD.format(get=symbol("get_threads"), set=symbol("set_threads"), **guards)
+
+            load = functools.cache(functools.partial(load_text, text, tuple(guards.values())))
+            for name in guards.values():
+                define_symbol(name, functools.partial(_address, load, name))
             return True
     return False
+
+
+def _address(load: Callable[[], Mapping[str, int]], name: str) -> int:
+    return load()[name]
 
 
 def _libraries() -> Iterator[Any]:

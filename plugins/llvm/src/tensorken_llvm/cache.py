@@ -1,25 +1,51 @@
-"""The cache of machine code: object files on disk, found by what they were compiled from.
+"""The cache of compiled programs: the most recent ones in memory, and files on disk, found by their keys.
 
 TENSORKEN_LLVM_CACHE is the folder; by default `llvm` in the folder of Tensorken's caches.  "0" turns the cache off.
-A file that is damaged is compiled again.  The least recently used files go when there are too many bytes.
+A file that is damaged, or is not what its name says, is compiled again.  The least recently used files go when there
+are too many bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 
 from tensorken.cache_folder import cache_folder, write_file
+from tensorken_llvm.layouts import Layout
+from tensorken_llvm.machine import Library, load
 
 VARIABLE = "TENSORKEN_LLVM_CACHE"
 
 MAX_BYTES = 2**28
 """The most bytes of all files."""
 
+MAX_IN_MEMORY = 64
+"""The most programs in memory that nothing else refers to."""
+
 _HASH_BYTES = 32
+
+_recent: OrderedDict[str, Entry] = OrderedDict()
+_written: dict[Path, int] = {}  # for each folder the bytes since its size was last looked up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A compiled program.
+
+    Attributes:
+        layout: where its values are.
+        library: its machine code.
+        calls: how many calls of quick code are cheaper than optimised code; 0 if it stays as it is.
+    """
+
+    layout: Layout
+    library: Library
+    calls: int
 
 
 def folder() -> Path | None:
@@ -43,35 +69,68 @@ def description() -> str:
     return f"{place}, {len(sizes)} files of {sum(sizes) / 2**20:.1f} MiB"
 
 
-def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """The machine code of a key, made if the cache has none.
-
-    Args:
-        key: names everything that the code depends on.
-        make: compiles it.
-    """
+def find(key: str) -> Entry | None:
+    """The compiled program with a key; None if there is none, or the cache is off."""
     place = folder()
     if place is None:
-        return make()
-    path = place / f"{hashlib.sha256(key.encode()).hexdigest()}.o"
-    found = _read(path)
+        return None
+    found = _recent.get(key)
     if found is None:
-        found = make()
-        with contextlib.suppress(OSError):  # a cache that cannot be written is no fault of the program
-            write_file(path, hashlib.sha256(found).digest() + found)
-            _shrink(place)
+        found = _read(_path(place, key), key)
+    if found is not None:
+        _remember(key, found)
     return found
 
 
-def _read(path: Path) -> bytes | None:
-    """The contents of a file; None if it is missing or damaged."""
+def keep(key: str, code: bytes, entry: Entry) -> None:
+    """Keep a compiled program."""
+    place = folder()
+    if place is None:
+        return
+    _remember(key, entry)
+    head = json.dumps({"key": key, "layout": entry.layout.to_json(), "calls": entry.calls}).encode()
+    content = b"%d\n%b%b" % (len(head), head, code)
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no fault of the program
+        write_file(_path(place, key), hashlib.sha256(content).digest() + content)
+        _written[place] = _written.get(place, MAX_BYTES) + len(content)
+        if _written[place] > MAX_BYTES // 16:  # listing the folder takes long
+            _written[place] = 0
+            _shrink(place)
+
+
+def forget() -> None:
+    """Drop the programs in memory."""
+    _recent.clear()
+
+
+def _path(place: Path, key: str) -> Path:
+    return place / f"{key}.o"
+
+
+def _remember(key: str, entry: Entry) -> None:
+    _recent[key] = entry
+    with contextlib.suppress(KeyError):  # other threads do the same
+        _recent.move_to_end(key)
+        while len(_recent) > MAX_IN_MEMORY:
+            _recent.popitem(last=False)
+
+
+def _read(path: Path, key: str) -> Entry | None:
+    """The program in a file; None if it is missing, damaged, or another one."""
     try:
         content = path.read_bytes()
         os.utime(path)
     except OSError:
         return None
-    code = content[_HASH_BYTES:]
-    return code if code and content[:_HASH_BYTES] == hashlib.sha256(code).digest() else None
+    rest = content[_HASH_BYTES:]
+    if content[:_HASH_BYTES] != hashlib.sha256(rest).digest():
+        return None
+    size, _, rest = rest.partition(b"\n")
+    head = json.loads(rest[: int(size)])
+    if head["key"] != key:
+        return None
+    layout = Layout.from_json(head["layout"])
+    return Entry(layout, load(rest[int(size) :], layout.names), head["calls"])
 
 
 def _shrink(place: Path) -> None:

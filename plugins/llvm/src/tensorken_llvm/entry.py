@@ -11,11 +11,11 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BYTE, INT32, INT64, POINTER, index_number
+from tensorken_llvm.machine import Library, define_symbol
 
 HEAD = object.__basicsize__
 """Bytes of an object's head: its reference count and its type."""
@@ -39,21 +39,20 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-_definitions: list[_MethodDefinition] = []  # CPython reads them when a method dies
-
-
-def method(address: int, owner: Any) -> Callable[..., Any]:
+def method(address: int, library: Library) -> Callable[..., Any]:
     """The Python function at this address.
 
     Args:
         address: of machine code that `write_entry` wrote.
-        owner: stays alive as long as the function.
+        library: has that code; it stays alive as long as the function.
     """
     definition = _MethodDefinition(b"program", address, _METH_FASTCALL, None)
-    _definitions.append(definition)
+    library.owned.append(
+        definition
+    )  # CPython frees `library` after it has read the definition for the last time
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    found: Callable[..., Any] = make(ctypes.addressof(definition), owner, None)
+    found: Callable[..., Any] = make(ctypes.addressof(definition), library, None)
     return found
 
 
@@ -121,10 +120,10 @@ def write_entry(
 
 
 def _python(module: ir.Module, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
-    """A function of CPython, which the loader of the machine code finds by its name."""
+    """One of the functions of CPython."""
     found = module.globals.get(name)
-    if found is None:
-        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-        llvm.add_symbol(name, address)
-        found = ir.Function(module, ir.FunctionType(result, arguments), name)
-    return found
+    return ir.Function(module, ir.FunctionType(result, arguments), name) if found is None else found
+
+
+for _name in ("Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread"):
+    define_symbol(_name, ctypes.cast(getattr(ctypes.pythonapi, _name), ctypes.c_void_p).value or 0)

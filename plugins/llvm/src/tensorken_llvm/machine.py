@@ -1,31 +1,55 @@
-"""Machine code: modules of LLVM's intermediate representation, compiled for the CPU that runs."""
+"""Machine code: modules of LLVM's intermediate representation, compiled for the CPU that runs.
+
+There are two ways to compile.  `optimised` code has vectors and registers.  `quick` code is what LLVM writes without
+any optimisation, in a tenth of the time: right for a program that computes few elements.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import sys
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
-from tensorken_llvm.cache import cached
-
 _lock = threading.Lock()  # LLVM's context is shared
 
+_numbers = itertools.count()  # of libraries
 
-def new_target_machine() -> Any:
-    """The CPU that runs."""
+LIBRARIES = 128
+"""How many libraries one linker loads; it keeps some memory for each, even after that is unloaded."""
+
+_symbols: dict[str, int | Callable[[], int]] = {}
+
+IS_VERIFIED = False
+"""Whether LLVM checks each module before it compiles it; the tests do."""
+
+
+@functools.cache
+def cpu() -> tuple[str, str]:
+    """The name of the CPU that runs, and what it can do, as LLVM names it."""
+    return llvm.get_host_cpu_name(), str(llvm.get_host_cpu_features().flatten())
+
+
+@functools.cache
+def triple() -> str:
+    """The architecture and the operating system, as LLVM names them."""
+    return str(llvm.get_process_triple())
+
+
+@functools.cache
+def target_machine(level: int = 2) -> Any:
+    """The CPU that runs, for passes and the emission of code at a level of optimisation."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=features(),
-        opt=2,
-        jit=True,
-    )
+    name, features = cpu()
+    target = llvm.Target.from_triple(triple())
+    return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
 
 
 def description() -> str:
@@ -34,13 +58,7 @@ def description() -> str:
     known = llvm.get_host_cpu_features()
     widest = {"avx512f": 512, "avx": 256, "sse2": 128, "neon": 128}
     bits = next((f", vectors of {size} bits" for name, size in widest.items() if known.get(name)), "")
-    return f"LLVM {version} (llvmlite {llvmlite.__version__}), {llvm.get_host_cpu_name()}{bits}"
-
-
-@functools.cache
-def target_machine() -> Any:
-    """The CPU that runs, for passes and the emission of code; an engine has one of its own, which dies with it."""
-    return new_target_machine()
+    return f"LLVM {version} (llvmlite {llvmlite.__version__}), {cpu()[0]}{bits}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,38 +66,84 @@ class Library:
     """Compiled functions.
 
     Attributes:
-        engine: owns the machine code.
+        tracker: owns the machine code, which is unloaded with it.
         addresses: of the functions, by name.
+        owned: other objects that live as long.
     """
 
-    engine: Any
-    addresses: dict[str, int]
+    tracker: Any
+    addresses: Mapping[str, int]
+    owned: list[Any] = field(default_factory=list)
 
 
-def compile_module(module: Any, names: list[str]) -> Library:
-    """Compile a module.
+def define_symbol(name: str, address: int | Callable[[], int]) -> None:
+    """Let machine code refer to an address by a name: code that is stored must not contain addresses.
 
     Args:
-        module: of `llvmlite.ir`.
+        name: of a function.
+        address: of it, or a function that finds the address when code with this name is loaded.
+    """
+    _symbols[name] = address
+
+
+def object_code(text: str, is_quick: bool) -> bytes:
+    """Machine code, as an object file.
+
+    Args:
+        text: a module in LLVM's text form.
+        is_quick: whether to save time now or in each call.
+    """
+    with _lock:
+        if is_quick:
+            return bytes(target_machine(0).emit_object(_parsed(text)))
+        return bytes(target_machine().emit_object(optimised_module(text)))
+
+
+def load(code: bytes, names: Sequence[str]) -> Library:
+    """Functions of an object file.
+
+    Args:
+        code: the object file.
         names: of the functions whose addresses are needed.
     """
-    text = str(module)
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in names:
+        builder.export_symbol(name)
+    for name, address in _symbols.items():
+        if name not in names and name.encode() in code:
+            builder.import_symbol(name, address() if callable(address) else address)
     with _lock:
-        key = "\n".join(
-            [llvm.get_host_cpu_name(), features(), str(llvm.llvm_version_info), llvmlite.__version__, text]
-        )
-        return _loaded(cached(key, lambda: target_machine().emit_object(optimised(text))), names)
+        number = next(_numbers)
+        tracker = builder.link(_linker(number // LIBRARIES), f"library {number}")
+    return Library(tracker, {name: tracker[name] for name in names})
 
 
-def features() -> str:
-    """What the CPU can do, as LLVM names it."""
-    return str(llvm.get_host_cpu_features().flatten())
+def load_text(text: str, names: Sequence[str]) -> Mapping[str, int]:
+    """The addresses of functions of a module in LLVM's text form, which are never unloaded."""
+    library = load(object_code(f'target triple = "{triple()}"\n{text}', is_quick=True), names)
+    library.tracker.detach()
+    return library.addresses
 
 
-def optimised(text: str) -> Any:
-    """A module of LLVM's text form, parsed, verified and optimised for the CPU that runs."""
+@functools.lru_cache(maxsize=1)
+def _linker(number: int) -> Any:
+    """One of LLVM's linkers in this process, which lives as long as one of its libraries.
+
+    JITLink keeps the code and data of an object near each other; for Windows there is only the older linker.
+    """
+    return llvm.create_lljit_compiler(target_machine(), use_jit_link=sys.platform != "win32")
+
+
+def _parsed(text: str) -> Any:
     parsed = llvm.parse_assembly(text)
-    parsed.verify()
+    if IS_VERIFIED:
+        parsed.verify()
+    return parsed
+
+
+def optimised_module(text: str) -> Any:
+    """A module of LLVM's text form, optimised for the CPU that runs."""
+    parsed = _parsed(text)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
     builder = llvm.create_pass_builder(target_machine(), options)
@@ -87,10 +151,3 @@ def optimised(text: str) -> Any:
     passes.add_always_inliner_pass()  # variants for vectors, which have callers now
     passes.run(parsed, builder)
     return parsed
-
-
-def _loaded(code: bytes, names: list[str]) -> Library:
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(), use_lmm=True)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return Library(engine, {name: engine.get_function_address(name) for name in names})

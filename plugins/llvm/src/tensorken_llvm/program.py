@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -10,33 +11,141 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
+from tensorken.kernels.nests import FusionGroup
+from tensorken.kernels.rows import REDUCTIONS
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
-from tensorken_llvm import threads
+from tensorken_llvm import cache
 from tensorken_llvm.blas import find_blas
+from tensorken_llvm.cache import Entry
 from tensorken_llvm.control_flow import Plans
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
-from tensorken_llvm.machine import compile_module, target_machine
+from tensorken_llvm.keys import program_key
+from tensorken_llvm.layouts import Call, Place, constants_of, layout_of, literal, numbered, runs_of_kernels
+from tensorken_llvm.machine import load, object_code, triple
 from tensorken_llvm.plans import Kernel, Plan
-from tensorken_llvm.target import Expanded
+from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.target import EXPANDED, Expanded
 from tensorken_numpy.compiled.memory import CACHE_LINE
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
-    from tensorken_core.program.program import Equation, Program, Variable
+    from tensorken_core.program.program import Program
 
-EXPANDED = Expanded()
+_EXPANDED = Expanded()
 
 MIN_UNLOCKED = 2**15
 """From this many elements on other Python threads run meanwhile: releasing the lock costs as much as some hundred."""
 
+QUICK_ELEMENTS = 2**16
+"""So many elements of a kernel take as much longer in quick code as it takes to optimise the kernel."""
+
+QUICK = "TENSORKEN_LLVM_QUICK"
+"""The variable that turns quick code off, with the value 0."""
+
+QUICK_SUMS = 512
+"""The most elements of kernels with sums in quick code, which stays: optimised code adds in another order."""
+
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
-    found = Plans(backend, find_blas()).plan(optimised(program, EXPANDED))
-    return MachineProgram(found, backend) if found.has_code else None
+    if any([op.name in EXPANDED for op in program.ops]):
+        program = optimised(program, _EXPANDED)
+    key = program_key(program, is_quick_allowed())
+    entry = None if key is None else cache.find(key)
+    if entry is None:
+        source = Source(program, backend)
+        if not source.plan.has_code:
+            return None
+        program, entry = source.compiled(key, is_quick_allowed())
+    return MachineProgram(program, entry, backend)
+
+
+def is_quick_allowed() -> bool:
+    """Whether small programs may have quick code."""
+    return os.environ.get(QUICK) != "0"
+
+
+class Source:
+    """A program as a plan and LLVM's intermediate representation.
+
+    Args:
+        program: in ops that kernels compute or the backend has.
+        backend: runs the other ops.
+
+    Attributes:
+        program: see above.
+        plan: its plan.
+    """
+
+    def __init__(self, program: Program, backend: RawTensor[Any]) -> None:
+        self.program = program
+        self.plan = Plans(backend, find_blas()).plan(program)
+
+    def compiled(self, key: str | None, may_be_quick: bool) -> tuple[Program, Entry]:
+        """The compiled program, kept in the cache; and the program whose equations and constants it refers to.
+
+        Args:
+            key: of the cache.
+            may_be_quick: else it is optimised in any case.
+        """
+        program = self.program
+        layout = layout_of(program, self.plan)
+        if layout is None:
+            program, key = self.plan.program, None
+            layout = layout_of(program, self.plan)
+            assert layout is not None
+        is_quick, calls = quick_calls(self.plan) if may_be_quick else (False, 0)
+        code = object_code(self.text(), is_quick)
+        entry = Entry(layout, load(code, layout.names), calls)
+        if key is not None:
+            cache.keep(key, code, entry)
+        return program, entry
+
+    def text(self) -> str:
+        """The module in LLVM's text form."""
+        module = ir.Module("program")
+        module.triple = triple()
+        for name, kernels in runs_of_kernels(self.plan).items():
+            self._write_entry(module, name, kernels)
+        return str(module)
+
+    def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel]) -> None:
+        numbers = numbered(self.plan)
+        count = len(numbers)
+        inputs, called_from = len(self.plan.program.inputs), count - len(self.plan.called)
+        used = [numbers[v] for kernel in kernels for v in kernel.reads if v in numbers]
+        checked = sorted({i for i in used if i < inputs or i >= called_from})
+
+        def body(b: Any, pointer: Any) -> None:
+            self.plan.write(b, kernels, lambda v: pointer(numbers[v]), pointer(count))
+
+        work = sum([kernel.computes.work for kernel in kernels])
+        write_entry(module, name, checked, work >= MIN_UNLOCKED, body)
+
+
+def quick_calls(plan: Plan) -> tuple[bool, int]:
+    """Whether quick code is right for a plan, and after how many calls it is optimised; 0 if never.
+
+    Quick and optimised code have the same results but for sums of floats, which are added in another order.
+    """
+    work, has_sums = 0, False
+    for step in plan.steps:
+        if isinstance(step, Kernel) and not isinstance(step.computes, MatrixProduct):
+            work = max(work, step.computes.work)
+            has_sums = has_sums or not isinstance(step.computes, FusionGroup) or _has_sum(plan, step.computes)
+    if has_sums:
+        return work <= QUICK_SUMS, 0
+    calls = QUICK_ELEMENTS // max(work, 1)
+    return (True, calls) if calls >= 4 else (False, 0)
+
+
+def _has_sum(plan: Plan, group: FusionGroup) -> bool:
+    equations = [plan.lowered.producers[v] for v in group.values]
+    sums = [e for e in equations if e.op.name in REDUCTIONS and e.op.name != "max"]
+    return any([e.results[0].dtype.kind == "float" for e in sums])
 
 
 class MachineProgram:
@@ -45,123 +154,100 @@ class MachineProgram:
     The inputs, the constants, the results and those of called ops are arrays; the arena is one more.
 
     Args:
-        plan: of the program.
+        program: whose equations and constants the layout refers to.
+        entry: the machine code.
         backend: runs the other ops.
     """
 
-    def __init__(self, plan: Plan, backend: RawTensor[Any]) -> None:
+    def __init__(self, program: Program, entry: Entry, backend: RawTensor[Any]) -> None:
         self._backend = backend
-        self._plan = plan
+        self._program = program
+        layout = self.layout = entry.layout
+        known = list(constants_of(program).items())
+        constants = [(literal(x), program) if isinstance(x, Place) else known[x] for x in layout.constants]
         self._constants = [
-            np.ascontiguousarray(program.outside(v, backend)).reshape(v.shape)
-            for v, program in plan.constants.items()
+            np.ascontiguousarray(owner.outside(v, backend)).reshape(v.shape) for v, owner in constants
         ]
-        arrays = [*plan.program.inputs, *plan.constants, *plan.results, *plan.called]
-        self._numbers = {v: i for i, v in reversed([*enumerate(arrays)])}
-        self._called_from = len(arrays) - len(plan.called)
-        self._count = len(arrays)
-        self._outputs = [
-            (self._numbers[kept], v.shape, kept.shape != v.shape)
-            for v, kept in zip(plan.program.outputs, plan.lowered.outputs, strict=True)
-        ]
-        self._segments = self._compiled()
+        self._use(entry)
         self._idle: list[Any] = []
 
-    # ---- code ----------------------------------------------------------------------------------------------
+    def _use(self, entry: Entry) -> None:
+        """Run this machine code."""
+        library = entry.library
+        self._segments = [
+            method(library.addresses[one], library) if isinstance(one, str) else one
+            for one in entry.layout.segments
+        ]
+        self._calls = entry.calls
 
-    def _compiled(self) -> list[Callable[..., Any] | Equation]:
-        """What runs, in order: entries of consecutive kernels, and called ops."""
-        module = ir.Module("program")
-        module.triple = target_machine().triple
-        found: list[Any] = []
-        pending: list[Kernel] = []
-        names: list[str] = []
+    def _optimise(self) -> None:
+        """Replace quick code."""
+        key = program_key(self._program, is_quick_allowed())
+        entry = None if key is None else cache.find(key)
+        if entry is None or entry.calls:
+            _, entry = self.source().compiled(key, may_be_quick=False)
+        self._use(entry)
 
-        def flush() -> None:
-            if pending:
-                names.append(f"entry{len(names)}")
-                self._write_entry(module, names[-1], list(pending))
-                found.append(names[-1])
-                pending.clear()
-
-        for step in self._plan.steps:
-            if isinstance(step, Kernel):
-                pending.append(step)
-            else:
-                flush()
-                found.append(step)
-        flush()
-        if threads.RUN in module.globals:
-            threads.start()
-        library = compile_module(module, names)
-        return [method(library.addresses[x], library) if isinstance(x, str) else x for x in found]
-
-    def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel]) -> None:
-        used = [self._numbers[v] for kernel in kernels for v in kernel.reads if v in self._numbers]
-        checked = sorted({i for i in used if i < len(self._plan.program.inputs) or i >= self._called_from})
-
-        def body(b: Any, pointer: Any) -> None:
-            self._plan.write(b, kernels, lambda v: pointer(self._numbers[v]), pointer(self._count))
-
-        work = sum([kernel.computes.work for kernel in kernels])
-        write_entry(module, name, checked, work >= MIN_UNLOCKED, body)
+    def source(self) -> Source:
+        """The plan of the program, and the text of its code."""
+        return Source(self._program, self._backend)
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs, as arrays."""
+        if self._calls:
+            self._calls -= 1
+            if not self._calls:
+                self._optimise()
         try:
             instance = self._idle.pop()
         except IndexError:
             instance = self._instance()
         makers, arena = instance
         results = [make() for make in makers]
-        arrays = [*inputs, *self._constants, *results, *[None] * (self._count - self._called_from), arena]
+        arrays = [*inputs, *self._constants, *results, *[None] * self.layout.called, arena]
         for segment in self._segments:
-            if callable(segment):
-                if segment(*arrays) is not arena:
-                    arrays[:-1] = [
-                        x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
-                    ]
-                    segment(*arrays)
-            else:
+            if isinstance(segment, Call):
                 self._call(segment, arrays)
+            elif segment(*arrays) is not arena:
+                arrays[:-1] = [
+                    x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
+                ]
+                segment(*arrays)
         self._idle.append(instance)
         return [
-            arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs
+            x if (x := arrays[y.array]).shape == y.shape else x.reshape(y.shape) for y in self.layout.outputs
         ]
 
     def _instance(self) -> tuple[list[Callable[[], Any]], Any]:
         """What one call at a time uses: makers of the result arrays, and the memory of all other values."""
         makers: list[Callable[[], Any]] = []
-        for v in self._plan.results:
-            dtype = NUMPY[v.dtype.name]
-            if SMALLEST <= prod(v.shape) * dtype.itemsize <= LARGEST and has_reference_counts():
-                makers.append(ResultPool(v.shape, dtype).take)
+        for shape, name in self.layout.results:
+            dtype = NUMPY[name]
+            if SMALLEST <= prod(shape) * dtype.itemsize <= LARGEST and has_reference_counts():
+                makers.append(ResultPool(shape, dtype).take)
             else:
-                makers.append(functools.partial(np.empty, v.shape, dtype))
-        memory = np.empty(self._plan.arena_size + CACHE_LINE, np.uint8)
+                makers.append(functools.partial(np.empty, shape, dtype))
+        memory = np.empty(self.layout.arena_size + CACHE_LINE, np.uint8)
         return makers, memory[-memory.ctypes.data % CACHE_LINE :]
 
-    def _call(self, equation: Equation, arrays: list[Any]) -> None:
+    def _call(self, call: Call, arrays: list[Any]) -> None:
         """Run an op of the backend."""
 
-        def operand(x: Variable) -> Any:
-            value = getattr(x, "value", None)
-            if value is not None:
-                return self._backend.full(x.shape, value, x.dtype)
-            root = self._plan.root(x)
-            if root in self._numbers:
-                return arrays[self._numbers[root]].reshape(x.shape)
-            region, dtype = self._plan.regions[root], NUMPY[x.dtype.name]
+        def operand(x: Place) -> Any:
+            if x.value is not None:
+                return self._program.outside(literal(x), self._backend)
+            if x.array is not None:
+                return arrays[x.array].reshape(x.shape)
+            assert x.offset is not None
+            dtype = NUMPY[x.dtype]
             size = prod(x.shape) * dtype.itemsize
-            return arrays[-1][region.offset : region.offset + size].view(dtype).reshape(x.shape)
+            return arrays[-1][x.offset : x.offset + size].view(dtype).reshape(x.shape)
 
-        operands = [operand(x) for x in equation.operands]
-        found = run(self._backend, equation.op, operands, equation.params)
-        for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
+        equation = self._program.equations[call.equation]
+        found = run(self._backend, equation.op, [operand(x) for x in call.operands], equation.params)
+        for number, y in zip(call.results, [found] if equation.op.results == 1 else found, strict=True):
             if np.may_share_memory(y, arrays[-1]):
                 y = y.copy()
-            arrays[self._numbers[v]] = np.asarray(
-                y
-            )  # numpy's functions return scalars in place of 0-d arrays
+            arrays[number] = np.asarray(y)  # numpy's functions return scalars in place of 0-d arrays

@@ -11,19 +11,18 @@ TENSORKEN_LLVM_THREADS is the number of threads; by default, as many as processo
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tensorken_core.errors import ArgumentError
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import INT64, POINTER, index_number
-from tensorken_llvm.machine import compile_module
+from tensorken_llvm.machine import define_symbol, load_text, triple
 
 VARIABLE = "TENSORKEN_LLVM_THREADS"
 
@@ -355,31 +354,32 @@ def thread_count() -> int:
     return min(int(text), MAX_WORKERS + 1)
 
 
-_starting = threading.Lock()
-_pool: Any = None
+@functools.cache
+def start() -> int:
+    """Start the pool, when a program with split loops is loaded; the address of the function that runs them."""
+    _start_workers()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_start_workers)
+    return _pool()[RUN]
 
 
-def start() -> None:
-    """Start the pool, before programs with split loops are loaded."""
-    global _pool
-    with _starting:
-        if _pool is None:
-            _pool = compile_module(_text(), ["reset", "work", RUN])
-            _pool.engine.detach()  # workers run this code as long as the process runs
-            llvm.add_symbol(RUN, _pool.addresses[RUN])
-            _start_workers()
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=_start_workers)
+define_symbol(RUN, start)
+
+
+@functools.cache
+def _pool() -> Mapping[str, int]:
+    """The addresses of the functions of the pool."""
+    return load_text(_text(), ["reset", "work", RUN])
 
 
 def _text() -> str:
-    architecture = llvm.get_process_triple().partition("-")[0]
+    architecture = triple().partition("-")[0]
     pause = _PAUSES.get(architecture, "")
     declaration = ""
     if pause:
         arguments = "i32" if "i32" in pause else ""
         declaration = f"declare void {pause.split()[2].partition('(')[0]}({arguments})"
-    pool = _POOL.format(
+    return _POOL.format(
         most=MAX_WORKERS,
         open=2**32,
         spins=SPINS,
@@ -388,7 +388,6 @@ def _text() -> str:
         parts=PARTS,
         run=RUN,
     )
-    return f'target triple = "{llvm.get_process_triple()}"\n{pool}'
 
 
 def _start_workers() -> None:
@@ -402,9 +401,9 @@ def _start_workers() -> None:
     locks = [python.PyThread_allocate_lock() for _ in range(count + 1)]
     for lock in locks:
         python.PyThread_acquire_lock(lock, 1)
-    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(_pool.addresses["reset"])
+    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(_pool()["reset"])
     reset(locks[-1], (ctypes.c_void_p * len(locks))(*locks), count)
     failed = ctypes.c_ulong(-1).value
     for k in range(count):
-        if python.PyThread_start_new_thread(_pool.addresses["work"], k) == failed:
+        if python.PyThread_start_new_thread(_pool()["work"], k) == failed:
             return  # the others suffice

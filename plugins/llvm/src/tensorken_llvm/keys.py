@@ -1,0 +1,156 @@
+"""Cache keys: a digest of everything that the machine code of a program depends on.
+
+The values of constants are not part of it, since machine code reads them as it reads inputs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+import tensorken
+import tensorken.kernels
+import tensorken_llvm
+import tensorken_numpy.compiled
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.program.program import Program
+from tensorken_llvm.blas import find_blas
+from tensorken_llvm.machine import cpu, triple
+from tensorken_llvm.threads import thread_count
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tensorken_core.program.program import Variable
+
+_PLANNERS = (tensorken_llvm, tensorken.kernels, tensorken_numpy.compiled)
+"""The packages that decide what code is written."""
+
+
+class _Unknown(Exception):
+    """A param of an op that has no text by which it is known again."""
+
+
+def program_key(program: Program, is_quick_allowed: bool) -> str | None:
+    """The cache key of a program, in hexadecimal digits; None if a param of an op cannot be compared between processes.
+
+    Args:
+        program: as it is compiled.
+        is_quick_allowed: see `tensorken_llvm.program`.
+    """
+    try:
+        text = _Writer().program(program)
+    except _Unknown:
+        return None
+    return hashlib.sha256(
+        f"{environment()}\n{is_quick_allowed} {thread_count() > 1}\n{text}".encode()
+    ).hexdigest()
+
+
+@functools.cache
+def environment() -> str:
+    """The CPU, and the versions of what writes and runs the code."""
+    blas = find_blas()
+    facts = [
+        *cpu(),
+        triple(),
+        llvm.llvm_version_info,
+        llvmlite.__version__,
+        np.__version__,
+        tensorken.__version__,
+        sys.version_info,
+        object.__basicsize__,
+        "no BLAS" if blas is None else str(blas.integer),
+        *[fact for package in _PLANNERS for fact in _files(package)],
+    ]
+    return "\n".join(map(str, facts))
+
+
+def _files(package: ModuleType) -> Iterator[str]:
+    """The names, sizes and times of a package's files, which change while it is developed."""
+    for folder in package.__path__:
+        if Path(folder).is_dir():
+            with os.scandir(folder) as found:
+                for entry in sorted(found, key=lambda x: x.name):
+                    if entry.name.endswith(".py"):
+                        facts = entry.stat()
+                        yield f"{entry.name} {facts.st_size} {facts.st_mtime_ns}"
+
+
+class _Writer:
+    """Writes programs as text, each once: equal programs with constants of their own are not the same."""
+
+    def __init__(self) -> None:
+        self._programs: dict[Program, str] = {}
+
+    def program(self, program: Program) -> str:
+        """The equations, with values as numbers."""
+        numbers: dict[Variable, str] = {}
+        types: dict[Any, str] = {}
+
+        def define(v: Variable) -> str:
+            known = v.dtype, v.shape
+            found = types.get(known)
+            if found is None:
+                found = types[known] = f"{v.dtype.name}{v.shape}"
+            numbers[v] = str(len(numbers))
+            return found
+
+        def use(v: Variable) -> str:
+            found = numbers.get(v)
+            if found is None:
+                found = numbers[v] = f"{v.value!r} {v.dtype.name}{v.shape}"  # type: ignore[attr-defined]
+            return found
+
+        lines = [
+            " ".join([define(v) for v in program.inputs]),
+            " ".join([define(v) for v in program.constants]),
+            str(sorted(program.donated)),
+        ]
+        for e in program.equations:
+            params = self.param(e.params) if e.params else ""
+            operands = ",".join([use(v) for v in e.operands])
+            lines.append(f"{op_text(e.op)}({operands}){params}:{' '.join([define(v) for v in e.results])}")
+        lines.append(",".join([use(v) for v in program.outputs]))
+        return "\n".join(lines)
+
+    def param(self, x: Any) -> str:
+        """A param of an op."""
+        if x is None or isinstance(x, bool | int | float | str):
+            return repr(x)
+        if isinstance(x, tuple | list):
+            return f"({','.join(map(self.param, x))})"
+        if isinstance(x, DType):
+            return x.name
+        if isinstance(x, Program):
+            known = self._programs.get(x)
+            if known is None:
+                self._programs[x] = f"program {len(self._programs)}"
+                known = f"{{{self.program(x)}}}"
+            return known
+        if isinstance(x, Op):
+            return op_text(x)
+        raise _Unknown
+
+
+def op_text(op: Op) -> str:
+    """The name of an op; another op may have the name of one of the language."""
+    return op.name if OPS.get(op.name) is op else f"other {op.name}"
+
+
+def params_text(params: tuple[Any, ...]) -> str | None:
+    """The params of an op; None if they cannot be compared between processes."""
+    try:
+        return _Writer().param(params)
+    except _Unknown:
+        return None

@@ -1,0 +1,278 @@
+"""The cache of compiled programs: what is found, and what is compiled again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.program.program import Program
+from tensorken_llvm import cache, program as programs
+from tensorken_llvm.keys import program_key
+from tensorken_llvm.layouts import Layout
+from tensorken_llvm.program import MachineProgram, compiled
+from tensorken_numpy.backend import Numpy
+
+NUMPY = Numpy()
+MIXED = np.random.default_rng(0).normal(size=(6, 8)).astype("float32")
+
+
+def traced(f: Callable[..., Any], *arrays: Any) -> Program:
+    return optimised(tk.trace(f)(*[tk.tensor(x, backend=NUMPY) for x in arrays]), NUMPY)
+
+
+def machine(f: Callable[..., Any], *arrays: Any) -> MachineProgram:
+    found = compiled(traced(f, *arrays), NUMPY)
+    assert isinstance(found, MachineProgram)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an empty cache."""
+    cache.forget()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """An element for each object file that is compiled: whether it is quick code."""
+    found: list[bool] = []
+    original = programs.object_code
+
+    def recorded(text: str, is_quick: bool) -> bytes:
+        found.append(is_quick)
+        return original(text, is_quick)
+
+    monkeypatch.setattr(programs, "object_code", recorded)
+    return found
+
+
+def test_programs_are_kept_on_disk(folder: Path, made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> None:
+        cache.forget()
+        np.testing.assert_array_equal(machine(lambda x: x * 3.0, MIXED)([MIXED])[0], MIXED * 3)
+
+    run()
+    (file,) = folder.iterdir()
+    content = file.read_bytes()
+    run()
+    assert len(made) == 1
+    for damaged in (content[:-1], content[:40] + b"x" + content[41:], b""):
+        file.write_bytes(damaged)
+        run()
+        assert file.read_bytes() == content
+    assert len(made) == 4
+    monkeypatch.setattr(cache, "MAX_BYTES", len(content) * 2)
+    for factor in (5.0, 6.0, 7.0, 8.0):
+        machine(lambda x, factor=factor: x * factor, MIXED)
+    assert 1 <= len(list(folder.glob("*.o"))) <= 2
+
+
+def test_the_file_of_another_program_is_not_used(folder: Path, made: list[bool]) -> None:
+    machine(lambda x: x * 3.0, MIXED)
+    (file,) = folder.iterdir()
+    key = program_key(traced(lambda x: x * 4.0, MIXED), False)
+    file.rename(folder / f"{key}.o")
+    cache.forget()
+    np.testing.assert_array_equal(machine(lambda x: x * 4.0, MIXED)([MIXED])[0], MIXED * 4)
+    assert len(made) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_equal_programs_share_their_code_in_memory(made: list[bool]) -> None:
+    first, second = [machine(lambda x: (x + 1.0) * x, MIXED) for _ in range(2)]
+    assert len(made) == 1
+    for code in (first, second):
+        np.testing.assert_array_equal(code([MIXED])[0], (MIXED + 1) * MIXED)
+
+
+@pytest.mark.usefixtures("folder")
+def test_constants_are_read_from_the_program_at_hand(made: list[bool]) -> None:
+    for scale in (1.0, 2.0):
+        constant = tk.tensor(MIXED * scale, backend=NUMPY)
+        code = machine(lambda x, c=constant: tk.exp(x) * c + (x * c).sum(0), MIXED)
+        np.testing.assert_allclose(
+            code([MIXED])[0], (np.exp(MIXED) * MIXED + (MIXED**2).sum(0)) * scale, rtol=2e-5, atol=1e-5
+        )
+    assert len(made) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_called_ops_are_run_from_the_cache(made: list[bool]) -> None:
+    x = np.random.default_rng(1).normal(size=(5, 5)).astype("float32")
+    expected = np.exp(np.sort(x * 2, axis=0)) + np.linalg.inv(x)
+    for _ in range(2):
+        cache.forget()
+        code = machine(lambda x: tk.exp(tk.sort(x * 2.0, axis=0)) + tk.linalg.inv(x), x)
+        np.testing.assert_allclose(code([x])[0], expected, rtol=1e-3, atol=1e-4)
+    assert len(made) == 1
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "add": lambda x: x + 1.5,
+    "another number": lambda x: x + 1.25,
+    "negative zero": lambda x: tk.where(x > 0.0, x, -0.0),
+    "zero": lambda x: tk.where(x > 0.0, x, 0.0),
+    "another op": lambda x: x - 1.5,
+    "operands swapped": lambda x: 1.5 - x,
+    "rows": lambda x: x.sum(0),
+    "columns": lambda x: x.sum(1),
+    "two results": lambda x: (x.sum(1), x + 1.5),
+    "two results in another order": lambda x: (x + 1.5, x.sum(1)),
+    "a called op": lambda x: tk.exp(tk.sort(x * 2.0, axis=0)),
+    "a called op with other params": lambda x: tk.exp(tk.sort(x * 2.0, axis=1)),
+    "a loop": lambda x: tk.scan(lambda c, y: (c + y, c * 2.0), x[0], x)[1],
+    "another loop": lambda x: tk.scan(lambda c, y: (c + y, c * 3.0), x[0], x)[1],
+}
+
+
+def test_different_programs_have_different_keys() -> None:
+    keys = [program_key(traced(f, MIXED), False) for f in PROGRAMS.values()]
+    assert None not in keys and len({*keys}) == len(PROGRAMS)
+    others = [traced(PROGRAMS["add"], x) for x in (MIXED[:5], MIXED.astype("float64"), MIXED.T)]
+    assert len({program_key(p, False) for p in others} | {keys[0], program_key(others[0], True)}) == 5
+
+
+@pytest.mark.usefixtures("folder")
+def test_loops_read_their_own_constants() -> None:
+    """Equal inner programs with constants of their own, and one inner program with one constant."""
+    first, second = [tk.tensor(MIXED[i], backend=NUMPY) for i in (1, 2)]
+
+    def loop(x: Any, constant: Any) -> Any:
+        return tk.scan(lambda c, y: (c * 0.5 + constant, c * y), x[0], x)[1]
+
+    def expected(x: Any, constant: Any) -> Any:
+        carry, rows = x[0], []
+        for row in x:
+            rows.append(carry * row)
+            carry = carry * 0.5 + constant
+        return np.array(rows)
+
+    for one, other in ((first, second), (second, first), (first, first)):
+        code = machine(lambda x, one=one, other=other: (loop(x, one), loop(x + 1.0, other)), MIXED)
+        for found, want in zip(
+            code([MIXED]),
+            (expected(MIXED, np.asarray(one)), expected(MIXED + 1, np.asarray(other))),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
+def test_other_environments_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorken_llvm import keys
+
+    program = traced(PROGRAMS["add"], MIXED)
+    known = program_key(program, False)
+    monkeypatch.setattr(keys, "environment", lambda: "another CPU")
+    assert program_key(program, False) != known
+
+
+def test_layouts_come_back_from_text() -> None:
+    for f in PROGRAMS.values():
+        code = compiled(traced(f, MIXED), NUMPY)
+        if code is not None:
+            assert isinstance(code, MachineProgram)
+            assert Layout.from_json(code.layout.to_json()) == code.layout
+
+
+SCRIPT = """
+import hashlib, sys
+sys.path[:0] = {path!r}
+import test_cache as tests
+for name, f in tests.PROGRAMS.items():
+    program = tests.traced(f, tests.MIXED)
+    code = tests.compiled(program, tests.NUMPY)
+    if code is not None:
+        source = code.source()
+        text = source.text() + code.layout.to_json()
+        print(name, tests.program_key(program, False), hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_keys_plans_and_code_do_not_depend_on_the_process() -> None:
+    script = SCRIPT.format(path=[str(Path(__file__).parent)])
+    texts = []
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        texts.append(done.stdout)
+    assert texts[0] == texts[1]
+    assert texts[0].count("\n") > 10
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv(cache.VARIABLE, str(file / "folder"))
+    np.testing.assert_array_equal(machine(lambda x: x * 9.0, MIXED)([MIXED])[0], MIXED * 9)
+
+
+# ---- quick code --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quick code for small programs."""
+    monkeypatch.delenv(programs.QUICK)
+
+
+@pytest.mark.usefixtures("quick", "folder")
+def test_quick_code_is_optimised_when_it_has_run_often(
+    made: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "QUICK_ELEMENTS", 5 * MIXED.size)
+    code = machine(lambda x: tk.tanh(x) + 1.0, MIXED)
+    first = code([MIXED])[0]
+    np.testing.assert_allclose(first, np.tanh(MIXED) + 1, rtol=1e-6)
+    for calls in range(2, 8):
+        np.testing.assert_array_equal(code([MIXED])[0], first)
+        assert made == ([True] if calls < 5 else [True, False])
+    for _ in range(2):  # the optimised code is kept
+        machine(lambda x: tk.tanh(x) + 1.0, MIXED)([MIXED])
+        cache.forget()
+    assert made == [True, False]
+
+
+@pytest.mark.usefixtures("quick")
+def test_large_programs_are_optimised_at_once(made: list[bool]) -> None:
+    machine(lambda x: x + 1.0, np.zeros(2**15, "float32"))
+    machine(lambda x: x.sum(), np.zeros(1000, "float32"))  # quick code would add in another order
+    machine(lambda x: x.sum(), np.zeros(100, "float32"))
+    machine(lambda x: x.max(), np.zeros(1000, "float32"))
+    assert made == [False, False, True, True]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_quick_code_computes_the_same(name: str, made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    program = traced(PROGRAMS[name], MIXED)
+    found, expected = compiled(program, NUMPY), program.replay(NUMPY, [MIXED])
+    if found is not None:
+        assert made == [True]
+        for x, y in zip(found([MIXED]), expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6)
+
+
+def test_definitions_of_methods_die_with_their_code() -> None:
+    import gc
+    import weakref
+
+    code = machine(lambda x: x + 1.0, MIXED)
+    library = weakref.ref(code._segments[0].__self__)  # type: ignore[union-attr]
+    code([MIXED])
+    del code
+    gc.collect()
+    assert library() is None
