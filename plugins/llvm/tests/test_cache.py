@@ -276,3 +276,59 @@ def test_definitions_of_methods_die_with_their_code() -> None:
     del code
     gc.collect()
     assert library() is None
+
+
+# ---- sharing -----------------------------------------------------------------------------------------------
+
+
+def functions(f: Callable[..., Any], *arrays: Any) -> int:
+    """How many kernels and products the machine code of a function has."""
+    text = machine(f, *arrays).source().text()
+    return text.count('define internal void @"kernel') + text.count('define internal void @"product')
+
+
+def test_equal_kernels_are_one_function() -> None:
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return tk.exp(x @ w) / tk.exp(x @ w).sum(1, keepdims=True) + b
+
+    def network(x: Any, *parameters: Any) -> Any:
+        for w, b in zip(parameters[::2], parameters[1::2], strict=True):
+            x = layer(x, w, b)
+        return x
+
+    rng = np.random.default_rng(3)
+    parameters = [rng.normal(size=shape).astype("float32") / 8 for shape in [(32, 32), (32,)] * 4]
+    x = rng.normal(size=(20, 32)).astype("float32")
+    assert functions(network, x, *parameters) == functions(network, x, *parameters[:2]) == 2
+    expected = x
+    for w, b in zip(parameters[::2], parameters[1::2], strict=True):
+        powers = np.exp(expected @ w)
+        expected = powers / powers.sum(1, keepdims=True) + b
+    np.testing.assert_allclose(machine(network, x, *parameters)([x, *parameters])[0], expected, rtol=1e-5)
+
+
+DIFFERENT: dict[str, Callable[[Any, Any], Any]] = {
+    "numbers": lambda x, y: (x.sum(0) * 2.0, y.sum(0) * 3.0),
+    "zeros of other signs": lambda x, y: (tk.copysign(x.sum(0), 0.0), tk.copysign(y.sum(0), -0.0)),
+    "ops": lambda x, y: (x.sum(0), y.max(0)),
+    "axes": lambda x, y: (x.sum(0), y.sum(1)),
+    "shapes": lambda x, y: (x.sum(0), y[:5].sum(0)),
+    "dtypes": lambda x, y: (x.sum(0), y.astype("float64").sum(0)),
+    "the order of operands": lambda x, y: (x.sum(0) - x[0], y[0] - y.sum(0)),
+    "movements": lambda x, y: (tk.flip(x, 0).cumsum(0) * 0 + x.sum(0), (y.T.reshape(6, 8)).sum(0)),
+    "results": lambda x, y: (x.sum(0), (s := y.sum(0)), s + 1.0),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_kernels_are_different_functions(name: str) -> None:
+    f = DIFFERENT[name]
+    program = traced(f, MIXED, MIXED * 2)
+    expected = program.replay(NUMPY, [MIXED, MIXED * 2])
+    code = compiled(program, NUMPY)
+    assert isinstance(code, MachineProgram)
+    for found, want in zip(code([MIXED, MIXED * 2]), expected, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
+    kernels = [step for step in code.source().plan.steps if hasattr(step, "computes")]
+    assert functions(f, MIXED, MIXED * 2) == len(kernels) > 1

@@ -18,6 +18,8 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.nests import operands_of, write_kernel
+from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.sharing import kernel_text, product_text, shared
 from tensorken_llvm.target import CpuTarget, Routine
 from tensorken_numpy.compiled.memory import Planner, Region
 
@@ -118,13 +120,19 @@ class Plan:
 
     def _function(self, module: ir.Module, kernel: Kernel) -> ir.Function:
         computes = kernel.computes
+        if isinstance(computes, MatrixProduct):
+            return shared(module, product_text(computes), lambda: computes.write(module))
         if not isinstance(computes, FusionGroup):
             return computes.write(module)
         producers, kept = self.lowered.producers, self.lowered.kept
         operands = [*kernel.reads, *kernel.writes]
         is_inlined = self.is_inner and computes.work <= MAX_INLINED
-        name = module.get_unique_name("kernel")
-        return write_kernel(module, name, computes, producers, kept, operands, is_inlined)
+
+        def write() -> ir.Function:
+            name = module.get_unique_name("kernel")
+            return write_kernel(module, name, computes, producers, kept, operands, is_inlined)
+
+        return shared(module, kernel_text(computes, producers, kept, operands, is_inlined), write)
 
 
 def bytes_of(v: Variable) -> int:
