@@ -58,10 +58,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the program: the elements of an array, in a shape."""
+    """An output of the program: the elements of an array, in a shape, which may be another than the array's."""
 
     array: int
     shape: Shape
+    is_reshaped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Layout:
             tuple([x if isinstance(x, int) else _place(x) for x in found["constants"]]),
             tuple([(tuple(shape), dtype) for shape, dtype in found["results"]]),
             found["called"],
-            tuple([Output(x["array"], tuple(x["shape"])) for x in found["outputs"]]),
+            tuple([Output(x["array"], tuple(x["shape"]), x["is_reshaped"]) for x in found["outputs"]]),
             tuple([x if isinstance(x, str) else _call(x) for x in found["segments"]]),
             found["arena_size"],
         )
@@ -159,7 +160,7 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
         len(plan.called),
         tuple(
             [
-                Output(numbers[kept], v.shape)
+                Output(numbers[kept], v.shape, v.shape != kept.shape)
                 for v, kept in zip(program.outputs, plan.lowered.outputs, strict=True)
             ]
         ),

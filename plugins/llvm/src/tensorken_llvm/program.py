@@ -168,6 +168,8 @@ class MachineProgram:
         self._constants = [
             np.ascontiguousarray(owner.outside(v, backend)).reshape(v.shape) for v, owner in constants
         ]
+        self._called = [None] * layout.called
+        self._outputs = [(y.array, y.shape, y.is_reshaped) for y in layout.outputs]
         self._use(entry)
         self._idle: list[Any] = []
 
@@ -206,18 +208,19 @@ class MachineProgram:
             instance = self._instance()
         makers, arena = instance
         results = [make() for make in makers]
-        arrays = [*inputs, *self._constants, *results, *[None] * self.layout.called, arena]
+        arrays = [*inputs, *self._constants, *results, *self._called, arena]
         for segment in self._segments:
-            if isinstance(segment, Call):
+            if callable(segment):
+                if segment(*arrays) is not arena:
+                    arrays[:-1] = [
+                        x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
+                    ]
+                    segment(*arrays)
+            else:
                 self._call(segment, arrays)
-            elif segment(*arrays) is not arena:
-                arrays[:-1] = [
-                    x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
-                ]
-                segment(*arrays)
         self._idle.append(instance)
         return [
-            x if (x := arrays[y.array]).shape == y.shape else x.reshape(y.shape) for y in self.layout.outputs
+            arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs
         ]
 
     def _instance(self) -> tuple[list[Callable[[], Any]], Any]:
