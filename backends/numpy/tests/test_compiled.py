@@ -316,6 +316,46 @@ def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> No
     same(RAW.scatter_add(x, indices, axis, 9), want)
 
 
+@pytest.mark.parametrize(
+    ("f", "copies"),
+    [
+        (lambda x, v, i: tk.exp(x) + v.scatter_add(i, 0, 40), 0),
+        (lambda x, v, i: (tk.exp(x) + v.scatter_add(i, 0, 40)) * 2.0, 0),
+        (lambda x, v, i: tk.exp(x).reshape((1200,)) + v.scatter_add(i, 0, 40).reshape((1200,)), 0),
+        (lambda x, v, i: tk.exp(x).at[i].add(v).at[i].add(v * 2.0), 0),
+        (lambda x, v, i: (x @ x.T @ x).at[i].add(v), 0),
+        (lambda x, v, i: x.at[i].add(v), 1),  # the memory is the caller's
+        (lambda x, v, i: (y := tk.exp(x), y.at[i].add(v)), 1),  # another output
+        (lambda x, v, i: (y := tk.exp(x)).at[i].add(v) * y, 1),
+        (lambda x, v, i: tk.exp(x).T.T.at[i].add(v), 0),
+        (lambda x, v, i: tk.exp(x[:1]).expand((40, 30)).at[i].add(v), 1),
+        (lambda x, v, i: tk.sin(tk.exp(x[:1]).expand((40, 30))).at[i].add(v), 1),  # kept as one row
+        (lambda x, v, i: 2.0 + v.scatter_add(i, 0, 40), 1),
+        (lambda x, v, i: tk.sort(x, axis=0).at[i].add(v), 1),
+    ],
+)
+def test_an_update_takes_memory_that_nothing_else_needs(
+    f: Any, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    indices = rng.integers(0, 40, 70).astype(np.int32)
+    program, arrays = traced(f, numbers(40, 30), numbers(70, 30), indices)
+    assert any([e.op.name == "add_at" for e in program.equations])
+    copied: list[int] = []
+    original = np.copyto
+
+    def copyto(y: Any, *given: Any) -> None:
+        copied.append(y.size)
+        original(y, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "copyto", copyto)
+        run = compiled(program, RAW)
+        run(arrays)  # type: ignore[misc]
+    assert copied.count(1200) == copies
+    check(program, arrays, close)
+
+
 @each_of("low", [-np.inf, -1e9, -144.9, -120.0, -90.0, -41.0, -39.0, 0.0])
 @pytest.mark.parametrize("top", [-200.0, -39.0, 0.0, 39.0, 60.0, np.inf, np.nan])
 def test_softmax_of_rows_is_accurate_whatever_lies_between(low: float, top: float) -> None:

@@ -30,6 +30,7 @@ from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.passes.raw_constants import with_raw_constants
 from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
+from tensorken.programs.passes.updates import with_scatters_updating
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
@@ -61,6 +62,7 @@ SAME_NUMBERS: dict[str, Pass] = {
     "scatters": with_scatters_summed,
     "contractions": contracted,
     "transposes": lambda program, backend: with_transposes_folded(contracted(program, backend), backend),
+    "updates": with_scatters_updating,
     "all": optimised,
 }
 REFERENCE = Reference()

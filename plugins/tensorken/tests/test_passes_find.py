@@ -12,11 +12,13 @@ import pytest
 import tensorken as tk
 from core.tests.plain import on
 from core.tests.support import Required, array
+from tensorken.programs.ops import ADD_AT
 from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
+from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
@@ -24,6 +26,7 @@ from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised, steps
 from tensorken.programs.passes.raw_constants import with_raw_constants
+from tensorken.programs.passes.updates import with_scatters_updating
 from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
@@ -156,6 +159,74 @@ def test_movement_is_merged_and_cancelled(f: Callable[..., Any], expected: list[
     assert ops(after) == expected
     elements = [[float(i) for i in range(6)]]
     assert on(after, NUMPY, elements) == on(program, NUMPY, elements)
+
+
+# ---- updates -----------------------------------------------------------------------------------------------
+
+PLACES = np.array([1, 0, 1], "int32")
+UPDATES: list[tuple[Callable[..., Any], list[str]]] = [
+    (lambda x, v, i: x + v.scatter_add(i, 0, 2), ["add_at"]),
+    (lambda x, v, i: v.scatter_add(i, 0, 2) + x, ["add_at"]),
+    (lambda x, v, i: x - v.scatter_add(i, 0, 2), ["neg", "add_at"]),
+    (lambda x, v, i: x - (-v).scatter_add(i, 0, 2), ["add_at"]),
+    (lambda x, v, i: v.scatter_add(i, 0, 2) - x, ["neg", "add_at"]),
+    (lambda x, v, i: v.scatter_add(i, 0, 2) + (v * v).scatter_add(i, 0, 2), ["mul", "scatter_add", "add_at"]),
+    (lambda x, v, i: 1.0 + v.scatter_add(i, 0, 2), ["add_at"]),
+    (
+        lambda x, v, i: x.reshape((6,)) + v.scatter_add(i, 0, 2).reshape((6,)),
+        ["reshape", "reshape", "add_at", "reshape"],
+    ),
+    (lambda x, v, i: (y := v.scatter_add(i, 0, 2), x + y), ["scatter_add", "add"]),
+    (
+        lambda x, v, i: (y := v.scatter_add(i, 0, 2).reshape((6,)), x.reshape((6,)) + y),
+        ["scatter_add", "reshape", "reshape", "add"],
+    ),
+    (lambda x, v, i: x * v.scatter_add(i, 0, 2), ["scatter_add", "mul"]),
+]
+
+
+@pytest.mark.parametrize(("f", "expected"), UPDATES)
+def test_scatters_start_from_the_value_that_they_are_added_to(
+    f: Callable[..., Any], expected: list[str]
+) -> None:
+    x, v = np.arange(6.0, dtype="float32").reshape(2, 3), np.arange(9.0, dtype="float32").reshape(3, 3) - 4
+    program = tk.trace(f)(*[tk.tensor(each, backend=NUMPY) for each in (x, v, PLACES)])
+    after = without_dead_code(with_scatters_updating(simplified(program, NUMPY), NUMPY))
+    assert ops(without_dead_code(after)) == expected
+    for y, z in zip(after.replay(NUMPY, [x, v, PLACES]), program.replay(NUMPY, [x, v, PLACES]), strict=True):
+        np.testing.assert_array_equal(y, z)
+    assert ops(with_scatters_updating(program, Reference())) == ops(program)  # which has no such op
+
+
+def test_an_update_keeps_the_bits_of_elements_without_a_slice_and_adds_in_order() -> None:
+    program = optimised(
+        tk.trace(lambda x, v, i: x.at[i].add(v))(
+            *[
+                tk.tensor(each, backend=NUMPY)
+                for each in (np.zeros(2, "float32"), PLACES.astype("float32"), PLACES)
+            ]
+        ),
+        NUMPY,
+    )
+    assert ops(program)[-1] == "add_at"
+    huge, one = np.float32(2**25), np.float32(1)
+    x, v = np.array([-0.0, huge]), np.array([one, one, -huge])
+    (found,) = program.replay(NUMPY, [x.astype("float32"), v.astype("float32"), PLACES * 0 + 1])
+    assert np.signbit(found[0])
+    assert found[1] == 0  # (huge + 1 + 1) - huge
+
+
+def test_the_body_of_an_update_is_what_numpy_computes() -> None:
+    rng = np.random.default_rng(0)
+    for axis in range(3):
+        y = rng.integers(-9, 9, (2, 3, 4)).astype("float32")
+        x = rng.integers(-9, 9, tuple([5 if i == axis else n for i, n in enumerate(y.shape)])).astype(
+            "float32"
+        )
+        indices = rng.integers(0, y.shape[axis], 5).astype("int32")
+        assert ADD_AT.body is not None
+        tensors = [tk.tensor(each, backend=NUMPY) for each in (y, x, indices)]
+        np.testing.assert_array_equal(ADD_AT.body(*tensors, axis), NUMPY.add_at(y, x, indices, axis))
 
 
 # ---- common subexpressions, constants, lowering ------------------------------------------------------------
@@ -389,7 +460,7 @@ def test_the_rows_of_a_scatter_are_summed_without_building_them() -> None:
     z, labels = product((4, 6)) * 0.1, tk.tensor([5, 0, 3, 3])
     program = optimised(tk.trace(tk.grad(loss))(z, labels), NUMPY)
     assert "sum" not in ops(program)
-    assert ops(program).count("scatter_add") == 2
+    assert (ops(program).count("scatter_add"), ops(program).count("add_at")) == (1, 1)
     np.testing.assert_allclose(
         array(program(z, labels)), array(tk.grad(loss)(z, labels)), rtol=1e-6, atol=1e-7
     )

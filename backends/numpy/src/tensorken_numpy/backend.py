@@ -234,11 +234,10 @@ class Numpy(Factorizations):
 
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-        try:
-            quiet.run(special.add_at, y, x, indices, axis)
-        except IndexError:
-            raise IndexingError(_OUT_OF_RANGE.format("scatter_add", size)) from None
-        return y
+        return _updated("scatter_add", y, x, indices, axis)
+
+    def add_at(self, y: Array, x: Array, indices: Array, axis: int) -> Array:
+        return _updated("add_at", y.copy(), x, indices, axis)
 
     # ---- programs --------------------------------------------------------------------------------------------
 
@@ -254,6 +253,15 @@ def _check_axes(name: str, shape: Shape) -> None:
         raise ShapeError(
             f"{name}: numpy has arrays of at most {MOST_AXES} axes, got {len(shape)}; use fewer, or another backend"
         )
+
+
+def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
+    """y, to which the slices of x are added."""
+    try:
+        quiet.run(special.add_at, y, x, indices, axis)
+    except IndexError:
+        raise IndexingError(_OUT_OF_RANGE.format(name, y.shape[axis])) from None
+    return y
 
 
 def _cast(x: Array, dtype: Any) -> Array:

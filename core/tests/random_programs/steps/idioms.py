@@ -89,7 +89,7 @@ def _side_by_side(d: Draft) -> str | None:
 
 
 def _scattered(d: Draft) -> str:
-    """Few numbers scattered to many positions, and the sums of the rows."""
+    """Few numbers scattered to many positions, and the sums of the rows, or sums with another value."""
     x = d.pick(FLOATS, lambda x: x.ndim == 1 and 0 < x.size < 5, shapes=((3,), (2,), (1,)))
     rows, columns = d.random.randint(1, 3), 4 * d.random.randint(1, 3)
     places = [d.below(rows * columns) for _ in range(x.size)]
@@ -97,7 +97,11 @@ def _scattered(d: Draft) -> str:
     v = d.name()
     zeros = f"xp.zeros({rows * columns}, dtype='{x.dtype}')"
     put = f"xp.grad(lambda {v}: xp.sum({v}[np.array({places})] * {x}))({zeros})"
-    return f"xp.sum(xp.reshape({put}, {shape}), axis={d.choice((0, 1, 1, 1, None))})"
+    matrix = f"xp.reshape({put}, {shape})"
+    if d.chance(0.4):
+        y = d.pick((x.dtype,), shape=shape)
+        return str(d.choice((f"{y} + {matrix}", f"{y} - {matrix}", f"{matrix} - xp.abs({y})")))
+    return f"xp.sum({matrix}, axis={d.choice((0, 1, 1, 1, None))})"
 
 
 def _signs(d: Draft) -> str:

@@ -25,6 +25,7 @@ from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
 from tensorken_llvm.products import is_product, matrix_products, with_matrices_last
+from tensorken_llvm.scatters import scatters
 from tensorken_llvm.target import CpuTarget, Routine, is_computed
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Plans:
         if self._blas is not None:
             program = with_matrices_last(program, self._backend, self._blas)
             routines.update(matrix_products(program, self._blas))
+        routines.update(scatters(program))
         for e in program.equations:
             if is_concatenation(e):
                 routines[e] = Concatenation(e)

@@ -6,8 +6,10 @@ lifetimes.  The caller of `write` knows where each of these is.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
 from tensorken_llvm.nests import operands_of, write_kernel
 from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.scatters import Scatter
 from tensorken_llvm.sharing import kernel_text, product_text, shared
 from tensorken_llvm.target import CpuTarget, Routine
 from tensorken_numpy.compiled.memory import Planner, Region
@@ -66,6 +69,7 @@ class Plan:
         results: the outputs that kernels write, and values without elements, which nothing writes.
         called: the results of called ops.
         steps: kernels, and equations of called ops, in order.
+        updated: for each value whose memory a scatter takes the result of the scatter.
         local: values in variables of the function that the plan is written into.
         regions: of the arena, for all other values that kernels write.
         arena_size: in bytes.
@@ -78,6 +82,7 @@ class Plan:
     results: tuple[Variable, ...]
     called: tuple[Variable, ...]
     steps: tuple[Kernel | Equation, ...]
+    updated: Mapping[Variable, Variable]
     local: tuple[Variable, ...]
     regions: Mapping[Variable, Region]
     arena_size: int
@@ -95,7 +100,7 @@ class Plan:
 
     def root(self, x: Variable) -> Variable:
         """The value in memory with the elements of x."""
-        return self.lowered.reshaped_from.get(x, x)
+        return _last_of(self.lowered.reshaped_from.get(x, x), self.updated)
 
     def write(self, b: Builder, kernels: Iterable[Kernel], pointer: Address, arena: Any) -> None:
         """Write calls of kernels, and their functions.
@@ -109,6 +114,7 @@ class Plan:
         local = {v: b.variable(bytes_of(v)) for v in self.local}
 
         def address(v: Variable) -> Any:
+            v = _last_of(v, self.updated)
             region = self.regions.get(v)
             if region is not None:
                 return b.gep(arena, [index_number(region.offset)], source_etype=BYTE)
@@ -149,7 +155,9 @@ def plan(program: Program, target: CpuTarget, is_inner: bool = False) -> Plan:
         is_inner: whether a loop or branch runs the program.
     """
     lowered = lower(program, target)
-    steps = tuple([_step(group, lowered, target) for group in lowered.groups])
+    steps = [_step(group, lowered, target) for group in lowered.groups if group.written]
+    updated = _updated_values(steps, lowered)
+    steps = [_in_place(step, updated) for step in steps]
     called = [v for step in steps if not isinstance(step, Kernel) for v in step.results]
     made = {v for step in steps for v in (step.writes if isinstance(step, Kernel) else step.results)}
     empty = [v for v in lowered.producers if v in lowered.kept and 0 in v.shape and v not in made]
@@ -162,15 +170,16 @@ def plan(program: Program, target: CpuTarget, is_inner: bool = False) -> Plan:
     for v in called:
         results.pop(v, None)
     in_arrays = {*program.inputs, *constants, *results, *called}
-    local = _local(steps, in_arrays) if is_inner else []
-    regions, size = _regions(steps, lowered, in_arrays.union(local))
+    local = _local(steps, updated, in_arrays) if is_inner else []
+    regions, size = _regions(steps, lowered, updated, in_arrays.union(local))
     return Plan(
         program=program,
         lowered=lowered,
         constants=constants,
         results=tuple(results),
         called=tuple(called),
-        steps=steps,
+        steps=tuple(steps),
+        updated=updated,
         local=tuple(local),
         regions=regions,
         arena_size=size,
@@ -188,10 +197,49 @@ def _step(group: FusionGroup, lowered: Lowered, target: CpuTarget) -> Kernel | E
     return Kernel(group, *operands_of(group, lowered.producers, lowered.kept))
 
 
-def _local(steps: Sequence[Kernel | Equation], in_arrays: set[Variable]) -> list[Variable]:
+def _updated_values(steps: Sequence[Kernel | Equation], lowered: Lowered) -> dict[Variable, Variable]:
+    """For each value whose memory a scatter takes, as nothing else reads it, the result of the scatter."""
+    kernels = [step for step in steps if isinstance(step, Kernel)]
+    reads = Counter([*itertools.chain(*[_read(step, lowered) for step in steps]), *lowered.outputs])
+    written = {v for kernel in kernels for v in kernel.writes}
+    return {
+        start: scatter.result
+        for scatter in [kernel.computes for kernel in kernels]
+        if isinstance(scatter, Scatter)
+        and (start := scatter.start) in written
+        and reads[start] == 1
+        and start not in scatter.operands
+    }
+
+
+def _read(step: Kernel | Equation, lowered: Lowered) -> Sequence[Variable]:
+    """The values in memory that a step reads."""
+    if isinstance(step, Kernel):
+        return step.reads
+    return [lowered.reshaped_from.get(x, x) for x in step.operands]
+
+
+def _in_place(step: Kernel | Equation, updated: Mapping[Variable, Variable]) -> Kernel | Equation:
+    """The step, which does not copy a value to memory that has it already."""
+    if isinstance(step, Kernel) and isinstance(step.computes, Scatter) and step.computes.start in updated:
+        return replace(step, computes=replace(step.computes, is_in_place=True))
+    return step
+
+
+def _last_of(v: Variable, updated: Mapping[Variable, Variable]) -> Variable:
+    """The result of the last scatter that takes the memory of this value; the value itself if none does."""
+    while v in updated:
+        v = updated[v]
+    return v
+
+
+def _local(
+    steps: Sequence[Kernel | Equation], updated: Mapping[Variable, Variable], in_arrays: set[Variable]
+) -> list[Variable]:
     """The values in variables: small ones, as long as there is room."""
+    written = [_last_of(v, updated) for step in steps if isinstance(step, Kernel) for v in step.writes]
     found, total = [], 0
-    for v in [v for step in steps if isinstance(step, Kernel) for v in step.writes if v not in in_arrays]:
+    for v in dict.fromkeys([v for v in written if v not in in_arrays]):
         size = bytes_of(v)
         if size <= MAX_LOCAL and total + size <= MAX_LOCALS:
             found.append(v)
@@ -200,23 +248,23 @@ def _local(steps: Sequence[Kernel | Equation], in_arrays: set[Variable]) -> list
 
 
 def _regions(
-    steps: Sequence[Kernel | Equation], lowered: Lowered, elsewhere: set[Variable]
+    steps: Sequence[Kernel | Equation],
+    lowered: Lowered,
+    updated: Mapping[Variable, Variable],
+    elsewhere: set[Variable],
 ) -> tuple[dict[Variable, Region], int]:
     """The regions of all values that are not elsewhere, and the size of the arena."""
     last = {
-        x: i
+        _last_of(x, updated): i
         for i, step in enumerate(steps)
-        for x in (
-            [*step.reads, *step.writes]
-            if isinstance(step, Kernel)
-            else [lowered.reshaped_from.get(x, x) for x in step.operands]
-        )
+        for x in (*_read(step, lowered), *(step.writes if isinstance(step, Kernel) else ()))
     }
-    planner, regions = Planner(), {}
+    planner = Planner()
+    regions: dict[Variable, Region] = {}
     for i, step in enumerate(steps):
         if isinstance(step, Kernel):
-            for v in step.writes:
-                if v not in elsewhere:
+            for v in [_last_of(v, updated) for v in step.writes]:
+                if v not in elsewhere and v not in regions:
                     regions[v] = planner.take(bytes_of(v))
         for x in [x for x, end in last.items() if end == i and x in regions]:
             planner.free(regions[x])

@@ -250,6 +250,17 @@ class Emitter:
         self.values[v] = value
         return value
 
+    def is_changed_by(self, v: Variable, y: Variable) -> bool:
+        """Whether v, an update of y, takes the memory of y: nothing else does, and it holds each element once."""
+        value = self.values.get(y)
+        if (
+            value is None
+            or value.storage == "constant"
+            or self.lifetimes.owner(v) is not self.lifetimes.owner(y)
+        ):
+            return False
+        return value.contiguous and value.shape == v.shape and value.layout.size > 1
+
     def target_in_order(self, v: Variable, order: Sizes) -> Value:
         """The array for a result that is row-major after this permutation of its axes."""
         laid = self.target(v, tuple([v.shape[i] for i in order]))

@@ -223,6 +223,17 @@ def _scatter_add(emitter: Emitter, equation: Equation) -> None:
     emitter.source.line(f"{emitter.source.bound(special.add_at)}({target.name}, {', '.join(names)}, {axis})")
 
 
+def _add_at(emitter: Emitter, equation: Equation) -> None:
+    (v,), (y, *given), (axis,) = equation.results, equation.operands, equation.params
+    names = [emitter.full(x).name for x in given]
+    if emitter.is_changed_by(v, y):
+        target = emitter.values[v] = emitter.value(y)
+    else:
+        target = emitter.target(v, v.shape)
+        emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {emitter.operand(y)})")
+    emitter.source.line(f"{emitter.source.bound(special.add_at)}({target.name}, {', '.join(names)}, {axis})")
+
+
 def _sum(emitter: Emitter, equation: Equation) -> None:
     _reduce(emitter, equation, write_sum_of)
 
@@ -335,7 +346,7 @@ _WRITERS: dict[str, Callable[[Emitter, Equation], None]] = {
     name: globals()[f"_{name}"]
     for name in (
         "expand", "permute", "reshape", "flip", "crop", "pad", "concatenate", "gather", "sum", "prod", "max", "min",
-        "cumsum", "cumprod", "fused_multiply_add", "scatter_add",
+        "cumsum", "cumprod", "fused_multiply_add", "scatter_add", "add_at",
         "softmax", "log_softmax", "logsumexp",
     )
 }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tensorken_numpy.compiled.schedule import FusionGroup, Unit
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
 VIEWS = frozenset({"expand", "reshape", "permute", "flip", "crop"})
 NOT_VIEWS = frozenset(
     {
-        "pad", "concatenate", "gather", "scatter_add", "sort", "argsort", "argmax", "argmin", "cumsum", "cumprod",
-        "threefry2x32", "fused_multiply_add", "softmax", "log_softmax", "logsumexp",
+        "pad", "concatenate", "gather", "scatter_add", "add_at", "sort", "argsort", "argmax", "argmin", "cumsum",
+        "cumprod", "threefry2x32", "fused_multiply_add", "softmax", "log_softmax", "logsumexp",
     }
 )  # fmt: skip
 """Ops besides elementwise ones whose result never shares memory with an operand."""
@@ -32,10 +34,12 @@ class Lifetimes:
         self._owner: dict[Variable, Variable] = {}
         self.last: dict[Variable, int] = {}
         self._used: dict[Variable, int] = dict.fromkeys(program.outputs, len(units))
+        updated = updated_in_place(program)
         for index, unit in enumerate(units):
             for equation in equations_of(unit):
-                if may_share(equation):
-                    owners = {self.owner(v) for v in equation.operands}
+                shared = equation.operands if may_share(equation) else updated.get(equation, ())
+                if shared:
+                    owners = {self.owner(v): None for v in shared}
                     first = next(iter(owners))
                     for v in (*owners, *equation.results):
                         self._owner[v] = first
@@ -60,6 +64,22 @@ class Lifetimes:
         if found is not v:
             self._owner[v] = found
         return found
+
+
+def updated_in_place(program: Program) -> Mapping[Equation, Sequence[Variable]]:
+    """The equations of `add_at` that may change their first operand: it has memory of its own and no other use."""
+    producers = {v: equation for equation in program.equations for v in equation.results}
+    uses = Counter(chain(*[equation.operands for equation in program.equations], program.outputs))
+    found: dict[Equation, Sequence[Variable]] = {}
+    for equation in program.equations:
+        if equation.op.name != "add_at":
+            continue
+        y = root = equation.operands[0]
+        while uses[root] == 1 and root in producers and producers[root].op.name == "reshape":
+            (root,) = producers[root].operands
+        if uses[root] == 1 and root in producers and not may_share(producers[root]):
+            found[equation] = (y,)
+    return found
 
 
 def equations_of(unit: Unit) -> list[Equation]:

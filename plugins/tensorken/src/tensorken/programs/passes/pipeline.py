@@ -21,6 +21,7 @@ from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.raw_constants import with_raw_constants
 from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
+from tensorken.programs.passes.updates import with_scatters_updating
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import Wrapper
@@ -81,6 +82,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("contractions", contracted),
     ("dead code", _without_dead_code),
     ("transposes", with_transposes_folded),
+    ("updates", with_scatters_updating),
     ("inner programs", _with_inner),
     ("loop invariants", _with_invariants),
     *CLEANING,

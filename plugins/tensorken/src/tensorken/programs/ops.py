@@ -1,0 +1,36 @@
+"""Ops that only passes write: users have no function for them, and they have no derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.dtype_rules import indexed_sum
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.shapes import Shape, scattered
+
+
+def _updated(y: Shape, x: Shape, indices: Shape, axis: int) -> Shape:
+    return scattered(x, indices, axis, y[axis])
+
+
+def _sum_of_one_dtype(y: DType, x: DType, indices: DType, *params: Any) -> DType:
+    return indexed_sum(x, indices)
+
+
+def _zeros_and_addition(y: Any, x: Any, indices: Any, axis: int) -> Any:
+    return y + x.scatter_add(indices, axis, y.shape[axis])
+
+
+ADD_AT = Op(
+    "add_at",
+    3,
+    _updated,
+    _sum_of_one_dtype,
+    ("axis",),
+    operand_kinds=("data", "data", "indices"),
+    body=_zeros_and_addition,
+    method=True,
+)
+"""`add_at(y, x, indices, axis)`: y with the slices of x added at the indices along the axis, one after the other in
+order.  An element to which nothing is added keeps its bits."""
