@@ -19,7 +19,7 @@ from core.tests.support import Required
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
 from tensorken_core.program.program import Program
-from tensorken_llvm import cache
+from tensorken_llvm import cache, scalars
 from tensorken_llvm.plugin import tensorken_compile, tensorken_report_header
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
@@ -269,3 +269,49 @@ def test_jit_uses_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORKEN_COMPILERS", "none")
     y = np.tanh(MIXED[0] * MIXED)
     check(np.asarray(found), MIXED - np.float32(0.1) * 2 * y * (1 - y * y) * MIXED[0])
+
+
+# ---- numbers in registers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_maximum_is_nan_where_an_element_is(axis: int, wide: bool) -> None:
+    x = np.random.default_rng(3).normal(size=(40, 1100) if wide else (40, 70)).astype("float32")
+    x[3, 5], x[7, 69], x[9], x[11, :60] = np.nan, -np.nan, -np.inf, np.inf
+    x[13] = np.nan
+    code = machine(lambda x: (x.max(axis), tk.exp(x - x.max(axis, keepdims=True)).sum(axis)), x)
+    with np.errstate(all="ignore"):
+        top = x.max(axis)
+        np.testing.assert_array_equal(code([x])[0], top)
+        sums = np.exp((x - x.max(axis, keepdims=True)).astype("float64")).sum(axis)
+    np.testing.assert_allclose(code([x])[1], sums, rtol=3e-6)
+
+
+@pytest.mark.parametrize("has_wide_vectors", [False, True])
+def test_rows_divided_by_one_number_are_rounded_correctly(
+    has_wide_vectors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scalars, "has_wide_vectors", lambda: has_wide_vectors)
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 2**32, (400, 300), np.uint32).view("float32")  # of all sizes, and NaN
+    w = rng.integers(0, 2**32, 400, np.uint32).view("float32")
+    w[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -3e-39, 3e38]
+    x[:, :8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -3e-39, 3e38]
+    code = machine(lambda x, w: x / w[:, None], x, w)
+    with np.errstate(all="ignore"):
+        expected = x / w[:, None]
+    found = code([x, w])[0]
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize("columns", [30, 1000, 5000])
+def test_values_that_two_loops_need_are_computed_once(columns: int) -> None:
+    x = np.random.default_rng(6).normal(size=(9, columns)).astype("float32")
+    code = machine(lambda x: tk.softmax(tk.tanh(x), 1) * tk.tanh(x), x)
+    assert len(code._plan.steps) == 1
+    y = np.tanh(x.astype("float64"))
+    expected = np.exp(y) / np.exp(y).sum(1, keepdims=True) * y
+    np.testing.assert_allclose(code([x])[0], expected, rtol=3e-6, atol=1e-9)

@@ -128,6 +128,9 @@ class Writer(ElementWalk[str]):
         text = as_index(dtype.name, element)
         return written_variable(self.named(text, text), size)
 
+    def index_element(self, index: IndexExpression, dtype: DType) -> str:
+        return f"{TYPES[dtype.name]}({index_text(index)})"
+
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
     ) -> IndexExpression:

@@ -139,6 +139,10 @@ class RecordingWalk(CountingWalk):
         self.indices += [index for conditions in bounds for index, _ in conditions]
         return super().guarded(values, bounds, dtype)
 
+    def index_element(self, index: IndexExpression, dtype: DType) -> bool:
+        self.indices.append(index)
+        return super().index_element(index, dtype)
+
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
     ) -> IndexExpression:

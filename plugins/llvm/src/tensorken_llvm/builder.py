@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
@@ -14,6 +16,13 @@ _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
 MAX_UNROLLED = 64
 """Loops of at most this many iterations are unrolled after vectorisation, where a caller asks for it."""
+
+
+@functools.cache
+def has_wide_vectors() -> bool:
+    """Whether the CPU has vectors of 512 bits, and instructions that multiply vectors by powers of two."""
+    features = llvm.get_host_cpu_features()
+    return bool(features.get("avx512f") and features.get("avx512vl"))
 
 
 class _LoopId(ir.values.MDValue):  # type: ignore[misc]
@@ -43,6 +52,16 @@ class _LoopId(ir.values.MDValue):  # type: ignore[misc]
 class Builder(ir.IRBuilder):  # type: ignore[misc]
     """Writes instructions at the end of a block."""
 
+    def __init__(self, block: Any) -> None:
+        super().__init__(block)
+        self._outside_loop = 0  # the number of blocks before the innermost loop
+
+    def is_invariant(self, x: Any) -> bool:
+        """Whether an instruction is outside of the innermost loop."""
+        if not self._outside_loop or not isinstance(x, ir.Instruction):
+            return False
+        return x.parent in self.function.blocks[: self._outside_loop]
+
     def intrinsic(self, name: str, *operands: Any) -> Any:
         """One of LLVM's functions of numbers of one type, such as `fabs`."""
         type_ = operands[0].type
@@ -51,6 +70,10 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
     def saturated(self, x: Any, type_: Any) -> Any:
         """A float truncated to an integer in range; NaN gives 0."""
         return self._intrinsic(f"llvm.fptosi.sat.{_SUFFIXES[type_]}.{_SUFFIXES[x.type]}", type_, [x])
+
+    def scaled(self, x: Any, exponent: Any) -> Any:
+        """x * 2**exponent for an i32; slow without `has_wide_vectors`."""
+        return self._intrinsic(f"llvm.ldexp.{_SUFFIXES[x.type]}.i32", x.type, [x, exponent])
 
     def _intrinsic(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
         module = self.module
@@ -98,6 +121,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
                 body(index_number(0))
                 return
             count = index_number(count)
+        outside, self._outside_loop = self._outside_loop, len(self.function.blocks)
         before, head = self.block, self.append_basic_block("loop")
         after = self.append_basic_block("after")
         self.branch(head)
@@ -111,3 +135,4 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         is_unrolled = in_registers and isinstance(count, ir.Constant) and count.constant <= MAX_UNROLLED
         again.set_metadata("llvm.loop", _LoopId(self.module, is_unrolled))
         self.position_at_end(after)
+        self._outside_loop = outside

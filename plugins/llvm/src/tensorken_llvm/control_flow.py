@@ -24,6 +24,7 @@ from tensorken_llvm.concatenations import Concatenation, is_concatenation
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
+from tensorken_llvm.positions import with_positions
 from tensorken_llvm.products import is_product, matrix_products, with_matrices_last
 from tensorken_llvm.scatters import scatters
 from tensorken_llvm.target import CpuTarget, Routine, is_computed
@@ -60,7 +61,7 @@ class Plans:
 
     def _target(self, program: Program) -> tuple[Program, CpuTarget]:
         """The program with other layouts, and the target with the code of its ops that are no kernels."""
-        program = self._with_slices_first(program)
+        program = self._with_slices_first(with_positions(program, self._backend))
         routines: dict[Equation, Routine] = {}
         if self._blas is not None:
             program = with_matrices_last(program, self._backend, self._blas)

@@ -15,6 +15,7 @@ from tensorken_core.language.bodies import coefficients as shared
 from tensorken_core.language.dtypes import DType, float32, float64
 from tensorken_core.language.op import OPS
 from tensorken_llvm import elementary_coefficients as own
+from tensorken_llvm.builder import has_wide_vectors
 from tensorken_llvm.elementary_numbers import Function, Number
 from tensorken_llvm.elementary_rare import rarely
 from tensorken_llvm.elementary_remainders import (
@@ -84,9 +85,14 @@ def _power_of_two(bits: Number, like: Number) -> Number:
     return ((bits + f.bias) << f.digits).from_bits()
 
 
-def _scaled(y: Number, n: Number) -> Number:
-    """y * 2**n for a whole number n, in two steps, so that subnormal results and overflow are right."""
+def _scaled(y: Number, n: Number, bits: Number) -> Number:
+    """y * 2**n for a whole number n and an integer with its lowest bits; subnormal results and overflow are right.
+
+    Without an instruction for it in two steps.
+    """
     f = _format(y)
+    if has_wide_vectors():
+        return y.scaled((bits - y.scalar(f.shifter).bits()).truncated())
     shifter = f.shifter + f.bias
     shifted = n.fma(0.5, shifter)
     rest = (n - (shifted - shifter)) + shifter
@@ -135,26 +141,26 @@ def exp(x: Number, low: Number | None = None) -> Number:
 
     The series is added to 1 + r as high and low; float32, whose published bound is wider, saves two additions.
     """
-    n, _, r = _reduced(x.clip(*_format(x).exp))
+    n, bits, r = _reduced(x.clip(*_format(x).exp))
     if low is None and x.dtype is float32:
-        return _scaled(_expm1_of_rest(r) + 1.0, n)
+        return _scaled(_expm1_of_rest(r) + 1.0, n, bits)
     if low is not None:
         r, low = _ordered_sum(r, low)
     one, rest = _ordered_sum(r.scalar(1.0), r)
     if low is not None:
         rest = rest + low
-    return _scaled(one + (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest), n)
+    return _scaled(one + (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest), n, bits)
 
 
 def exp2(x: Number) -> Number:
     """2**n * exp(r * log(2)) with x = n + r."""
     x = x.clip(*_format(x).exp2)
-    n, _ = _whole(x)
+    n, bits = _whole(x)
     rest = x - n
     log2, low = own.LN2[x.dtype]
     r = rest * log2
     y = (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest * low)
-    return _scaled(rest.fma(log2, y) + 1.0, n)
+    return _scaled(rest.fma(log2, y) + 1.0, n, bits)
 
 
 def expm1(x: Number) -> Number:

@@ -197,7 +197,11 @@ class Number:
 
     def truncated(self) -> Number:
         """The lowest 32 bits of an integer."""
-        return self.like(self.builder.trunc(self.value, INT32))
+        return self if self.value.type is INT32 else self.like(self.builder.trunc(self.value, INT32))
+
+    def scaled(self, exponent: Number) -> Number:
+        """self * 2**exponent for an i32, rounded once."""
+        return self.like(self.builder.scaled(self.value, exponent.value))
 
     def widened(self) -> Number:
         """A float32 as a float64."""

@@ -6,6 +6,7 @@ summation.  Where neighbours in memory belong to different rows, a block of rows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, POINTER, TYPES, index_number
+from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, NUMPY, POINTER, TYPES, index_number
 from tensorken_llvm.threads import Split, write_split
 from tensorken_llvm.walk import Walk
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 CHUNK = 1024
 """How many float32 elements are added up before they are added to a float64."""
+
+MAX_STORED_BYTES = 2**14
+"""The most bytes of a row of a value that is stored between loops: it stays in the first-level cache."""
+
+MAX_STORED = 2
+"""The most values that are stored between loops."""
 
 BLOCK = 512
 """How many rows are reduced side by side: their accumulators stay in the first-level cache."""
@@ -69,6 +76,33 @@ class Accumulator:
         self._b.store(value, self._address(lane))
 
 
+class Maximum(Accumulator):
+    """The maximum of floats, of which LLVM makes one instruction: whether one is NaN is another variable.
+
+    In a comparison that assumes that there are no NaN, NaN gives an arbitrary result, which is not used then.
+    """
+
+    def __init__(self, b: Builder, type_: Any) -> None:
+        super().__init__(b, type_, None)
+        self._nan = Accumulator(b, BIT, None)
+
+    def get(self, lane: Any) -> Any:
+        nan = ir.Constant(self.type, math.nan)
+        return self._b.select(self._nan.get(None), nan, super().get(None))
+
+    def set(self, lane: Any, value: Any) -> None:
+        super().set(None, value)
+        self._nan.set(None, ir.Constant(BIT, 0))
+
+    def include(self, y: Any) -> None:
+        """Make it the maximum of itself and another element."""
+        b, total, flags = self._b, super().get(None), ("nnan", "nsz")
+        is_nan = b.fcmp_unordered("uno", y, y)
+        self._nan.set(None, b.or_(self._nan.get(None), is_nan))
+        larger = b.fcmp_ordered(">", y, total, flags=flags)
+        super().set(None, b.select(larger, y, total, flags=flags))
+
+
 class KernelNest(Nest[Any]):
     """Writes a kernel.
 
@@ -89,6 +123,7 @@ class KernelNest(Nest[Any]):
         self.size: int | None = None if self.block is None else min(BLOCK, self.block.size)
         self.lane: Any = None
         self.totals: dict[Variable, Accumulator] = {}
+        self.stored: dict[Variable, Accumulator] = {}
 
     def write(self, bounds: tuple[Any, Any] | None = None) -> None:
         """Write the loops.
@@ -209,10 +244,59 @@ class KernelNest(Nest[Any]):
             self.walk.store(v, index, element)
 
     def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
-        self._loops(self.axes.inner, lambda: self._each_lane(lambda: body([self.axes.element])))
+        def element() -> None:
+            self._load_stored()
+            body([self.axes.element])
+
+        self._loops(self.axes.inner, lambda: self._each_lane(element))
+
+    def _store_needed(self, stage: int) -> None:
+        """Store the values of this element that were computed in a loop, and that a later one needs too.
+
+        They are in a row of memory that stays in the first-level cache, if they are expensive: others are not kept.
+        """
+        if self.block is not None or len(self.stored) >= MAX_STORED:
+            return
+        index = self._element_index()
+        for v in self.group.values:
+            key = id(v), index.key
+            is_inner = not self.group.is_outer(v) and v not in self.reductions and v not in self.group.written
+            if (
+                is_inner
+                and v not in self.stored
+                and key in self.walk.known
+                and self._is_needed_after(v, stage)
+            ):
+                if self.rows.length * NUMPY[v.dtype.name].itemsize > MAX_STORED_BYTES:
+                    continue
+                self.stored[v] = Accumulator(self.builder, TYPES[v.dtype.name], self.rows.length)
+                self.stored[v].set(self.walk.index_value(self.axes.element), self.walk.known[key])
+
+    def _load_stored(self) -> None:
+        """Define the stored values of this element; LLVM drops those that nothing uses."""
+        for v, row in self.stored.items():
+            element = row.get(self.walk.index_value(self.axes.element))
+            self.walk.define(v, self._element_index(), element)
+
+    def _element_index(self) -> IndexExpression:
+        return self.rows.element(self.walk, self.axes.row, self.axes.element).linear
+
+    def _is_needed_after(self, v: Variable, stage: int) -> bool:
+        """Whether a loop after that of this stage computes a value from this one."""
+        users = [w for w in self.group.values if v in self.group.needs[w]]
+        for w in users:
+            if w in self.reductions:
+                found = self.depths[w] > stage
+            else:
+                written = w in self.group.written and not self.group.is_outer(w)
+                found = written or self._is_needed_after(w, stage)
+            if found:
+                return True
+        return False
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         b = self.builder
+        stage = self.depths[reductions[0]]
         dtypes = {v: self.producers[v].operands[0].dtype for v in reductions}
         names = {v: self.producers[v].op.name for v in reductions}
         *others, last = self.axes.inner or (Loop("no axis", 1, 1),)
@@ -220,7 +304,8 @@ class KernelNest(Nest[Any]):
         totals: dict[Variable, Accumulator] = {}
         for v in reductions:
             type_ = TYPES[dtypes[v].name]
-            parts[v] = Accumulator(b, type_, self.size)
+            is_maximum = names[v] == "max" and dtypes[v].kind == "float" and self.block is None
+            parts[v] = Maximum(b, type_) if is_maximum else Accumulator(b, type_, self.size)
             widened = type_ is FLOAT and names[v] != "max" and self.rows.length > CHUNK
             totals[v] = Accumulator(b, DOUBLE if widened else type_, self.size)
 
@@ -234,10 +319,15 @@ class KernelNest(Nest[Any]):
         def element() -> None:
             steps = [self.axes.element]
             self.set_current(rows, steps)
+            self._load_stored()
             for v in reductions:
                 (y,) = self.reduced(v, rows, steps)
-                total = parts[v].get(self.lane)
-                parts[v].set(self.lane, scalars.combined(b, names[v], total, y, dtypes[v]))
+                part = parts[v]
+                if isinstance(part, Maximum):
+                    part.include(y)
+                else:
+                    part.set(self.lane, scalars.combined(b, names[v], part.get(self.lane), y, dtypes[v]))
+            self._store_needed(stage)
 
         def add_part() -> None:
             for v in reductions:

@@ -15,7 +15,7 @@ from tensorken.kernels.index_expressions import (
 )
 from tensorken_llvm import scalars
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, BYTE, FLOAT, HALF, INT64, STORED, index_number, number
+from tensorken_llvm.dtypes import BIT, BYTE, FLOAT, HALF, INT32, INT64, STORED, index_number, number
 
 if TYPE_CHECKING:
     from tensorken_core.language.dtypes import DType
@@ -77,6 +77,10 @@ class Walk(ElementWalk[Any]):
     def as_index(self, element: Any, dtype: DType, size: int) -> IndexExpression:
         wide = element if element.type is INT64 else self.builder.sext(element, INT64)
         return self.named(wide, size, written_variable)
+
+    def index_element(self, index: IndexExpression, dtype: DType) -> Any:
+        value = self.index_value(index)
+        return value if dtype.name == "int64" else self.builder.trunc(value, INT32)
 
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tensorken.kernels.element_indices import INDICES_BEFORE, Bound, ElementIndex
 from tensorken.kernels.index_expressions import IndexExpression, constant_index
+from tensorken.kernels.integer_bounds import end_of
 
 if TYPE_CHECKING:
     from tensorken_core.language.dtypes import DType
@@ -94,6 +95,10 @@ class ElementWalk(ABC, Generic[E]):
     @abstractmethod
     def as_index(self, element: E, dtype: DType, size: int) -> IndexExpression:
         """An integer element as a variable, also if it has a single value; one out of its bounds stays so."""
+
+    @abstractmethod
+    def index_element(self, index: IndexExpression, dtype: DType) -> E:
+        """An index as an integer element."""
 
     @abstractmethod
     def new_quotient(
@@ -192,6 +197,8 @@ class ElementWalk(ABC, Generic[E]):
             return self._padded(equation, indices)
         if name == "gather":
             return self._gathered(equation, indices)
+        if name == "iota":
+            return [self.index_element(_position(equation, index), v.dtype) for index in indices]
         columns = [self.values(x, indices) for x in operands]
         if name == "cast":
             (x,), (elements,) = operands, columns
@@ -220,18 +227,49 @@ class ElementWalk(ABC, Generic[E]):
 
     def _gathered(self, equation: Equation, indices: Sequence[ElementIndex]) -> Sequence[E]:
         (x, places), (axis,) = equation.operands, equation.params
-        along = [index.indices for index in indices]
-        found = self.values(
-            places,
-            [index.of_array(places.shape, [one[axis]]) for index, one in zip(indices, along, strict=True)],
-        )
         size = x.shape[axis]
-        moved = [self.as_index(element, places.dtype, size) for element in found]
+        along = [index.indices for index in indices]
+        at = [index.of_array(places.shape, [one[axis]]) for index, one in zip(indices, along, strict=True)]
+        moved = [self._index(places, index) for index in at]
+        bounds: list[list[Bound]] = [[]] * len(at)
+        if any([place is None or place.end is None or place.end > size for place in moved]):
+            moved = [self.as_index(y, places.dtype, size) for y in self.values(places, at)]
+            bounds = [[(place, size)] for place in moved if place is not None]
         inside = [
-            index.of_array(x.shape, [*one[:axis], place if size > 1 else constant_index(0), *one[axis + 1 :]])
+            index.of_array(
+                x.shape, [*one[:axis], place if place and size > 1 else constant_index(0), *one[axis + 1 :]]
+            )
             for index, one, place in zip(indices, along, moved, strict=True)
         ]
-        return self._guarded(lambda: self.values(x, inside), [[(place, size)] for place in moved], x.dtype)
+        return self._guarded(lambda: self.values(x, inside), bounds, x.dtype)
+
+    def _index(self, v: Variable, index: ElementIndex) -> IndexExpression | None:
+        """An element as an index; None if it is not known to be one.
+
+        A sum of an index and a position, such as that of a row, stays a sum, so that divisions cancel.
+        """
+        equation = self.producers.get(v)
+        if equation is None:
+            return None
+        name, operands = equation.op.name, equation.operands
+        if v not in self._kept and v not in self._computed:
+            if name == "iota":
+                return _position(equation, index)
+            if name in INDICES_BEFORE:
+                (x,) = operands
+                return self._index(x, INDICES_BEFORE[name](index, x.shape, *equation.params))
+            if name == "add":
+                found = [self._index(x, index) for x in operands]
+                total = found[0] + found[1] if found[0] and found[1] else None
+                return total if total is not None and (total.end or _TOO_LARGE) < _TOO_LARGE else None
+        end = end_of(v, self.producers)
+        if end is None:
+            return None
+        key = "index", id(v), index.key
+        if key not in self.known:
+            self.known[key] = self.as_index(self.value(v, index), v.dtype, end)
+        known: IndexExpression = self.known[key]
+        return known
 
     def _guarded(
         self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType
@@ -239,8 +277,18 @@ class ElementWalk(ABC, Generic[E]):
         return self.guarded(values, bounds, dtype) if any(bounds) else values()
 
 
+def _position(equation: Equation, index: ElementIndex) -> IndexExpression:
+    """The element of a value whose elements count along an axis."""
+    _, axis, start, step, _ = equation.params
+    found: IndexExpression = index.indices[axis].times(step).plus(start)
+    return found
+
+
+_TOO_LARGE = 2**31
+"""No index, and no sum of two, is as large as this number, so that int32 can hold it."""
+
 MOVES = frozenset({*INDICES_BEFORE, "pad", "gather"})
 """Ops that change only the index of an element."""
 
-INLINE = MOVES | {"cast"}
+INLINE = MOVES | {"cast", "iota"}
 """Ops that the walk computes by itself; all others but reductions are elementwise."""

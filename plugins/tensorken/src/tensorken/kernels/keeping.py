@@ -27,6 +27,7 @@ class Costs:
         recomputed: a value of at most this cost is computed again by each kernel that needs it.
         recomputed_factor: the same limit for operands of matrix products, whose elements are needed many times.
         inlined: the most values that are computed inside one kernel.
+        gathers: whether to keep what is gathered from a computed value, so that the kernel of that value gathers it.
     """
 
     ops: Mapping[str, int] = field(
@@ -44,6 +45,7 @@ class Costs:
     recomputed: int = 4
     recomputed_factor: int = 1
     inlined: int = 128
+    gathers: bool = False
 
 
 def reshape_sources(program: Program) -> dict[Variable, Variable]:
@@ -105,6 +107,8 @@ def _keep_recomputed(
         if others:  # called
             continue
         name, needed_at = e.op.name, indices.get(v, set())
+        if limits.gathers and name == "gather" and costs.get(e.operands[0], 0) > limits.recomputed:
+            kept.add(v)
         if len(needed_at) > 1 and costs[v] > limits.recomputed and name not in ("reshape", "expand"):
             kept.add(v)
         if v in kept:

@@ -224,6 +224,9 @@ class CountingWalk(ElementWalk[bool]):
     def as_index(self, element: bool, dtype: DType, size: int) -> IndexExpression:
         return self._new_index(size)
 
+    def index_element(self, index: IndexExpression, dtype: DType) -> bool:
+        return True
+
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
     ) -> IndexExpression:

@@ -195,6 +195,9 @@ class ReferenceWalk(ElementWalk[Any]):
         (number,) = self.backend.ravel(element)
         return self._variable(int(number), size, written_variable)
 
+    def index_element(self, index: IndexExpression, dtype: DType) -> Any:
+        return self.constant(index.value(self.index_values), dtype)
+
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
     ) -> IndexExpression:

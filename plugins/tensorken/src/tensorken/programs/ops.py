@@ -34,3 +34,14 @@ ADD_AT = Op(
 )
 """`add_at(y, x, indices, axis)`: y with the slices of x added at the indices along the axis, one after the other in
 order.  An element to which nothing is added keeps its bits."""
+
+IOTA = Op(
+    "iota",
+    0,
+    lambda shape, *_: shape,
+    lambda *params: params[-1],
+    ("shape", "axis", "data", "data", "dtype"),
+    ("shape", "axis", "start", "step", "dtype"),
+)
+"""`iota(shape, axis, start, step, dtype)`: integers that count from start, which is not negative, in positive steps
+along an axis.  Only programs that are about to be lowered to kernels have it: no backend does."""

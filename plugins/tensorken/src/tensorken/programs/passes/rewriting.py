@@ -24,6 +24,7 @@ class Rewriting:
         equation: the equation that is rewritten; written equations get its line and scope.
         uses: how many equations and outputs of the program use each value.
         backend: the backend, which decides which ops may be written.
+        definitions: for each value computed so far its equation, in whatever scope.
     """
 
     def __init__(self, program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> None:
@@ -32,7 +33,7 @@ class Rewriting:
         self.written: list[Equation] = []
         self.equation: Equation
         self._program = program
-        self._definitions: dict[Variable, Equation] = {}
+        self.definitions: dict[Variable, Equation] = {}
 
     @cached_property
     def uses(self) -> dict[Variable, int]:
@@ -43,7 +44,7 @@ class Rewriting:
         """The equation that defines a value, if it is in the same scope; equations of other scopes must stay as they
         are.
         """
-        found = self._definitions.get(v)
+        found = self.definitions.get(v)
         return found if found is not None and found.scope == self.equation.scope else None
 
     def operands_if(self, v: Variable, op: Op) -> tuple[Variable, ...] | None:
@@ -73,7 +74,7 @@ class Rewriting:
         """Write an equation as it is."""
         self.written.append(equation)
         for v in equation.results:
-            self._definitions[v] = equation
+            self.definitions[v] = equation
 
 
 def uses(program: Program) -> dict[Variable, int]:

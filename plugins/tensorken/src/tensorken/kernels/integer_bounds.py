@@ -1,0 +1,53 @@
+"""Integer bounds: which integers of a program are known to be indices below a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tensorken.kernels.element_indices import INDICES_BEFORE
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+
+def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
+    """A number that all elements of a value are below, if they are known not to be negative; else None.
+
+    Args:
+        v: of integers.
+        producers: for each computed value its equation.
+    """
+    value = getattr(v, "value", None)
+    if value is not None:
+        return value + 1 if value >= 0 else None
+    equation = producers.get(v)
+    if equation is None:
+        return None
+    name, operands = equation.op.name, equation.operands
+    if name in INDICES_BEFORE or (name == "cast" and operands[0].dtype.kind == "int"):
+        return end_of(operands[0], producers)
+    if name == "iota":
+        shape, axis, start, step, _ = equation.params
+        return int(start + (shape[axis] - 1) * step + 1)
+    if name == "minimum":
+        low, high = _sorted(operands)
+        if high is not None and high >= 0 and _is_not_negative(low, producers):
+            return high + 1
+    return None
+
+
+def _is_not_negative(v: Variable, producers: Mapping[Variable, Equation]) -> bool:
+    """Whether all elements of a value are known not to be negative: it is a maximum with such a number."""
+    equation = producers.get(v)
+    if equation is not None and equation.op.name == "maximum":
+        _, low = _sorted(equation.operands)
+        return low is not None and low >= 0
+    return end_of(v, producers) is not None
+
+
+def _sorted(operands: tuple[Variable, ...]) -> tuple[Variable, int | None]:
+    """The operand that is no number, and the number of the other; None if that is none."""
+    a, b = operands
+    found: int | None = getattr(b, "value", None)
+    return (a, found) if found is not None else (b, getattr(a, "value", None))
