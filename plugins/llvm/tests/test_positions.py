@@ -11,11 +11,11 @@ import pytest
 import tensorken as tk
 from plugins.llvm.tests.test_programs import NUMPY, check, kernels, traced
 from tensorken.kernels.integer_bounds import end_of
+from tensorken.kernels.positions import with_positions
 from tensorken.kernels.reference import run_lowered
 from tensorken.programs.ops import IOTA
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation, Program, Variable
-from tensorken_llvm.positions import with_positions
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_llvm.scatters import Scatter
 from tensorken_reference.backend import Reference

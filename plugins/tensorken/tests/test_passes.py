@@ -20,6 +20,7 @@ from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.control_flow_arguments import with_necessary_arguments
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.diagonals import with_diagonals_multiplied
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
@@ -61,6 +62,7 @@ SAME_NUMBERS: dict[str, Pass] = {
     "concatenations": joined,
     "scatters": with_scatters_summed,
     "contractions": contracted,
+    "diagonals": lambda program, backend: with_diagonals_multiplied(contracted(program, backend), backend),
     "transposes": lambda program, backend: with_transposes_folded(contracted(program, backend), backend),
     "updates": with_scatters_updating,
     "all": optimised,

@@ -161,6 +161,75 @@ def test_movement_is_merged_and_cancelled(f: Callable[..., Any], expected: list[
     assert on(after, NUMPY, elements) == on(program, NUMPY, elements)
 
 
+# ---- diagonals ---------------------------------------------------------------------------------------------
+
+
+def eye(n: int) -> Any:
+    return tk.tensor(np.eye(n, dtype="float32"), backend=NUMPY)
+
+
+DIAGONALS: list[Callable[..., Any]] = [
+    lambda x, b: eye(5) @ b,
+    lambda x, b: b.T @ eye(5),
+    lambda x, b: (eye(5) * x) @ b,
+    lambda x, b: (x * eye(5)).T @ b,
+    lambda x, b: (eye(5) * x[:, None]) @ b,
+    lambda x, b: (2.0 * eye(5) * x[:, None] * x) @ b,
+    lambda x, b: b.T @ (eye(5) * x),
+    lambda x, b: (eye(5).reshape((1, 5, 1, 5)) * x).sum((0, 2)) @ b,
+    lambda x, b: (eye(5) @ b) + (eye(5) * x) @ b,
+    lambda x, b: (eye(5) * x) @ x,
+]
+NO_DIAGONALS: list[Callable[..., Any]] = [
+    lambda x, b: (eye(5) * (x[:, None] + x)) @ b,  # whose diagonal is no value of the program
+    lambda x, b: (eye(5) + x) @ b,
+    lambda x, b: eye(5)[::-1] @ b,
+    lambda x, b: tk.tensor(np.eye(5, k=1, dtype="float32"), backend=NUMPY) @ b,
+    lambda x, b: tk.tensor(np.ones((5, 5), "float32") + np.eye(5, dtype="float32"), backend=NUMPY) @ b,
+    lambda x, b: x @ b,
+]
+
+
+@pytest.mark.parametrize("f", [*DIAGONALS, *NO_DIAGONALS])
+def test_products_with_diagonal_matrices_are_products_of_elements(f: Callable[..., Any]) -> None:
+    x, b = np.arange(5, dtype="float32") - 2, np.arange(15, dtype="float32").reshape(5, 3) - 7
+    program = tk.trace(f)(*[tk.tensor(each, backend=NUMPY) for each in (x, b)])
+    after = optimised(program, NUMPY)
+    assert ("fused_multiply_add" not in ops(after)) == (f in DIAGONALS)
+    (y,), (z,) = after.replay(NUMPY, [x, b]), program.replay(NUMPY, [x, b])
+    np.testing.assert_array_equal(y, z)
+
+
+def test_an_infinity_beside_a_diagonal_stays_in_its_row() -> None:
+    b = np.array([[1.0, np.inf], [np.nan, -0.0]], "float32")
+    program = optimised(tk.trace(lambda b: eye(2) @ b)(tk.tensor(b, backend=NUMPY)), NUMPY)
+    (y,) = program.replay(NUMPY, [b])
+    np.testing.assert_array_equal(y, b)
+    assert np.signbit(y[1, 1])
+
+
+@pytest.mark.parametrize("n", [6, 80])
+@pytest.mark.parametrize("derivative", [tk.jacfwd, tk.jacrev, tk.hessian])
+def test_derivatives_of_all_inputs_multiply_by_no_identity_matrix(derivative: Any, n: int) -> None:
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(n, n)).astype("float32") / np.float32(n)
+    x = rng.normal(size=n).astype("float32")
+
+    def f(x: Any, w: Any) -> Any:
+        y = tk.tanh(tk.tanh(x @ w) @ w)
+        return (y * y).sum() if derivative is tk.hessian else y
+
+    program = tk.trace(derivative(f))(*[tk.tensor(each, backend=NUMPY) for each in (x, w)])
+    after = optimised(program, NUMPY)
+    square = [
+        e for e in after.equations if e.op.name == "fused_multiply_add" and len(e.results[0].shape) == 3
+    ]
+    assert len(square) <= (3 if derivative is tk.hessian else 1)
+    assert not after.constants
+    (y,), (z,) = after.replay(NUMPY, [x, w]), program.replay(NUMPY, [x, w])
+    np.testing.assert_allclose(y, z, rtol=2e-4, atol=2e-6)
+
+
 # ---- updates -----------------------------------------------------------------------------------------------
 
 PLACES = np.array([1, 0, 1], "int32")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from llvmlite import ir
 
 from tensorken.control_flow.carries import CARRY, ArgSpecs, carries, with_carries
+from tensorken.kernels.positions import with_positions
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS, run
@@ -24,7 +25,6 @@ from tensorken_llvm.concatenations import Concatenation, is_concatenation
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
-from tensorken_llvm.positions import with_positions
 from tensorken_llvm.products import is_product, matrix_products, with_matrices_last
 from tensorken_llvm.scatters import scatters
 from tensorken_llvm.target import CpuTarget, Routine, is_computed

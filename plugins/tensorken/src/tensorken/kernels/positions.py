@@ -6,9 +6,8 @@ a choice among the elements of the row.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tensorken.kernels.integer_bounds import end_of
 from tensorken.programs.ops import ADD_AT, IOTA
@@ -26,7 +25,7 @@ ADD, EQ, EXPAND, FLOOR_DIVIDE, RESHAPE, SCATTER_ADD, WHERE = (
     OPS[name] for name in ("add", "eq", "expand", "floor_divide", "reshape", "scatter_add", "where")
 )
 
-MAX_EXAMINED = 2**22
+MAX_EXAMINED = 2**16
 """The most elements of a constant that is examined."""
 
 
@@ -48,21 +47,15 @@ def with_positions(program: Program, backend: RawTensor[Any]) -> Program:
 
 def _counting(v: Variable, program: Program, backend: RawTensor[Any]) -> Equation | None:
     """The equation of a constant of integers that are not negative and count along one axis, in equal steps."""
-    if v.dtype.kind != "int" or not 1 < np.prod(v.shape) <= MAX_EXAMINED:
+    if v.dtype.kind != "int" or not 1 < prod(v.shape) <= MAX_EXAMINED:
         return None
-    x = np.asarray(program.outside(v, backend))
-    for axis, n in enumerate(x.shape):
-        if n == 1:
-            continue
-        line = np.moveaxis(x, axis, 0).reshape(n, -1)[:, 0]
-        start, step = int(line[0]), int(line[1]) - int(line[0])
-        counted = (start + step * np.arange(n)).reshape([n if i == axis else 1 for i in range(x.ndim)])
-        if (
-            start >= 0
-            and step > 0
-            and counted.max() < 2**31
-            and np.array_equal(x, np.broadcast_to(counted, x.shape))
-        ):
+    elements = [*map(int, backend.ravel(program.outside(v, backend)))]
+    start, after = elements[0], len(elements)
+    for axis, n in enumerate(v.shape):
+        after //= n
+        step = elements[after] - start if n > 1 else 0
+        is_counting = step > 0 and 0 <= start < start + (n - 1) * step < 2**31
+        if is_counting and all([x == start + i // after % n * step for i, x in enumerate(elements)]):
             return Equation(IOTA, (), (v.shape, axis, start, step, v.dtype), (v,))
     return None
 
@@ -135,7 +128,7 @@ def _counts(equation: Equation, rows: int, step: int) -> bool:
     if equation.op is not IOTA:
         return False
     shape, axis, start, found, _ = equation.params
-    return shape[axis] == rows and int(np.prod(shape)) == rows and (start, found) == (0, step)
+    return shape[axis] == rows and prod(shape) == rows and (start, found) == (0, step)
 
 
 def _reshaped(rewriting: Rewriting, v: Variable, shape: tuple[int, ...]) -> Variable:
