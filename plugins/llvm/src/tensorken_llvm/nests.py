@@ -33,8 +33,9 @@ MAX_STORED_BYTES = 2**14
 MAX_STORED = 2
 """The most values that are stored between loops."""
 
-BLOCK = 512
-"""How many rows are reduced side by side: their accumulators stay in the first-level cache."""
+MAX_ACCUMULATED_BYTES = 12 * 2**10
+"""The most bytes of accumulators of rows that are reduced side by side: they stay in the first-level cache, and leave
+enough blocks of rows for several threads."""
 
 MIN_SPLIT = 2**19
 """Kernels that compute at least this many elements and indices are divided among threads: some 50 microseconds."""
@@ -120,10 +121,20 @@ class KernelNest(Nest[Any]):
         self.axes = loops_of(group, walk.producers, kept)
         last = self.axes.outer[-1:] if self.rows.axes and not self.rows.along_the_last else ()
         self.block: Loop | None = last[0] if last else None  # rows side by side in memory
-        self.size: int | None = None if self.block is None else min(BLOCK, self.block.size)
+        self.size: int | None = None if self.block is None else min(self._rows_per_block(), self.block.size)
         self.lane: Any = None
         self.totals: dict[Variable, Accumulator] = {}
         self.stored: dict[Variable, Accumulator] = {}
+
+    def _rows_per_block(self) -> int:
+        """How many rows are reduced side by side."""
+        most = 1
+        for stage in range(1, self.loops):
+            dtypes = [self.producers[v].operands[0].dtype for v in self.reductions if self.depths[v] == stage]
+            most = max(
+                most, sum([NUMPY[dtype.name].itemsize + NUMPY["float64"].itemsize for dtype in dtypes])
+            )
+        return MAX_ACCUMULATED_BYTES // most
 
     def write(self, bounds: tuple[Any, Any] | None = None) -> None:
         """Write the loops.
