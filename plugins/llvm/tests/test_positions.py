@@ -102,16 +102,16 @@ def test_a_scatter_of_one_number_to_each_row_is_a_choice(dtype: str, start: floa
 )
 def test_other_scatters_stay(f: Callable[..., Any]) -> None:
     code = code_of(f, ROWS, LABELS)
-    assert any([isinstance(getattr(step, "computes", None), Scatter) for step in code._plan.steps])
+    assert any([isinstance(getattr(step, "computes", None), Scatter) for step in code.source().plan.steps])
 
 
 def test_a_cross_entropy_and_its_gradient_are_one_pass_over_the_rows() -> None:
     code = code_of(loss, ROWS, LABELS)
     assert kernels(code) == 1
-    rows = [step for step in code._plan.steps if any([v.shape == ROWS.shape for v in step.reads])]  # type: ignore[union-attr]
+    rows = [step for step in code.source().plan.steps if any([v.shape == ROWS.shape for v in step.reads])]  # type: ignore[union-attr]
     assert len(rows) == 1
     code = code_of(tk.grad(loss), ROWS, LABELS)
-    assert len(code._plan.steps) == 1
+    assert len(code.source().plan.steps) == 1
     code_of(tk.value_and_grad(loss), ROWS, LABELS)
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 CHUNK = 1024
-"""How many float32 elements are added up before they are added to a float64."""
+"""How many float32 elements of a row are added up, in vectors, before they are added to a float64."""
+
+BLOCK_CHUNK = 256
+"""The same for rows side by side, whose elements are added one after the other."""
 
 MAX_STORED_BYTES = 2**14
 """The most bytes of a row of a value that is stored between loops: it stays in the first-level cache."""
@@ -311,13 +314,14 @@ class KernelNest(Nest[Any]):
         dtypes = {v: self.producers[v].operands[0].dtype for v in reductions}
         names = {v: self.producers[v].op.name for v in reductions}
         *others, last = self.axes.inner or (Loop("no axis", 1, 1),)
+        size = CHUNK if self.block is None else BLOCK_CHUNK
         parts: dict[Variable, Accumulator] = {}
         totals: dict[Variable, Accumulator] = {}
         for v in reductions:
             type_ = TYPES[dtypes[v].name]
             is_maximum = names[v] == "max" and dtypes[v].kind == "float" and self.block is None
             parts[v] = Maximum(b, type_) if is_maximum else Accumulator(b, type_, self.size)
-            widened = type_ is FLOAT and names[v] != "max" and self.rows.length > CHUNK
+            widened = type_ is FLOAT and names[v] != "max" and self.rows.length > size
             totals[v] = Accumulator(b, DOUBLE if widened else type_, self.size)
 
         def start(found: Mapping[Variable, Accumulator]) -> None:
@@ -348,7 +352,7 @@ class KernelNest(Nest[Any]):
                 totals[v].set(self.lane, scalars.combined(b, names[v], total, part, dtypes[v]))
 
         def chunk(i: Any) -> None:
-            first = b.mul(i, index_number(CHUNK), flags=("nsw",))
+            first = b.mul(i, index_number(size), flags=("nsw",))
             self._lanes(lambda: start(parts))
 
             def one(k: Any) -> None:
@@ -356,12 +360,12 @@ class KernelNest(Nest[Any]):
                 with self.walk.scope():
                     self._each_lane(element)
 
-            b.loop(self._rest(last.size, first, min(CHUNK, last.size)), one)
+            b.loop(self._rest(last.size, first, min(size, last.size)), one)
             self._lanes(add_part)
 
         self._lanes(lambda: start(totals))
         if self.rows.length:
-            self._loops(others, lambda: b.loop(-(-last.size // CHUNK), chunk))
+            self._loops(others, lambda: b.loop(-(-last.size // size), chunk))
         self.totals |= totals
         if self.block is None:
             self._define_totals()
