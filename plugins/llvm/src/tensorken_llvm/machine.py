@@ -145,7 +145,8 @@ def optimised_module(text: str) -> Any:
     """A module of LLVM's text form, optimised for the CPU that runs."""
     parsed = _parsed(text)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    options.loop_vectorization = options.loop_unrolling = True
+    options.slp_vectorization = False  # moves between vectors and scalars cost small loops more than it saves
     builder = llvm.create_pass_builder(target_machine(), options)
     passes = builder.getModulePassManager()
     passes.add_always_inliner_pass()  # variants for vectors, which have callers now

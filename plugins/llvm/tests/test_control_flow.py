@@ -1,0 +1,412 @@
+"""Branches and loops as machine code compute what numpy's executor does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.program.program import Program
+from tensorken_llvm.concatenations import Concatenation
+from tensorken_llvm.control_flow import ControlFlow
+from tensorken_llvm.plans import Kernel, Plan
+from tensorken_llvm.program import MachineProgram, compiled
+from tensorken_numpy.backend import Numpy
+
+NUMPY = Numpy()
+
+Function = Callable[..., Any]
+Case = tuple[Function, tuple[Any, ...]]
+
+SMALL, LARGE = 3, 300
+"""Sizes of carries: small ones may be registers, large ones are exchanged in memory."""
+
+
+def normal(*shape: int, dtype: str = "float32") -> Any:
+    return np.random.default_rng(0).normal(size=shape).astype(dtype)
+
+
+def traced(f: Function, xs: tuple[Any, ...]) -> Program:
+    return optimised(tk.trace(f)(*[tk.tensor(x, backend=NUMPY) for x in xs]), NUMPY)
+
+
+def routines(plan: Plan, kind: Any) -> list[Any]:
+    """The routines of a plan and its inner plans."""
+    found = []
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            found += [step.computes] if isinstance(step.computes, kind) else []
+            for inner in step.computes.plans if isinstance(step.computes, ControlFlow) else ():
+                found += routines(inner, kind)
+    return found
+
+
+def called(plan: Plan) -> list[str]:
+    """The ops that the backend runs."""
+    return [step.op.name for step in plan.steps if not isinstance(step, Kernel)]
+
+
+def machine(f: Function, xs: tuple[Any, ...]) -> MachineProgram:
+    """The code of a function; all loops and branches are part of it."""
+    found = compiled(traced(f, xs), NUMPY)
+    assert isinstance(found, MachineProgram)
+    assert called(found._plan) == [], called(found._plan)
+    assert routines(found._plan, ControlFlow)
+    return found
+
+
+def check(f: Function, *xs: Any) -> None:
+    """Compare with the executor: bits of integers and bools, floats within a few units."""
+    arrays = tuple([np.asarray(x) for x in xs])
+    code, program = machine(f, arrays), traced(f, arrays)
+    before = [x.copy() for x in arrays]
+    for _ in range(2):
+        for y, z in zip(code(arrays), program.replay(NUMPY, arrays), strict=True):
+            expected = np.asarray(z)
+            assert (y.shape, y.dtype) == (expected.shape, expected.dtype)
+            unit = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 0
+            np.testing.assert_allclose(y, expected, rtol=64 * unit, atol=16 * unit)
+    for x, y in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+# ---- scan --------------------------------------------------------------------------------------------------
+
+
+def cumulative(x: Any, reverse: bool = False) -> Any:
+    """A carry that is stacked too, changed for the next step."""
+    return tk.scan(lambda c, v: (0.5 * c + v, c * v), x[0], x, reverse=reverse)
+
+
+def recurrent(x: Any, w: Any) -> Any:
+    """The new carry is what is stacked."""
+
+    def step(h: Any, v: Any) -> Any:
+        h = tk.tanh(h @ w + v)
+        return h, h
+
+    return tk.scan(step, tk.zeros_like(x[0]), x)
+
+
+def loop(steps: int, f: Function) -> Function:
+    """A loop over carries that f replaces."""
+    return lambda *xs: tk.fori_loop(0, steps, lambda _, carry: f(*carry), xs)
+
+
+SCANS: Mapping[str, Case] = {
+    **{
+        f"{'backwards ' * reverse}{size}": (lambda x, r=reverse: cumulative(x, r), (normal(7, size),))
+        for reverse in (False, True)
+        for size in (SMALL, LARGE)
+    },
+    "one step": (cumulative, (normal(1, LARGE),)),
+    "an even number of steps": (cumulative, (normal(8, LARGE),)),
+    "no steps": (lambda x: tk.scan(lambda c, v: (c + v, c), x.sum(0), x), (normal(0, LARGE),)),
+    "no steps, small": (lambda x: tk.scan(lambda c, v: (c + v, c), x.sum(0), x), (normal(0, SMALL),)),
+    "0-d carries": (cumulative, (normal(9),)),
+    "empty carries": (cumulative, (normal(9, 0, 4),)),
+    "matrices": (recurrent, (normal(5, 4, 3), normal(3, 3))),
+    "matrices by BLAS": (recurrent, (normal(5, 32, 48), normal(48, 48) * 0.1)),
+    "carries and slices of several shapes": (
+        lambda x, y: tk.scan(
+            lambda c, v: ((c[0] + v[0].sum(), c[1] * v[1]), (c[1][0], v[0])), (x[0, 0], y[0]), (x, y)
+        ),
+        (normal(6, 4), normal(6, 2, 300)),
+    ),
+    "slices along other axes": (
+        tk.vmap(lambda x: tk.scan(lambda c, v: (c + v, c * v), x[0], x)),
+        (normal(4, 6, 5),),
+    ),
+    "captured values": (
+        lambda x, w: tk.scan(lambda c, v: (tk.sin(c) * tk.exp(w) + v, None), x[0], x)[0],
+        (normal(6, 5), normal(5)),
+    ),
+    "constants": (
+        lambda x: tk.scan(lambda c, v: (c * np.arange(5, dtype="float32") + v, tk.ones_like(v)), x[0], x),
+        (normal(6, 5),),
+    ),
+    "joined halves": (
+        lambda x: tk.scan(lambda c, v: (tk.concatenate([c[2:] * v[0], c[:2]]), c), x[0], x),
+        (normal(6, 5),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name: str) -> None:
+    f, xs = SCANS[name]
+    check(f, *xs)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (3,), (40, 30)])
+def test_carries_of_every_dtype(dtype: str, shape: tuple[int, ...]) -> None:
+    xs = np.random.default_rng(1).integers(0, 2, (5, *shape)).astype(dtype)
+    step = (lambda c, v: (c ^ v, c)) if dtype == "bool" else (lambda c, v: (c + c * v, c - v))
+    if dtype == "bool":
+        step = lambda c, v: (tk.where(v, c == v, c), c)  # noqa: E731
+    check(lambda x: tk.scan(step, x[0], x), xs)
+
+
+# ---- carries that are not computed -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y, z: (y, x, z),
+        lambda x, y, z: (y, z, x),
+        lambda x, y, z: (y, x + z, z * 2.0),
+        lambda x, y, z: (x + y, x + y, x),
+        lambda x, y, z: (x * y, z, z),
+        lambda x, y, z: (y.reshape(1, -1).reshape(-1), y[::-1], x),
+        lambda x, y, z: (tk.ones_like(x), x, y),
+    ],
+    ids=["swapped", "turned", "swapped and changed", "the same", "copied", "reshaped", "constant"],
+)
+def test_carries_change_places(f: Function, steps: int, size: int) -> None:
+    x, y, z = normal(3, size)
+    check(loop(steps, f), x, y, z)
+    check(lambda x, y: loop(steps, f)(x, x, y), x, y)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_outputs_that_are_one_value(size: int) -> None:
+    """A new carry that is stacked twice and is a carry twice; slices, constants and captured values are stacked."""
+
+    def f(x: Any, w: Any) -> Any:
+        def step(c: Any, v: Any) -> Any:
+            new = c[0] + v
+            return (new, new), (new, new.reshape(1, -1), v, w, c[1])
+
+        return tk.scan(step, (x[0], x[1]), x)
+
+    check(f, normal(6, size), normal(2))
+
+
+# ---- while_loop --------------------------------------------------------------------------------------------
+
+
+def doubled(x: Any) -> Any:
+    return tk.while_loop(lambda c: (c[0] * c[0]).sum() < 100.0, lambda c: (1.5 * c[0], c[1] + 1), (x, 0))
+
+
+WHILES: Mapping[str, Case] = {
+    "small": (doubled, (normal(SMALL),)),
+    "large": (doubled, (normal(LARGE) * 0.1,)),
+    "no steps": (doubled, (normal(LARGE) + 100.0,)),
+    "no steps, small": (doubled, (normal(SMALL) + 100.0,)),
+    "of each example": (tk.vmap(doubled), (normal(5, 3),)),
+    "of each example, large": (
+        tk.vmap(doubled),
+        (normal(5, LARGE) * 0.1 * np.arange(1, 6)[:, None].astype("f4"),),
+    ),
+    "forward derivative": (lambda x: tk.jvp(doubled, (x,), (x,)), (normal(SMALL),)),
+    "captured": (
+        lambda x, w: tk.while_loop(lambda c: (c * w).sum() < 10.0, lambda c: c + w * w, x),
+        (normal(4), normal(4)),
+    ),
+    "integers": (
+        lambda a, b: tk.while_loop(lambda c: c[1] != 0, lambda c: (c[1], c[0] % c[1]), (a, b)),
+        (np.int32(1071), np.int32(462)),
+    ),
+    "condition is a carry": (
+        lambda x: tk.while_loop(
+            lambda c: c[1], lambda c: (c[0] + 1.0, c[0].sum() < 50.0), (x, x.sum() < 50.0)
+        ),
+        (normal(4),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHILES)
+def test_while_loops(name: str) -> None:
+    f, xs = WHILES[name]
+    check(f, *xs)
+
+
+# ---- cond --------------------------------------------------------------------------------------------------
+
+CONDS: Mapping[str, Function] = {
+    "computed": lambda x: tk.cond(x.sum() > 0, tk.exp, tk.sin, x),
+    "an operand": lambda x: tk.cond(x.sum() > 0, lambda x: x, lambda x: x * 2.0, x),
+    "swapped": lambda x: tk.cond(x.sum() > 0, lambda x, y: (x, y), lambda x, y: (y, x), x, x + 1.0),
+    "the same twice": lambda x: tk.cond(x.sum() > 0, lambda x: (x, x), lambda x: (x + 1, x), x),
+    "constants": lambda x: tk.cond(x.sum() > 0, lambda x: (tk.ones_like(x), 2.0), lambda x: (tk.zeros_like(x), 1.0), x),
+    "gradient": tk.grad(lambda x: tk.cond(x.sum() > 0, lambda x: tk.exp(x) * x, tk.sin, x).sum()),
+    "nested": lambda x: tk.cond(
+        x.sum() > 0,
+        lambda x: tk.cond(x[0] > 0, tk.exp, tk.sin, x),
+        lambda x: tk.cond(x[0] > 0, tk.cos, tk.tanh, x),
+        x,
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("name", CONDS)
+def test_conds(name: str, size: int) -> None:
+    for x in (np.abs(normal(size)), -np.abs(normal(size)), np.full(size, np.nan, "float32")):
+        check(CONDS[name], x)
+
+
+# ---- nested ------------------------------------------------------------------------------------------------
+
+
+def nested_scan(x: Any) -> Any:
+    inner = lambda c, v: (tk.sin(c) + v, c * v)  # noqa: E731
+    return tk.scan(lambda c, row: tk.scan(inner, c, row), x[0, 0], x)
+
+
+def while_in_scan(x: Any) -> Any:
+    return tk.scan(lambda c, v: (doubled(c * 0.1 + v)[0] * 0.01, doubled(v)), x[0], x)
+
+
+def cond_in_scan(x: Any) -> Any:
+    def step(c: Any, v: Any) -> Any:
+        c = tk.cond(v.sum() > 0, lambda c, v: c + v, lambda c, v: c, c, v)
+        return c, tk.cond(c.sum() > 0, lambda c: c * 2.0, tk.zeros_like, c)
+
+    return tk.scan(step, x[0], x)
+
+
+def scan_in_while(x: Any) -> Any:
+    return tk.while_loop(
+        lambda c: c.sum() < 1000.0, lambda c: tk.scan(lambda a, v: (a + v * v, None), c + 1.0, x)[0], x[0]
+    )
+
+
+def scan_in_cond(x: Any) -> Any:
+    return tk.cond(
+        x.sum() > 0, lambda x: tk.scan(lambda c, v: (c + v, c), x[0], x), lambda x: (x[1], x * 2.0), x
+    )
+
+
+NESTED = (nested_scan, while_in_scan, cond_in_scan, scan_in_while, scan_in_cond)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("f", NESTED, ids=lambda f: f.__name__)
+def test_loops_in_loops(f: Function, size: int) -> None:
+    x = normal(4, 3, size) if f is nested_scan else normal(4, size)
+    check(f, x)
+    check(f, -x)
+
+
+DIFFERENTIABLE: Mapping[str, Case] = {
+    "cumulative": (cumulative, (normal(7, 5),)),
+    "backwards": (lambda x: cumulative(x, True), (normal(7, LARGE),)),
+    "recurrent": (recurrent, (normal(5, 4, 3), normal(3, 3))),
+    "recurrent, by BLAS": (recurrent, (normal(5, 32, 40), normal(40, 40) * 0.1)),
+    "nested": (nested_scan, (normal(4, 3, 5),)),
+    "cond": (cond_in_scan, (normal(6, 4),)),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients(name: str) -> None:
+    f, xs = DIFFERENTIABLE[name]
+
+    def loss(x: Any, *rest: Any) -> Any:
+        carry, stacked = f(x, *rest)
+        return (carry * carry).sum() + tk.sin(stacked).sum()
+
+    check(tk.grad(loss), *xs)
+    check(lambda x, *rest: tk.jvp(lambda x: loss(x, *rest), (x,), (x,)), *xs)
+    if len(xs) == 1:
+        check(tk.vmap(tk.grad(loss)), np.stack([xs[0], 0.5 * xs[0]]))
+        check(tk.grad(lambda x: (tk.grad(loss)(x) ** 2).sum()), *xs)
+
+
+# ---- programs ----------------------------------------------------------------------------------------------
+
+
+def test_a_loop_of_an_op_without_code_is_called() -> None:
+    xs = (normal(5, 4),)
+    found = compiled(traced(lambda x: tk.scan(lambda c, v: (tk.sort(c + v), c), x[0] * 2.0, x), xs), NUMPY)
+    assert isinstance(found, MachineProgram)
+    assert called(found._plan) == ["scan"]
+    program = found._plan.program
+    for y, z in zip(found(xs), program.replay(NUMPY, xs), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-5)
+
+
+def test_a_loop_between_other_steps() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x = tk.cumsum(tk.exp(x), axis=0)  # called
+        last, stacked = cumulative(x)
+        return tk.cumsum(last * y), stacked.T @ stacked, tk.sort(stacked[0])
+
+    xs = (normal(6, 40) * 0.1, normal(40))
+    found = compiled(traced(f, xs), NUMPY)
+    assert isinstance(found, MachineProgram)
+    assert set(called(found._plan)) == {"cumsum", "sort"}
+    for y, z in zip(found(xs), traced(f, xs).replay(NUMPY, xs), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-4)
+
+
+def test_one_program_in_several_loops() -> None:
+    step = tk.jit(lambda c, v: (c * 0.5 + v, c))
+    check(lambda x: (tk.scan(step, x[0], x), tk.scan(step, x[1], x, reverse=True)), normal(5, 4))
+
+
+def test_small_kernels_are_part_of_the_loop() -> None:
+    """The text of a loop over four numbers has no function but the entry."""
+    from tensorken_llvm import machine as machines, program as programs
+
+    texts: list[str] = []
+
+    def recorded(module: Any, names: list[str]) -> Any:
+        texts.append(str(machines.optimised(str(module))))
+        return machines.compile_module(module, names)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, "compile_module", recorded)
+        machine(lambda x: tk.fori_loop(0, 100, lambda _, c: c * c + 0.25, x), (normal(4),))
+    defined = [line for line in texts[0].splitlines() if line.startswith("define")]
+    assert len(defined) == 1, defined
+    assert "alloca" not in texts[0]
+
+
+def test_long_loops_let_other_threads_run() -> None:
+    """Another thread counts while a loop of unknown length runs."""
+    x = np.zeros(4, "float32")
+    code = machine(lambda x: tk.while_loop(lambda c: c.sum() < 2.0**24, lambda c: c + 0.25, x), (x,))
+    ready, done, counts = threading.Event(), threading.Event(), [0]
+
+    def count() -> None:
+        while not done.is_set():
+            counts[0] += 1
+            ready.set()
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    ready.wait()
+    before = counts[0]
+    code((x,))
+    after = counts[0]
+    done.set()
+    thread.join()
+    assert after > before
+
+
+def test_concatenations() -> None:
+    for axis in (0, 1, -1):
+        for shapes in (((2, 3), (2, 3)), ((0, 3), (2, 3)) if axis == 0 else ((2, 0), (2, 3))):
+            xs = tuple([normal(*shape) for shape in shapes])
+            found = compiled(
+                traced(lambda *xs, axis=axis: tk.concatenate([x * 2.0 for x in xs], axis), xs), NUMPY
+            )
+            assert isinstance(found, MachineProgram)
+            assert called(found._plan) == []
+            np.testing.assert_array_equal(found(xs)[0], np.concatenate([x * 2 for x in xs], axis))
+    found = compiled(traced(lambda x, y: tk.concatenate([x, y * 2.0]), (normal(3), normal(4))), NUMPY)
+    assert isinstance(found, MachineProgram)
+    assert routines(found._plan, Concatenation)
