@@ -17,6 +17,7 @@ from tensorken_numpy.arrays import Array
 from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import contract
+from tensorken_numpy.convolution import convolve
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.quiet import method, quiet
 from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
@@ -199,6 +200,7 @@ class Numpy(Factorizations):
     log_softmax = quiet.method(exponential_sums.log_softmax)
     logsumexp = quiet.method(exponential_sums.logsumexp)
     fused_multiply_add = quiet.method(contract)
+    convolution = quiet.method(convolve)
 
     # ---- movement --------------------------------------------------------------------------------------------
 

@@ -56,6 +56,8 @@ class Op:
         results: the number of results; None: as many as the body returns, in a tuple.
         per_example: whether body and rules are written for one example; a batch then maps them over its examples
             instead of shifting the params.
+        batch: `(batched, xs, params) -> y`: the op on operands of which the flagged ones have a batch axis in front, as
+            the result has; None: all operands get it, and the params are shifted.
         min_loop_steps: a lower bound of the steps that loops in the body take (`RawTensor.loop`), for each row or
             column of a matrix.
         higher_order: the rules of an op with programs among its params.
@@ -91,6 +93,7 @@ class Op:
     bool_version: Callable[..., Any] | None = None
     results: int | None = 1
     per_example: bool = False
+    batch: Callable[..., Any] | None = None
     min_loop_steps: int = 0
     higher_order: HigherOrderRules[Op] | None = None
     method: bool = False

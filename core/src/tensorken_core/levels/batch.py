@@ -92,6 +92,9 @@ class Batch(Level[Batched[R]]):
         elif op.per_example:
             vmapped = _vmapped_op(op, self.size, flags)
             y, batched = run(self.inner, vmapped, [x.value for x in operands], params), True
+        elif op.batch is not None:
+            xs = [Tensor(self.inner, x.value) for x in operands]
+            y, batched = op.batch(flags, xs, params).representation, True
         else:
             params = tuple(
                 [

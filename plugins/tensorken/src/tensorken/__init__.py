@@ -16,6 +16,7 @@ from tensorken.arrays.creation import *
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
 from tensorken.arrays.functions.constants import *
+from tensorken.arrays.functions.convolution import *
 from tensorken.arrays.functions.counting import *
 from tensorken.arrays.functions.cumulative import *
 from tensorken.arrays.functions.diagonals import *

@@ -1,0 +1,360 @@
+"""The op `convolution`: its shape rule, its body, its derivatives and its rule for batches.
+
+    y[n, o, i] = sum over c and j of z[n, group(o) + c, strides * i + kernel_dilation * j] * kernel[o, c, j]
+
+Here i and j are indices along all spatial axes; z is the input after `input_dilation - 1` zeros between its elements
+and then `padding`, whose negative numbers cut; group(o) is the first input channel of the group of o.  Kernels are not
+flipped, so in the words of signal processing it is a cross-correlation.
+
+The convolution is linear in each operand, and the transposes of both linear functions are convolutions again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.errors import ShapeError
+from tensorken_core.language.declare import primitive
+from tensorken_core.language.dtype_rules import numeric_with
+from tensorken_core.language.interpreter import R
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes, Pairs, Shape
+from tensorken_core.tensor.tensor import Tensor
+
+# ---- shapes --------------------------------------------------------------------------------------------------
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The size of an axis with `dilation - 1` zeros between its elements."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def windows_of(
+    sizes: Shape, kernel: Shape, strides: Axes, padding: Pairs, input_dilation: Axes, kernel_dilation: Axes
+) -> Shape:
+    """The number of windows along each spatial axis.
+
+    Raises:
+        ShapeError: if no window fits along an axis.
+    """
+    counts = []
+    facts = zip(sizes, kernel, strides, padding, input_dilation, kernel_dilation, strict=True)
+    for axis, (n, k, stride, (before, after), step, kernel_step) in enumerate(facts):
+        size, width = dilated(n, step) + before + after, dilated(k, kernel_step)
+        if not 0 < width <= size:
+            raise ShapeError(
+                f"a kernel of {width} elements, with dilation, does not fit along spatial axis {axis}, which has {size} "
+                f"with dilation and padding; pad the input"
+            )
+        counts.append((size - width) // stride + 1)
+    return tuple(counts)
+
+
+def _shape(
+    x: Shape,
+    kernel: Shape,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+    groups: int,
+) -> Shape:
+    rank = len(x) - 2
+    if rank < 0 or len(kernel) != len(x):
+        raise ShapeError(
+            f"need shapes (batch, channels, *sizes) and (outputs, channels / groups, *sizes) with equally many "
+            f"sizes, got {x} and {kernel}; reshape first"
+        )
+    if any(len(param) != rank for param in (strides, padding, input_dilation, kernel_dilation)):
+        raise ShapeError(f"shape {x} needs {rank} strides, paddings and dilations; give each spatial axis one")
+    if min((*strides, *input_dilation, *kernel_dilation, groups)) < 1:
+        raise ShapeError("strides, dilations and groups must be positive; the smallest is 1")
+    if kernel[1] * groups != x[1] or kernel[0] % groups:
+        raise ShapeError(
+            f"{groups} groups of shape {x} and {kernel} clash: need {x[1]} input channels = groups * {kernel[1]}, and "
+            f"outputs that the groups divide; change groups or the kernel"
+        )
+    found = windows_of(x[2:], kernel[2:], strides, padding, input_dilation, kernel_dilation)
+    return (x[0], kernel[0], *found)
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------
+
+
+def _input_cotangent(
+    t: Tensor,
+    y: Tensor,
+    x: Tensor,
+    kernel: Tensor,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+    groups: int,
+) -> Tensor | None:
+    """The convolution of the cotangent with the flipped kernel, whose outputs are the inputs."""
+    if not x.size:
+        return None
+    outputs, inputs, *sizes = kernel.shape
+    spatial = tuple(range(3, 3 + len(sizes)))
+    turned = kernel.reshape((groups, outputs // groups, inputs, *sizes)).permute((0, 2, 1, *spatial))
+    turned = turned.reshape((groups * inputs, outputs // groups, *sizes)).flip(
+        tuple([axis - 1 for axis in spatial])
+    )
+    pads = []
+    facts = zip(
+        x.shape[2:], t.shape[2:], sizes, strides, padding, input_dilation, kernel_dilation, strict=True
+    )
+    for n, windows, k, stride, (before, _), step, kernel_step in facts:
+        width = dilated(k, kernel_step)
+        pads.append((width - 1 - before, dilated(n, step) + before - dilated(windows, stride)))
+    return _convolved(t, turned, input_dilation, tuple(pads), strides, kernel_dilation, groups)
+
+
+def _kernel_cotangent(
+    t: Tensor,
+    y: Tensor,
+    x: Tensor,
+    kernel: Tensor,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+    groups: int,
+) -> Tensor | None:
+    """The convolution of the input with the cotangent as the kernel: it sums over the batch and all windows."""
+    if not kernel.size:
+        return None
+    outputs, inputs, *sizes = kernel.shape
+    count, spatial = x.shape[0], tuple(range(2, 2 + len(sizes)))
+    turned = x.reshape((count, groups, inputs, *x.shape[2:])).permute(
+        (2, 1, 0, *[axis + 1 for axis in spatial])
+    )
+    turned = turned.reshape((inputs, groups * count, *x.shape[2:]))
+    pads = []
+    facts = zip(
+        x.shape[2:], t.shape[2:], sizes, strides, padding, input_dilation, kernel_dilation, strict=True
+    )
+    for n, windows, k, stride, (before, _), step, kernel_step in facts:
+        needed = dilated(windows, stride) + dilated(k, kernel_step) - 1
+        pads.append((before, needed - dilated(n, step) - before))
+    order = (1, 0, *spatial)
+    y = _convolved(
+        turned, t.permute(order), kernel_dilation, tuple(pads), input_dilation, strides, groups
+    )
+    return y.permute(order)
+
+
+def _convolved(x: Tensor, kernel: Tensor, *params: Any) -> Tensor:
+    y: Tensor = x.apply(OPS["convolution"], kernel, *params)
+    return y
+
+
+# ---- batches -------------------------------------------------------------------------------------------------
+
+
+def _batch(flags: tuple[bool, ...], operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
+    """One convolution for all examples: examples of the input belong to its batch; those of the kernel are outputs of
+    their own in each group, or, if the input differs too, groups of their own.
+    """
+    x, kernel = operands
+    *rest, groups = params
+    if not flags[1]:
+        size, count, *of_x = x.shape
+        y = _convolved(x.reshape((size * count, *of_x)), kernel, *params)
+        return y.reshape((size, count, *y.shape[1:]))
+    size, outputs, *of_kernel = kernel.shape
+    kernel = kernel.reshape((size, groups, outputs // groups, *of_kernel))
+    if flags[0]:
+        _, count, channels, *sizes = x.shape
+        x = x.permute((1, 0, *range(2, x.ndim))).reshape((count, size * channels, *sizes))
+        kernel = kernel.reshape((size * outputs, *of_kernel))
+        y = _convolved(x, kernel, *rest, size * groups)
+        y = y.reshape((count, size, *(outputs, *y.shape[2:])))
+        return y.permute((1, 0, *range(2, y.ndim)))
+    kernel = kernel.permute((1, 0, *range(2, kernel.ndim))).reshape((size * outputs, *of_kernel))
+    y = _convolved(x, kernel, *params)
+    y = y.reshape((y.shape[0], groups, size, outputs // groups, *y.shape[2:]))
+    y = y.permute((2, 0, 1, *range(3, y.ndim)))
+    return y.reshape((size, y.shape[1], outputs, *y.shape[4:]))
+
+
+# ---- the body ------------------------------------------------------------------------------------------------
+
+
+def body(
+    x: Tensor,
+    kernel: Tensor,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+    groups: int,
+) -> Tensor:
+    """One product of matrices: of the kernels and all windows; or, if that has fewer numbers, of the kernels and all
+    elements of the input, of which those for one window are then added.
+    """
+    count, channels, *sizes = x.shape
+    outputs, inputs, *kernel_sizes = kernel.shape
+    windows = windows_of(
+        tuple(sizes), tuple(kernel_sizes), strides, padding, input_dilation, kernel_dilation
+    )
+    spatial = tuple(range(3, 3 + len(sizes)))
+    x = x.reshape((count, groups, inputs, *sizes))
+    kernel = kernel.reshape((groups, outputs // groups, inputs, *kernel_sizes))
+    if outputs * math.prod(sizes) < channels * math.prod(windows):
+        y = _products_first(x, kernel, windows, strides, padding, input_dilation, kernel_dilation)
+    else:
+        for axis, facts in enumerate(zip(sizes, padding, input_dilation, strict=True)):
+            n, (before, after), dilation = facts
+            x = _placed(x, axis + 3, dilation, before, dilated(n, dilation) + before + after)
+        if math.prod(windows) < math.prod(kernel_sizes):
+            x = x.permute((1, 0, 2, *spatial))  # (groups, count, inputs, *sizes)
+            x = _stacked(x, windows, strides, kernel_sizes, kernel_dilation)
+            x = x.reshape((groups, count * math.prod(windows), inputs * math.prod(kernel_sizes)))
+            y = kernel.reshape((groups, outputs // groups, x.shape[-1])) @ x.mT
+        else:
+            x = x.permute((1, 2, 0, *spatial))  # (groups, inputs, count, *sizes)
+            x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
+            x = x.reshape((groups, inputs * math.prod(kernel_sizes), count * math.prod(windows)))
+            y = kernel.reshape((groups, outputs // groups, x.shape[1])) @ x
+    y = y.reshape((outputs, count, *windows))
+    return y.permute((1, 0, *[axis - 1 for axis in spatial]))
+
+
+def _products_first(
+    x: Tensor,
+    kernel: Tensor,
+    windows: Shape,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+) -> Tensor:
+    """The sums over the elements of windows of products with all elements; shape (groups, outputs, count, *windows)."""
+    count, groups, inputs, *sizes = x.shape
+    _, outputs, _, *kernel_sizes = kernel.shape
+    spatial = tuple(range(3, 3 + len(sizes)))
+    elements = x.permute((1, 2, 0, *spatial)).reshape((groups, inputs, count * math.prod(sizes)))
+    weights = kernel.permute((0, 1, *spatial, 2)).reshape(
+        (groups, outputs * math.prod(kernel_sizes), inputs)
+    )
+    y = (weights @ elements).reshape((groups, outputs, *kernel_sizes, count, *sizes))
+    for axis in reversed(range(len(sizes))):  # sum over the last axis of the kernel first
+        place = y.ndim - len(sizes) + axis
+        total = None
+        for j in range(kernel_sizes[axis]):
+            part = _taken(y, 2 + axis, j)
+            before = padding[axis][0] - j * kernel_dilation[axis]
+            needed = dilated(windows[axis], strides[axis])
+            part = _placed(part, place - 1, input_dilation[axis], before, needed)
+            part = _every(part, place - 1, 0, windows[axis], strides[axis])
+            total = part if total is None else total + part
+        assert total is not None
+        y = total
+    return y
+
+
+def _stacked(x: Tensor, stacks: Shape, steps: Axes, sizes: Shape, strides: Axes) -> Tensor:
+    """Slices along all spatial axes: element (a, b, *i, c, *j) is element (a, b, c, *(steps * i + strides * j)) of x.
+
+    Args:
+        x: of shape (a, b, c, *spatial axes).
+        stacks: the number of slices along each axis; their axes come before c, so that they join b without a copy.
+        steps: the distance between slices.
+        sizes: of a slice.
+        strides: the distance between the elements of a slice.
+    """
+    for axis in reversed(range(len(sizes))):
+        place = x.ndim - len(sizes) + axis
+        parts = [
+            _every(x, place, steps[axis] * i, sizes[axis], strides[axis]) for i in range(stacks[axis])
+        ]
+        first, *rest = [part.reshape((*part.shape[:2], 1, *part.shape[2:])) for part in parts]
+        x = first.concatenate(*rest, axis=2) if rest else first
+    return x
+
+
+def _taken(x: Tensor, axis: int, i: int) -> Tensor:
+    """Element i along an axis, which goes."""
+    limits = tuple([(i, i + 1) if place == axis else (0, n) for place, n in enumerate(x.shape)])
+    return x.crop(limits).reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    if (start, end) == (0, x.shape[axis]):
+        return x
+    return x.crop(tuple([(start, end) if place == axis else (0, n) for place, n in enumerate(x.shape)]))
+
+
+def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    if before == after == 0:
+        return x
+    return x.pad(tuple([(before, after) if place == axis else (0, 0) for place in range(x.ndim)]))
+
+
+def _placed(x: Tensor, axis: int, dilation: int, before: int, size: int) -> Tensor:
+    """The elements along an axis, `dilation` apart, from index `before` on, among zeros; those outside the size go."""
+    first = min(-(before // dilation), x.shape[axis]) if before < 0 else 0
+    last = max(min(-((before - size) // dilation), x.shape[axis]), first)
+    x = _cut(x, axis, first, last)
+    if first == last:
+        return _padded(x, axis, 0, size)
+    before += first * dilation
+    if dilation > 1:
+        shape = x.shape
+        x = _padded(x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :])), axis + 1, 0, dilation - 1)
+        x = x.reshape((*shape[:axis], shape[axis] * dilation, *shape[axis + 1 :]))
+        x = _cut(x, axis, 0, dilated(shape[axis], dilation))
+    return _padded(x, axis, before, size - before - x.shape[axis])
+
+
+def _every(x: Tensor, axis: int, start: int, count: int, step: int) -> Tensor:
+    """`count` elements along an axis from a start, `step` apart."""
+    if step == 1 or count == 1:
+        return _cut(x, axis, start, start + count)
+    # Split the axis into rows of one step: their first elements are a view, unlike a slice with a step.
+    shape = x.shape
+    x = _cut(x, axis, start, min(start + count * step, shape[axis]))
+    x = _padded(x, axis, 0, count * step - x.shape[axis])
+    x = x.reshape((*shape[:axis], count, step, *shape[axis + 1 :]))
+    return _taken(x, axis + 1, 0)
+
+
+# ---- the op --------------------------------------------------------------------------------------------------
+
+
+@primitive(
+    shape=_shape,
+    dtype=numeric_with(5),
+    params=("strides", "padding", "dilation", "dilation", "groups"),
+    jvp=(
+        lambda t, y, x, kernel, *params: _convolved(t, kernel, *params),
+        lambda t, y, x, kernel, *params: _convolved(x, t, *params),
+    ),
+    vjp=(_input_cotangent, _kernel_cotangent),
+    batch=_batch,
+    body=body,
+    samples=(
+        (((2, 2, 4, 3), (3, 2, 2, 2)), ((1, 1), ((0, 0), (1, 0)), (1, 1), (1, 1), 1)),
+        (((1, 4, 5), (2, 2, 2)), ((2,), ((2, -1),), (2,), (2,), 2)),
+        (((1, 3, 3), (2, 3, 2)), ((1,), ((0, 0),), (1,), (1,), 1)),
+    ),
+)
+def convolution(  # type: ignore[empty-body]
+    self: RawTensor[R],
+    x: R,
+    kernel: R,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+    groups: int,
+) -> R:
+    """The sums of products of each kernel with each window of the input, for each group of channels."""
+
+
+RawTensor.convolution = convolution  # type: ignore[attr-defined]  # so that backends override it like any op
