@@ -241,7 +241,9 @@ CONDS: Mapping[str, Function] = {
     "an operand": lambda x: tk.cond(x.sum() > 0, lambda x: x, lambda x: x * 2.0, x),
     "swapped": lambda x: tk.cond(x.sum() > 0, lambda x, y: (x, y), lambda x, y: (y, x), x, x + 1.0),
     "the same twice": lambda x: tk.cond(x.sum() > 0, lambda x: (x, x), lambda x: (x + 1, x), x),
-    "constants": lambda x: tk.cond(x.sum() > 0, lambda x: (tk.ones_like(x), 2.0), lambda x: (tk.zeros_like(x), 1.0), x),
+    "constants": lambda x: tk.cond(
+        x.sum() > 0, lambda x: (tk.ones_like(x), 2.0), lambda x: (tk.zeros_like(x), 1.0), x
+    ),
     "gradient": tk.grad(lambda x: tk.cond(x.sum() > 0, lambda x: tk.exp(x) * x, tk.sin, x).sum()),
     "nested": lambda x: tk.cond(
         x.sum() > 0,

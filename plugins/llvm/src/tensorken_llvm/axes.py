@@ -118,6 +118,7 @@ class RecordingWalk(CountingWalk):
 
     Attributes:
         indices: the expressions.
+        always: the values that are loaded for every element, not only within bounds, and their indices.
     """
 
     def __init__(
@@ -128,16 +129,24 @@ class RecordingWalk(CountingWalk):
     ) -> None:
         super().__init__(producers, kept, computed)
         self.indices: list[IndexExpression] = []
+        self.always: list[tuple[Variable, IndexExpression]] = []
+        self._guards = 0
 
     def load(self, v: Variable, index: IndexExpression) -> bool:
         self.indices.append(index)
+        if not self._guards:
+            self.always.append((v, index))
         return super().load(v, index)
 
     def guarded(
         self, values: Callable[[], Sequence[bool]], bounds: Sequence[Sequence[Bound]], dtype: DType
     ) -> list[bool]:
         self.indices += [index for conditions in bounds for index, _ in conditions]
-        return super().guarded(values, bounds, dtype)
+        self._guards += 1
+        try:
+            return super().guarded(values, bounds, dtype)
+        finally:
+            self._guards -= 1
 
     def index_element(self, index: IndexExpression, dtype: DType) -> bool:
         self.indices.append(index)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -17,8 +18,20 @@ from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, NUMPY, POINTER, TYPES, index_number
+from tensorken_llvm.dtypes import (
+    BIT,
+    DOUBLE,
+    FLOAT,
+    INT32,
+    INT64,
+    NUMPY,
+    POINTER,
+    STORED,
+    TYPES,
+    index_number,
+)
 from tensorken_llvm.threads import Split, write_split
+from tensorken_llvm.tiles import TILE, Tiles, tiles_of
 from tensorken_llvm.walk import Walk
 
 if TYPE_CHECKING:
@@ -107,6 +120,19 @@ class Maximum(Accumulator):
         super().set(None, b.select(larger, y, total, flags=flags))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some neighbouring iterations of a loop.
+
+    Attributes:
+        first: the first one, in a register.
+        count: of iterations, in a register.
+    """
+
+    first: Any
+    count: Any
+
+
 class KernelNest(Nest[Any]):
     """Writes a kernel.
 
@@ -125,6 +151,9 @@ class KernelNest(Nest[Any]):
         last = self.axes.outer[-1:] if self.rows.axes and not self.rows.along_the_last else ()
         self.block: Loop | None = last[0] if last else None  # rows side by side in memory
         self.size: int | None = None if self.block is None else min(self._rows_per_block(), self.block.size)
+        self.tiles = tiles_of(group, walk.producers, kept, self.axes)
+        self.parts: dict[Loop, Part] = {}
+        self.position: tuple[Any, Any] = (None, None)  # in a tile
         self.lane: Any = None
         self.totals: dict[Variable, Accumulator] = {}
         self.stored: dict[Variable, Accumulator] = {}
@@ -145,20 +174,24 @@ class KernelNest(Nest[Any]):
         Args:
             bounds: the first iteration, and the one after the last, of the loop that is split; None for all.
         """
-        loops = self.axes.outer
+        loops = self._outer_loops()
         bounded = None if bounds is None else loops[self._split_loop(loops)]
 
         def one(rest: Sequence[Loop]) -> None:
             if not rest:
-                self.run([self.axes.row])
+                if self.tiles is None:
+                    self.run([self.axes.row])
+                else:
+                    self._run_tile(self.tiles)
                 return
             loop, first, count = rest[0], None, self._iterations(rest[0])
             if loop is bounded and bounds is not None:
                 first, count = bounds
 
             def body(i: Any) -> None:
-                if loop is self.block:
-                    self._start_block(loop, i)
+                size = self._part_size(loop)
+                if size != 1:
+                    self.parts[loop] = self._part(loop, i, size)
                     one(rest[1:])
                     return
                 self.walk.index_values[loop.name] = i
@@ -171,7 +204,7 @@ class KernelNest(Nest[Any]):
 
     def split(self) -> Split | None:
         """How the loops over rows are divided among threads; None if they are too short."""
-        loops = self.axes.outer
+        loops = self._outer_loops()
         total = self.group.work * max(self.axes.count, 1)
         if not loops or total < MIN_SPLIT:
             return None
@@ -179,12 +212,25 @@ class KernelNest(Nest[Any]):
         count = self._iterations(loops[number])
         if count == 1:
             return None
-        is_innermost = number == len(loops) - 1 and not self.axes.inner
+        is_innermost = number == len(loops) - 1 and not self.axes.inner and self.tiles is None
         unit = PART_MULTIPLE if is_innermost else 1
         return Split(count, -(-count * MIN_PART // (total * unit)) * unit)
 
+    def _outer_loops(self) -> tuple[Loop, ...]:
+        """The loops over rows, or over blocks or tiles of them; the outermost first."""
+        if self.tiles is None:
+            return self.axes.outer
+        tiled = self.tiles.rows, self.tiles.columns
+        return (*[loop for loop in self.axes.outer if loop not in tiled], *tiled)
+
+    def _part_size(self, loop: Loop) -> int:
+        """How many iterations of a loop are one of the loop over blocks or tiles; 1 if there is none."""
+        if self.tiles is not None and loop in (self.tiles.rows, self.tiles.columns):
+            return TILE
+        return self.size if loop is self.block and self.size is not None else 1
+
     def _iterations(self, loop: Loop) -> int:
-        return -(-loop.size // self.size) if loop is self.block and self.size is not None else loop.size
+        return -(-loop.size // self._part_size(loop))
 
     def _split_loop(self, loops: Sequence[Loop]) -> int:
         """The loop to split: the outermost one that has enough iterations, or the one that has the most."""
@@ -203,11 +249,54 @@ class KernelNest(Nest[Any]):
 
         self.builder.loop(loops[0].size, one)
 
-    def _start_block(self, loop: Loop, i: Any) -> None:
-        """Set the rows of a block."""
-        assert self.size is not None
-        self.first = self.builder.mul(i, index_number(self.size), flags=("nsw",))
-        self.lanes = self._rest(loop.size, self.first, self.size)
+    def _part(self, loop: Loop, i: Any, size: int) -> Part:
+        """A block of rows, or the rows or columns of a tile."""
+        first = self.builder.mul(i, index_number(size), flags=("nsw",))
+        return Part(first, self._rest(loop.size, first, size))
+
+    def _run_tile(self, tiles: Tiles) -> None:
+        """Copy the values that are read across the order of the loops, and compute the elements of a tile."""
+        b, walk = self.builder, self.walk
+        rows, columns = [self.parts[loop] for loop in (tiles.rows, tiles.columns)]
+        for v, index in tiles.loads:
+            stored = STORED[v.dtype.name]
+            with b.goto_entry_block():
+                memory = b.alloca(stored, ir.Constant(INT32, TILE * TILE))
+            memory.align = 64
+
+            def place(i: Any, j: Any, memory: Any = memory, stored: Any = stored) -> Any:
+                position = b.add(b.mul(i, index_number(TILE), flags=("nsw",)), j, flags=("nsw",))
+                return b.gep(memory, [position], source_etype=stored)
+
+            def copy(
+                i: Any, j: Any, v: Variable = v, index: IndexExpression = index, place: Any = place
+            ) -> None:
+                b.store(walk.load_stored(v, index), place(i, j))
+
+            self._tile_loop(
+                tiles.columns, columns, lambda j: self._tile_loop(tiles.rows, rows, lambda i: copy(i, j))
+            )
+            walk.copies[v, index.key] = lambda place=place, stored=stored: b.load(
+                place(*self.position), typ=stored
+            )
+
+        def element(i: Any, j: Any) -> None:
+            self.position = i, j
+            self.run([self.axes.row])
+
+        self._tile_loop(
+            tiles.rows, rows, lambda i: self._tile_loop(tiles.columns, columns, lambda j: element(i, j))
+        )
+
+    def _tile_loop(self, loop: Loop, part: Part, body: Callable[[Any], None]) -> None:
+        """A loop over the rows or columns of a tile, for their positions in the tile."""
+
+        def one(i: Any) -> None:
+            self.walk.index_values[loop.name] = self.builder.add(part.first, i, flags=("nsw",))
+            with self.walk.scope():
+                body(i)
+
+        self.builder.loop(part.count, one)
 
     def _rest(self, count: int, first: Any, size: int) -> Any:
         """How many of the elements from the first on are in a part of this size."""
@@ -226,7 +315,9 @@ class KernelNest(Nest[Any]):
         name = self.block.name
 
         def one() -> None:
-            self.walk.index_values[name] = self.builder.add(self.first, self.lane, flags=("nsw",))
+            self.walk.index_values[name] = self.builder.add(
+                self.parts[self.block].first, self.lane, flags=("nsw",)
+            )
             with self.walk.scope():
                 self._define_totals()
                 body()
@@ -381,7 +472,7 @@ class KernelNest(Nest[Any]):
             body()
             self.lane = None
 
-        self.builder.loop(self.lanes, one, in_registers=True)
+        self.builder.loop(self.parts[self.block].count, one, in_registers=True)
 
 
 class KernelAttributes(ir.values.FunctionAttributes):  # type: ignore[misc]

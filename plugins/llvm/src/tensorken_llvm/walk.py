@@ -35,6 +35,7 @@ class Walk(ElementWalk[Any]):
 
     Attributes:
         index_values: the LLVM value of each index variable.
+        copies: for values and the keys of indices, functions that load the element from a copy.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Walk(ElementWalk[Any]):
         self.builder = builder
         self.pointers = pointers
         self.index_values: dict[str, Any] = {}
+        self.copies: dict[tuple[Variable, tuple[object, ...]], Callable[[], Any]] = {}
 
     # ---- indices -------------------------------------------------------------------------------------------
 
@@ -131,8 +133,16 @@ class Walk(ElementWalk[Any]):
     # ---- memory --------------------------------------------------------------------------------------------
 
     def load(self, v: Variable, index: IndexExpression) -> Any:
+        copy = self.copies.get((v, index.key))
+        return self.in_register(v, self.load_stored(v, index) if copy is None else copy())
+
+    def load_stored(self, v: Variable, index: IndexExpression) -> Any:
+        """An element as it is in memory."""
+        return self.builder.load(self._address(v, index), typ=STORED[v.dtype.name])
+
+    def in_register(self, v: Variable, x: Any) -> Any:
+        """An element of a value in the type of registers."""
         b, stored = self.builder, STORED[v.dtype.name]
-        x = b.load(self._address(v, index), typ=stored)
         if stored is BYTE:
             return b.trunc(x, BIT)
         return b.fpext(x, FLOAT) if stored is HALF else x
