@@ -256,40 +256,43 @@ class KernelNest(Nest[Any]):
 
     def _run_tile(self, tiles: Tiles) -> None:
         """Copy the values that are read across the order of the loops, and compute the elements of a tile."""
-        b, walk = self.builder, self.walk
-        rows, columns = [self.parts[loop] for loop in (tiles.rows, tiles.columns)]
         for v, index in tiles.loads:
-            stored = STORED[v.dtype.name]
-            with b.goto_entry_block():
-                memory = b.alloca(stored, ir.Constant(INT32, TILE * TILE))
-            memory.align = 64
-
-            def place(i: Any, j: Any, memory: Any = memory, stored: Any = stored) -> Any:
-                position = b.add(b.mul(i, index_number(TILE), flags=("nsw",)), j, flags=("nsw",))
-                return b.gep(memory, [position], source_etype=stored)
-
-            def copy(
-                i: Any, j: Any, v: Variable = v, index: IndexExpression = index, place: Any = place
-            ) -> None:
-                b.store(walk.load_stored(v, index), place(i, j))
-
-            self._tile_loop(
-                tiles.columns, columns, lambda j: self._tile_loop(tiles.rows, rows, lambda i: copy(i, j))
-            )
-            walk.copies[v, index.key] = lambda place=place, stored=stored: b.load(
-                place(*self.position), typ=stored
-            )
+            self._copy_tile(tiles, v, index)
 
         def element(i: Any, j: Any) -> None:
             self.position = i, j
             self.run([self.axes.row])
 
-        self._tile_loop(
-            tiles.rows, rows, lambda i: self._tile_loop(tiles.columns, columns, lambda j: element(i, j))
-        )
+        self._tile_loops((tiles.rows, tiles.columns), element)
 
-    def _tile_loop(self, loop: Loop, part: Part, body: Callable[[Any], None]) -> None:
-        """A loop over the rows or columns of a tile, for their positions in the tile."""
+    def _copy_tile(self, tiles: Tiles, v: Variable, index: IndexExpression) -> None:
+        """Copy the elements of a value in a tile, in the order in which they are in memory."""
+        b, walk, stored = self.builder, self.walk, STORED[v.dtype.name]
+        with b.goto_entry_block():
+            memory = b.alloca(stored, ir.Constant(INT32, TILE * TILE))
+        memory.align = 64
+
+        def place(i: Any, j: Any) -> Any:
+            position = b.add(b.mul(i, index_number(TILE), flags=("nsw",)), j, flags=("nsw",))
+            return b.gep(memory, [position], source_etype=stored)
+
+        def copy(j: Any, i: Any) -> None:
+            b.store(walk.load_stored(v, index), place(i, j))
+
+        self._tile_loops((tiles.columns, tiles.rows), copy)
+        walk.copies[v, index.key] = lambda: b.load(place(*self.position), typ=stored)
+
+    def _tile_loops(self, loops: tuple[Loop, Loop], body: Callable[[Any, Any], None]) -> None:
+        """Loops over a tile, for positions in the tile."""
+        outer, inner = loops
+
+        def one(i: Any) -> None:
+            self._tile_loop(inner, lambda j: body(i, j))
+
+        self._tile_loop(outer, one)
+
+    def _tile_loop(self, loop: Loop, body: Callable[[Any], None]) -> None:
+        part = self.parts[loop]
 
         def one(i: Any) -> None:
             self.walk.index_values[loop.name] = self.builder.add(part.first, i, flags=("nsw",))
@@ -312,12 +315,11 @@ class KernelNest(Nest[Any]):
         if self.block is None:
             body()
             return
-        name = self.block.name
+        block = self.block
 
         def one() -> None:
-            self.walk.index_values[name] = self.builder.add(
-                self.parts[self.block].first, self.lane, flags=("nsw",)
-            )
+            first = self.parts[block].first
+            self.walk.index_values[block.name] = self.builder.add(first, self.lane, flags=("nsw",))
             with self.walk.scope():
                 self._define_totals()
                 body()

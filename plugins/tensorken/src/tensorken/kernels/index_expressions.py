@@ -97,6 +97,9 @@ class IndexExpression:
         rest = self._with(others, self.constant % by)
         if rest.end is not None and rest.end <= by:
             return self._with(multiples, self.constant // by), rest
+        if rest.end is not None and multiples:  # the division of the rest may cancel later
+            quotient, remainder = rest.divided(by, target)
+            return self._with(multiples, self.constant // by) + quotient, remainder
         step = gcd(by, *self.terms.values())
         if step > 1:  # neighbours, such as the elements of a vector, share one division
             quotient, remainder = self.over(step).divided(by // step, target)
