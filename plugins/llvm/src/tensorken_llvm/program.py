@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ from llvmlite import ir
 
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS
+from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
 from tensorken_llvm import cache
 from tensorken_llvm.blas import find_blas
 from tensorken_llvm.cache import Entry
-from tensorken_llvm.control_flow import Plans
+from tensorken_llvm.concatenations import Concatenation
+from tensorken_llvm.control_flow import ControlFlow, Plans
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.keys import program_key
@@ -26,11 +28,12 @@ from tensorken_llvm.layouts import Call, Place, constants_of, layout_of, literal
 from tensorken_llvm.machine import load, object_code, triple
 from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
-from tensorken_llvm.target import EXPANDED, Expanded
+from tensorken_llvm.target import EXPANDED, Expanded, Routine
 from tensorken_numpy.compiled.memory import CACHE_LINE
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
 if TYPE_CHECKING:
+    from tensorken_core.language.op import Op
     from tensorken_core.language.raw import RawTensor
     from tensorken_core.program.program import Program
 
@@ -51,7 +54,7 @@ QUICK_SUMS = 512
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
-    if any([op.name in EXPANDED for op in program.ops]):
+    if any([op.name in EXPANDED for op in _ops_of(program)]):
         program = optimised(program, _EXPANDED)
     key = program_key(program, is_quick_allowed())
     entry = None if key is None else cache.find(key)
@@ -61,6 +64,13 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[An
             return None
         program, entry = source.compiled(key, is_quick_allowed())
     return MachineProgram(program, entry, backend)
+
+
+def _ops_of(program: Program) -> Iterator[Op]:
+    """The ops of a program and of its branches and loops."""
+    yield from program.ops
+    for inner in inner_programs(program):
+        yield from _ops_of(inner)
 
 
 def is_quick_allowed() -> bool:
@@ -131,21 +141,27 @@ def quick_calls(plan: Plan) -> tuple[bool, int]:
 
     Quick and optimised code have the same results but for sums of floats, which are added in another order.
     """
-    work, has_sums = 0, False
-    for step in plan.steps:
-        if isinstance(step, Kernel) and not isinstance(step.computes, MatrixProduct):
-            work = max(work, step.computes.work)
-            has_sums = has_sums or not isinstance(step.computes, FusionGroup) or _has_sum(plan, step.computes)
-    if has_sums:
+    kernels = [step.computes for step in plan.steps if isinstance(step, Kernel)]
+    work = max([one.work for one in kernels if not isinstance(one, MatrixProduct)], default=0)
+    if _has_sums(plan):
         return work <= QUICK_SUMS, 0
     calls = QUICK_ELEMENTS // max(work, 1)
     return (True, calls) if calls >= 4 else (False, 0)
 
 
-def _has_sum(plan: Plan, group: FusionGroup) -> bool:
-    equations = [plan.lowered.producers[v] for v in group.values]
-    sums = [e for e in equations if e.op.name in REDUCTIONS and e.op.name != "max"]
-    return any([e.results[0].dtype.kind == "float" for e in sums])
+def _has_sums(plan: Plan) -> bool:
+    """Whether kernels add floats up, also in loops and branches."""
+
+    def has_sums(computes: FusionGroup | Routine) -> bool:
+        if isinstance(computes, FusionGroup):
+            equations = [plan.lowered.producers[v] for v in computes.values]
+            sums = [e for e in equations if e.op.name in REDUCTIONS and e.op.name != "max"]
+            return any([e.results[0].dtype.kind == "float" for e in sums])
+        if isinstance(computes, ControlFlow):
+            return any([_has_sums(inner) for inner in computes.plans])
+        return not isinstance(computes, Concatenation | MatrixProduct)
+
+    return any([has_sums(step.computes) for step in plan.steps if isinstance(step, Kernel)])
 
 
 class MachineProgram:
