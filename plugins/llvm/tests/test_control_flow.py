@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -389,6 +390,30 @@ def test_long_loops_let_other_threads_run() -> None:
     done.set()
     thread.join()
     assert after > before
+
+
+def endless(x: Any) -> Any:
+    return tk.while_loop(lambda c: c.sum() > -1.0, lambda c: 0.5 * c + 1.0, x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        endless,
+        lambda x: tk.scan(lambda c, _: (endless(c), c), x, None, length=1000),
+        lambda x: 2.0 * tk.cond(x.sum() > -1.0, endless, lambda x: x, x),
+        lambda x: tk.scan(lambda c, _: (0.5 * c + 1.0, None), x, None, length=2**50)[0],
+    ],
+    ids=["while", "while in scan", "while in cond", "scan"],
+)
+def test_signals_stop_loops(f: Function) -> None:
+    x = normal(4)
+    code = machine(f, (x,))
+    threading.Timer(0.1, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        code((x,))
+    finished = machine(doubled, (x,))
+    np.testing.assert_array_equal(finished((x,))[0], finished((x,))[0])
 
 
 def test_concatenations() -> None:

@@ -23,6 +23,7 @@ from tensorken_llvm.blas import Blas
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.concatenations import Concatenation, is_concatenation
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
+from tensorken_llvm.entry import is_interrupted
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
 from tensorken_llvm.products import is_product, matrix_products, with_matrices_last
@@ -37,6 +38,9 @@ PERMUTE = OPS["permute"]
 
 UNKNOWN_STEPS = 2**15
 """The number of steps of a while loop, for estimates: such loops take long."""
+
+UNINTERRUPTED = 2**25
+"""After computing so many elements a loop looks for signals such as that of Ctrl-C: after some 10 ms."""
 
 CACHE_LINE = 64
 
@@ -171,6 +175,8 @@ class ControlFlow:
         reads: the operands and the constants.
         writes: the results, and the memory that it needs.
         work: an estimate of the number of elements that it computes.
+        steps: after so many it looks for signals; None if it never does.
+        may_stop: whether a signal may stop it or an inner loop: then its function returns whether one did.
     """
 
     equation: Equation
@@ -179,6 +185,8 @@ class ControlFlow:
     reads: tuple[Variable, ...]
     writes: tuple[Variable, ...]
     work: int
+    steps: int | None
+    may_stop: bool
 
     @classmethod
     def of(cls, equation: Equation, plans: Sequence[Plan]) -> ControlFlow:
@@ -193,14 +201,25 @@ class ControlFlow:
         memory = [Variable((size,), bool_)] if size else []
         steps = {"cond": 1, "while_loop": UNKNOWN_STEPS}
         count = steps[equation.op.name] if equation.op.name in steps else equation.params[-2]
-        work = count * sum([inner.work + 1 for inner in plans])
-        return cls(equation, plans, constants, reads, (*equation.results, *memory), work)
+        of_step = sum([inner.work + 1 for inner in plans])
+        work = count * of_step
+        is_long = work >= UNINTERRUPTED or equation.op.name == "while_loop"
+        between = 1 << (max(UNINTERRUPTED // of_step, 1).bit_length() - 1) if is_long else None
+        inner_flows = [
+            step.computes
+            for inner in plans
+            for step in inner.steps
+            if isinstance(step, Kernel) and isinstance(step.computes, ControlFlow)
+        ]
+        may_stop = is_long or any([flow.may_stop for flow in inner_flows])
+        return cls(equation, plans, constants, reads, (*equation.results, *memory), work, between, may_stop)
 
     def write(self, module: ir.Module) -> ir.Function:
         """Write the function, whose arguments are pointers to the values that it reads and writes."""
         types = [POINTER] * (len(self.reads) + len(self.writes))
         name = module.get_unique_name(self.equation.op.name)
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)
+        result = BIT if self.may_stop else ir.VoidType()
+        function = ir.Function(module, ir.FunctionType(result, types), name)
         function.linkage = "internal"
         function.attributes = KernelAttributes(["nounwind", KernelAttributes.WIDEST])
         WRITERS[self.equation.op.name](_Writer(self, function))
@@ -247,6 +266,13 @@ class _Writer:
         self.results = rest[: len(self.equation.results)]
         self.memory = rest[-1] if len(rest) > len(self.results) else None
 
+    def end(self, is_interrupted: bool = False) -> None:
+        """Write the end of the function."""
+        if self.flow.may_stop:
+            self.builder.ret(ir.Constant(BIT, int(is_interrupted)))
+        else:
+            self.builder.ret_void()
+
     def run(self, inner: Plan, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Write the steps of a plan.
 
@@ -268,7 +294,7 @@ class _Writer:
             if v not in pointers:  # without elements
                 pointers[v] = ir.Constant(POINTER, None)
         kernels = [step for step in inner.steps if isinstance(step, Kernel)]
-        inner.write(b, kernels, pointers.__getitem__, self.memory)
+        inner.write(b, kernels, pointers.__getitem__, self.memory, lambda: self.end(is_interrupted=True))
         for v, pointer in copied:
             b.copy(pointer, pointers[v], bytes_of(v))
 
@@ -298,6 +324,7 @@ class _Writer:
         b.cbranch(condition, body, after)
         b.position_at_end(body)
         step(done)
+        self._look_for_signals(done)
         for carry in replaced:
             carry.advance()
         done.add_incoming(b.add(done, index_number(1), flags=("nuw", "nsw")), b.block)
@@ -305,7 +332,19 @@ class _Writer:
         b.position_at_end(after)
         for carry in replaced:
             carry.finish()
-        b.ret_void()
+        self.end()
+
+    def _look_for_signals(self, done: Any) -> None:
+        """Write a test for signals, after some steps."""
+        b, steps = self.builder, self.flow.steps
+        if steps is None:
+            return
+        position = b.and_(done, index_number(steps - 1))
+        with (
+            b.if_then(b.icmp_unsigned("==", position, index_number(steps - 1)), likely=False),
+            b.if_then(is_interrupted(b), likely=False),
+        ):
+            self.end(is_interrupted=True)
 
     def carries(self, last: int | None) -> list[_Carry]:
         """The carries of the loop.
@@ -413,7 +452,7 @@ def _write_cond(writer: _Writer) -> None:
     for block, branch in zip(blocks, writer.flow.plans, strict=True):
         b.position_at_end(block)
         writer.run(branch, operands, writer.results)
-        b.ret_void()
+        writer.end()
 
 
 def _write_while(writer: _Writer) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BYTE, INT32, INT64, POINTER, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import Library, define_symbol
 
 HEAD = object.__basicsize__
@@ -61,9 +61,11 @@ def write_entry(
     name: str,
     checked: Sequence[int],
     is_long: bool,
-    body: Callable[[Builder, Pointer], None],
+    body: Callable[[Builder, Pointer, Callable[[], None]], None],
 ) -> None:
     """Write a function that CPython calls; it returns its last argument, or the first if it cannot read another.
+
+    Where `body` stops, since there is an exception, such as that of Ctrl-C, it returns a null pointer.
 
     Args:
         module: to add it to.
@@ -71,7 +73,8 @@ def write_entry(
         checked: the numbers of the arguments that may be no contiguous arrays: numpy computes scalars in place of
             0-d arrays.  The last argument is an array.
         is_long: whether other Python threads may run meanwhile.
-        body: writes what the function does; it gets a function from an argument's number to its elements.
+        body: writes what the function does; it gets a function from an argument's number to its elements, and a
+            function that writes the end of a block that stops.
     """
     function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT64]), name)
     b = Builder(function.append_basic_block("entry"))
@@ -109,14 +112,37 @@ def write_entry(
         mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
         require(b.icmp_signed("==", b.and_(flags, mask), mask))
     state: Any = None
+
+    def restore() -> None:
+        if is_long:
+            b.call(_python(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [state])
+
+    def stop() -> None:
+        restore()
+        b.ret(ir.Constant(POINTER, None))
+
     if is_long:
         state = b.call(_python(module, "PyEval_SaveThread", POINTER, []), [])
-    body(b, pointer)
-    if is_long:
-        b.call(_python(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [state])
+    body(b, pointer, stop)
+    restore()
     returned(argument(b.sub(count, index_number(1))))
     b.position_at_end(refused)
     returned(argument(index_number(0)))
+
+
+def is_interrupted(b: Builder) -> Any:
+    """Write a call that lets CPython handle signals, such as that of Ctrl-C; whether there is an exception then."""
+    function = b.module.globals.get("interrupted")
+    if function is None:
+        function = ir.Function(b.module, ir.FunctionType(BIT, []), "interrupted")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inner = Builder(function.append_basic_block("entry"))
+        state = inner.call(_python(b.module, "PyGILState_Ensure", INT32, []), [])
+        found = inner.call(_python(b.module, "PyErr_CheckSignals", INT32, []), [])
+        inner.call(_python(b.module, "PyGILState_Release", ir.VoidType(), [INT32]), [state])
+        inner.ret(inner.icmp_signed("!=", found, ir.Constant(INT32, 0)))
+    return b.call(function, [])
 
 
 def _python(module: ir.Module, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
@@ -125,5 +151,14 @@ def _python(module: ir.Module, name: str, result: Any, arguments: Sequence[Any])
     return ir.Function(module, ir.FunctionType(result, arguments), name) if found is None else found
 
 
-for _name in ("Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread"):
+_FUNCTIONS = (
+    "Py_IncRef",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyGILState_Ensure",
+    "PyGILState_Release",
+    "PyErr_CheckSignals",
+)
+
+for _name in _FUNCTIONS:
     define_symbol(_name, ctypes.cast(getattr(ctypes.pythonapi, _name), ctypes.c_void_p).value or 0)

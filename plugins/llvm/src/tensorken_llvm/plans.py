@@ -18,7 +18,7 @@ from llvmlite import ir
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BYTE, NUMPY, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, NUMPY, index_number
 from tensorken_llvm.nests import operands_of, write_kernel
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.scatters import Scatter
@@ -102,7 +102,14 @@ class Plan:
         """The value in memory with the elements of x."""
         return _last_of(self.lowered.reshaped_from.get(x, x), self.updated)
 
-    def write(self, b: Builder, kernels: Iterable[Kernel], pointer: Address, arena: Any) -> None:
+    def write(
+        self,
+        b: Builder,
+        kernels: Iterable[Kernel],
+        pointer: Address,
+        arena: Any,
+        stop: Callable[[], None],
+    ) -> None:
         """Write calls of kernels, and their functions.
 
         Args:
@@ -110,6 +117,7 @@ class Plan:
             kernels: consecutive steps.
             pointer: from an input, constant, result or result of a called op to its elements.
             arena: a pointer to this plan's memory.
+            stop: writes the end of a block that a kernel was interrupted in.
         """
         local = {v: b.variable(bytes_of(v)) for v in self.local}
 
@@ -122,7 +130,10 @@ class Plan:
 
         for kernel in kernels:
             function = self._function(b.module, kernel)
-            b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
+            found = b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
+            if found.type is BIT:
+                with b.if_then(found, likely=False):
+                    stop()
 
     def _function(self, module: ir.Module, kernel: Kernel) -> ir.Function:
         computes = kernel.computes

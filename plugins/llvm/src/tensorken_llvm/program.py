@@ -129,8 +129,8 @@ class Source:
         used = [numbers[v] for kernel in kernels for v in kernel.reads if v in numbers]
         checked = sorted({i for i in used if i < inputs or i >= called_from})
 
-        def body(b: Any, pointer: Any) -> None:
-            self.plan.write(b, kernels, lambda v: pointer(numbers[v]), pointer(count))
+        def body(b: Any, pointer: Any, stop: Any) -> None:
+            self.plan.write(b, kernels, lambda v: pointer(numbers[v]), pointer(count), stop)
 
         work = sum([kernel.computes.work for kernel in kernels])
         write_entry(module, name, checked, work >= MIN_UNLOCKED, body)

@@ -69,7 +69,10 @@ class Routine(Protocol):
         """The number of elements that it computes."""
 
     def write(self, module: Any) -> Any:
-        """Write its function, whose arguments are pointers to the values that it reads and writes."""
+        """Write its function, whose arguments are pointers to the values that it reads and writes.
+
+        If the function returns a bit, it is whether the code was interrupted.
+        """
 
 
 @dataclass(frozen=True, slots=True)
