@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from tensorken.programs.costs import MOVEMENT_OPS, RULES, flop_count, program_flop_count
 from tensorken_core.language.op import OPS, Op
-from tensorken_profile.costs import MOVEMENT_OPS, RULES, flop_count, program_flop_count
 from tensorken_profile.events import Event
 
 ONE_FOR_EACH = {"threefry2x32", "cofactors", "pinv"}

@@ -18,23 +18,23 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import tensorken
-import tensorken.kernels
 import tensorken_llvm
-import tensorken_numpy.compiled
+from tensorken.kernels import lowering
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Program
 from tensorken_llvm.blas import find_blas
 from tensorken_llvm.machine import cpu, triple
 from tensorken_llvm.threads import thread_count
+from tensorken_numpy.compiled import memory
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from tensorken_core.program.program import Variable
 
-_PLANNERS = (tensorken_llvm, tensorken.kernels, tensorken_numpy.compiled)
-"""The packages that decide what code is written."""
+_PLANNERS = (tensorken_llvm, lowering, memory)
+"""Modules of the packages that decide what code is written."""
 
 
 class _Unknown(Exception):
@@ -71,20 +71,20 @@ def environment() -> str:
         sys.version_info,
         object.__basicsize__,
         "no BLAS" if blas is None else str(blas.integer),
-        *[fact for package in _PLANNERS for fact in _files(package)],
+        *[fact for module in _PLANNERS for fact in _files(module)],
     ]
     return "\n".join(map(str, facts))
 
 
-def _files(package: ModuleType) -> Iterator[str]:
-    """The names, sizes and times of a package's files, which change while it is developed."""
-    for folder in package.__path__:
-        if Path(folder).is_dir():
-            with os.scandir(folder) as found:
-                for entry in sorted(found, key=lambda x: x.name):
-                    if entry.name.endswith(".py"):
-                        facts = entry.stat()
-                        yield f"{entry.name} {facts.st_size} {facts.st_mtime_ns}"
+def _files(module: ModuleType) -> Iterator[str]:
+    """The names, sizes and times of the files beside a module, which change while it is developed."""
+    folder = Path(module.__file__ or "").parent
+    if folder.is_dir():
+        with os.scandir(folder) as found:
+            for entry in sorted(found, key=lambda x: x.name):
+                if entry.name.endswith(".py"):
+                    facts = entry.stat()
+                    yield f"{entry.name} {facts.st_size} {facts.st_mtime_ns}"
 
 
 class _Writer:

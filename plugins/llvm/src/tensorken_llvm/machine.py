@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-_lock = threading.Lock()  # LLVM's context is shared
+_lock = threading.RLock()  # LLVM's context is shared
 
 _numbers = itertools.count()  # of libraries
 
@@ -99,6 +99,12 @@ def object_code(text: str, is_quick: bool) -> bytes:
         return bytes(target_machine().emit_object(optimised_module(text)))
 
 
+def assembly_of(module: Any) -> str:
+    """The assembly of an optimised module."""
+    with _lock:
+        return str(target_machine().emit_assembly(module))
+
+
 def load(code: bytes, names: Sequence[str]) -> Library:
     """Functions of an object file.
 
@@ -143,12 +149,13 @@ def _parsed(text: str) -> Any:
 
 def optimised_module(text: str) -> Any:
     """A module of LLVM's text form, optimised for the CPU that runs."""
-    parsed = _parsed(text)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.loop_unrolling = True
     options.slp_vectorization = False  # moves between vectors and scalars cost small loops more than it saves
-    builder = llvm.create_pass_builder(target_machine(), options)
-    passes = builder.getModulePassManager()
-    passes.add_always_inliner_pass()  # variants for vectors, which have callers now
-    passes.run(parsed, builder)
+    with _lock:
+        parsed = _parsed(text)
+        builder = llvm.create_pass_builder(target_machine(), options)
+        passes = builder.getModulePassManager()
+        passes.add_always_inliner_pass()  # variants for vectors, which have callers now
+        passes.run(parsed, builder)
     return parsed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,10 +16,13 @@ BACKENDS = ("numpy",)
 
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """Machine code for a program on numpy arrays; None for other backends."""
+    """Machine code for a program on numpy arrays; None for other backends, and where there is no llvmlite."""
     from tensorken_numpy.backend import Numpy
 
     if type(backend) is not Numpy:  # a subclass may compute otherwise
+        return None
+    if fault() is not None:
+        _warn()
         return None
     from tensorken_llvm.program import compiled
 
@@ -26,6 +32,29 @@ def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], S
 @hookimpl
 def tensorken_report_header() -> str:
     """LLVM, the CPU, and the cache of machine code."""
+    found = fault()
+    if found is not None:
+        return found
     from tensorken_llvm import cache, machine
 
     return f"{machine.description()}; cache: {cache.description()}"
+
+
+@functools.cache
+def fault() -> str | None:
+    """Why nothing can be compiled on this machine, in one line; None if llvmlite can be imported."""
+    try:
+        importlib.import_module("llvmlite.binding")
+    except (ImportError, OSError) as error:
+        cause = " ".join(str(error).split())
+        return (
+            f"tensorken-llvm: llvmlite cannot be imported ({cause}), so numpy runs programs itself; llvmlite has "
+            f"wheels for Linux with glibc, Windows, and macOS on arm64; TENSORKEN_COMPILERS=-llvm hides this warning"
+        )
+    return None
+
+
+@functools.cache
+def _warn() -> None:
+    """Tell about the fault once."""
+    warnings.warn(fault() or "", RuntimeWarning, stacklevel=2)

@@ -160,6 +160,11 @@ class MatrixProduct:
         return {}
 
     @property
+    def routine(self) -> str:
+        """The routine of BLAS."""
+        return GEMM[self.result.dtype.name]
+
+    @property
     def work(self) -> int:
         """The multiplications of one call."""
         return self.rows.size * self.columns.size * self.inner.size

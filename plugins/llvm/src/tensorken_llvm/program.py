@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS
+from tensorken.programs.compiled import Kernel as ShownKernel
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
@@ -25,9 +26,10 @@ from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.keys import program_key
 from tensorken_llvm.layouts import Call, Place, constants_of, layout_of, literal, numbered, runs_of_kernels
-from tensorken_llvm.machine import load, object_code, triple
+from tensorken_llvm.machine import assembly_of, load, object_code, optimised_module, triple
 from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.showing import shown_kernels
 from tensorken_llvm.target import EXPANDED, Expanded, Routine
 from tensorken_numpy.compiled.memory import CACHE_LINE
 from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
@@ -209,6 +211,24 @@ class MachineProgram:
     def source(self) -> Source:
         """The plan of the program, and the text of its code."""
         return Source(self._program, self._backend)
+
+    # ---- for people ----------------------------------------------------------------------------------------
+
+    def texts(self) -> Mapping[str, Callable[[], str]]:
+        """The optimised code: LLVM's intermediate representation with the assembly, or the assembly alone."""
+
+        def assembly() -> str:
+            return assembly_of(optimised_module(self.source().text()))
+
+        def both() -> str:
+            module = optimised_module(self.source().text())
+            return f"{module}\n; assembly\n\n{assembly_of(module)}"
+
+        return {"llvm": both, "assembly": assembly}
+
+    def kernels(self) -> list[ShownKernel]:
+        """The kernels, the calls of BLAS, and the ops that numpy's backend runs."""
+        return shown_kernels(self.source().plan)
 
     # ---- calls ---------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tensorken_profile.costs import ShapeDtype
+from tensorken.programs.costs import ShapeDtype
 from tensorken_profile.events import Event
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tensorken.programs.costs import MOVEMENT_OPS, ShapeDtype, flop_count, size_in_bytes
 from tensorken_core.language.op import Op
 from tensorken_core.source_line import Origin
-from tensorken_profile.costs import MOVEMENT_OPS, ShapeDtype, flop_count, size_in_bytes
 
 Category = Literal["op", "program", "trace", "prepare", "data"]
 
@@ -66,7 +66,7 @@ class Event:
 
     @property
     def flop(self) -> int:
-        """The number of operations on elements, by `tensorken_profile.costs`; 0 if nested events count them."""
+        """The number of operations on elements, by `tensorken.programs.costs`; 0 if nested events count them."""
         if self.op is None or not self.is_leaf or self.category in TITLES:
             return 0
         shapes = [[shape for shape, _ in shape_dtypes] for shape_dtypes in (self.operands, self.results)]

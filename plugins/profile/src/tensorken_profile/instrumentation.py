@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Protocol
 
+from tensorken.programs.costs import MOVEMENT_OPS, ShapeDtype
 from tensorken.programs.execution import PROGRAM, runner
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.dtypes import DType
@@ -22,7 +23,6 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.levels.reverse import Reverse
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.source_line import Origin
-from tensorken_profile.costs import MOVEMENT_OPS, ShapeDtype
 from tensorken_profile.events import Category, EventFields
 from tensorken_profile.lines import clear_cache, current_line, remember_line
 

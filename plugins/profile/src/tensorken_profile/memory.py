@@ -8,7 +8,7 @@ from itertools import accumulate
 from time import perf_counter_ns
 from typing import Any
 
-from tensorken_profile.costs import ShapeDtype, size_in_bytes
+from tensorken.programs.costs import ShapeDtype, size_in_bytes
 
 
 class Memory:

@@ -11,10 +11,13 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
+from tensorken.programs.compiled import Kernels, kernels_of
+from tensorken.programs.costs import MOVEMENT_OPS
+from tensorken.programs.execution import PROGRAM
+from tensorken.programs.names import unique_names
 from tensorken_core.errors import ArgumentError
 from tensorken_profile import instrumentation
 from tensorken_profile.chrome import trace_events
-from tensorken_profile.costs import MOVEMENT_OPS
 from tensorken_profile.events import Event, EventFields
 from tensorken_profile.memory import Memory
 from tensorken_profile.tables import Table, aggregate, format_quantity
@@ -89,6 +92,16 @@ class Profile:
     def by_line(self) -> Table:
         """A row for each of the user's lines, sorted by time."""
         return aggregate("line", self.events, lambda event: str(event.line or "no line"))
+
+    def kernels(self) -> dict[str, Kernels]:
+        """The kernels of the compiled programs that ran, by the names of the programs, if their compilers show them.
+
+        A compiler may make one function of all kernels of a program, so that there is no time for each.
+        """
+        programs = dict.fromkeys([event.params[0] for event in self.events if event.op is PROGRAM])
+        found = {program: kernels_of(program) for program in programs}
+        names = unique_names([program for program, kernels in found.items() if kernels is not None])
+        return {names[program]: kernels for program, kernels in found.items() if kernels is not None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the events as JSON for Perfetto (https://ui.perfetto.dev) and chrome://tracing."""

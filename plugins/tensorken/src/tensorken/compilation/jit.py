@@ -18,6 +18,7 @@ from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.compilation.executable import CacheKey, Executable
 from tensorken.compilation.fast_path import MISS, FastCalls, fast_call
+from tensorken.compilation.lowered import Lowered
 from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
 from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
@@ -88,7 +89,8 @@ def jit(
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs only while f is traced, so f must be
     a pure function of its arguments.  Derivatives and vmap of the result work to any depth, and their programs are
-    made once too; the gradient of the result is compiled like the function itself.
+    made once too; the gradient of the result is compiled like the function itself.  `lower(*args)` of the result shows
+    what is run for arguments: `lower(*args).as_text(form)` and `lower(*args).kernels()`.
 
     Args:
         f: a function of pytrees of tensors and numbers.
@@ -134,6 +136,10 @@ def jit(
                     return result
         return _call(f, cache, statics, donate_argnums, arguments, keywords)
 
+    def lower(*arguments: Any, **keywords: Any) -> Lowered:
+        """What runs for these arguments; see `tensorken.compilation.lowered.Lowered`."""
+        return _lowered(f, cache, statics, donate_argnums, arguments, keywords)
+
     transformed_jits: dict[Any, Callable[..., Any]] = {}
 
     def once(key: Any, transform: Callable[[Function], Function]) -> Callable[..., Any]:
@@ -145,6 +151,7 @@ def jit(
             )
         return transformed_jits[key]
 
+    jitted.__dict__["lower"] = lower
     jitted.__dict__[TRANSFORMED] = (weakref.ref(jitted), once)
     return jitted
 
@@ -158,6 +165,39 @@ def _call(
     keywords: dict[str, Any],
 ) -> Any:
     """A call that the fast path does not take."""
+    executable, cache_key, is_new, xs, leaves = _executable(
+        f, cache, statics, donate_argnums, arguments, keywords
+    )
+    name, base = cache.name, cache_key.base
+    operands = [*xs, *executable.extra]
+    on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
+    if on_backend or not operands:
+        backend: Any = base if on_backend else executable.program.backend
+        run = executable.run
+        if OBSERVERS:
+            run = prepared(executable.program, backend)
+        elif run is None:
+            run = executable.run = prepared(executable.program, backend)
+        if not is_new:  # calls like this one are likely to come again
+            fast = fast_call(name, cache_key, executable, leaves)
+            if fast is not None:
+                cache.fast.use(fast)
+        given = DonatableArgs([x.representation for x in operands])
+        if executable.donated:
+            donate([xs[i] for i in executable.donated if xs[i] is leaves[i]], Donated(base, name))
+        return executable.result_of(run(given), backend)
+    return tree.unflatten(executable.result, call(executable.program, operands))
+
+
+def _executable(
+    f: Function,
+    cache: TraceCache,
+    statics: StaticParameters,
+    donate_argnums: Argnums,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> tuple[Executable, CacheKey, bool, list[Tensor], list[Any]]:
+    """The executable for these arguments, its key, whether it is new, and the leaves as tensors and as they are."""
     name = cache.name
     donated = _places("donate_argnums", donate_argnums, len(arguments))
     static, leaves, structure = _split_arguments(statics, arguments, keywords)
@@ -182,24 +222,21 @@ def _call(
         cache.note(cache_key, executable)
         if not executable.extra:  # captured tensors of an enclosing transform end with it
             _store(cache.programs, cache_key, executable)
-    operands = [*xs, *executable.extra]
-    on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
-    if on_backend or not operands:
-        backend: Any = base if on_backend else executable.program.backend
-        run = executable.run
-        if OBSERVERS:
-            run = prepared(executable.program, backend)
-        elif run is None:
-            run = executable.run = prepared(executable.program, backend)
-        if not is_new:  # calls like this one are likely to come again
-            fast = fast_call(name, cache_key, executable, leaves)
-            if fast is not None:
-                cache.fast.use(fast)
-        given = DonatableArgs([x.representation for x in operands])
-        if executable.donated:
-            donate([xs[i] for i in executable.donated if xs[i] is leaves[i]], Donated(base, name))
-        return executable.result_of(run(given), backend)
-    return tree.unflatten(executable.result, call(executable.program, operands))
+    return executable, cache_key, is_new, xs, leaves
+
+
+def _lowered(
+    f: Function,
+    cache: TraceCache,
+    statics: StaticParameters,
+    donate_argnums: Argnums,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Lowered:
+    executable, cache_key, _, xs, _ = _executable(f, cache, statics, donate_argnums, arguments, keywords)
+    base = cache_key.base
+    on_backend = isinstance(base, RawTensor) and bool(xs)
+    return Lowered(executable.program, base if on_backend else executable.program.backend)
 
 
 def _split_arguments(

@@ -83,9 +83,30 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     of_plugins = compiler_of(REGISTRY)
     if of_plugins is None and type(backend).compile is RawTensor.compile:
         return None
-    program = optimised(program, backend)
-    run = of_plugins(program, backend) if of_plugins is not None else None
-    return backend.compile(program) if run is None else run
+    after = optimised(program, backend)
+    run = of_plugins(after, backend) if of_plugins is not None else None
+    if run is None:
+        run = backend.compile(after)
+    if run is not None:
+        program.derived[(_COMPILED, backend)] = run
+    return run
+
+
+_COMPILED = "compiled"
+
+
+def compiled_function(program: Program, backend: RawTensor[Any]) -> Run | None:
+    """What a compiler, or the backend, made of a program, without the code of wrappers around it; None if nothing."""
+    runner(program, backend)
+    while isinstance(backend, Wrapper):
+        backend = backend.raw
+    found: Run | None = program.derived.get((_COMPILED, backend))
+    return found
+
+
+def compiled_functions(program: Program) -> list[Run]:
+    """The same for all backends for which the program has been compiled."""
+    return [run for key, run in program.derived.items() if isinstance(key, tuple) and key[0] == _COMPILED]
 
 
 @functools.cache

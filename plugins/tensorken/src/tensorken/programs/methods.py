@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorken.arrays.creation import as_operand, as_tensor, new
 from tensorken.programs.adjoints import adjoints
+from tensorken.programs.compiled import kernels_of
 from tensorken.programs.forms.dot import dot
 from tensorken.programs.forms.files import serialize
 from tensorken.programs.forms.html import html
@@ -56,6 +57,8 @@ def call(self: Program, *arguments: Any, **keywords: Any) -> Any:
 def explain(self: Program, backend: Any = None) -> str:
     """A table of the passes that change this program, with the ops that each pass removes and adds.
 
+    If a compiler compiles the program and shows its kernels, a table of these follows: ops, loops, bytes, operations.
+
     Args:
         backend: the backend that the passes optimize for, a name or an interpreter; by default the one of the trace.
 
@@ -65,7 +68,9 @@ def explain(self: Program, backend: Any = None) -> str:
     <lambda>: ... equations, 3 after all passes
     pass ...
     """
-    return explanation(self, self.backend if backend is None else resolve(backend, None))
+    chosen = self.backend if backend is None else resolve(backend, None)
+    kernels = kernels_of(self, chosen)
+    return explanation(self, chosen) + ("" if kernels is None else f"\n\n{kernels}")
 
 
 def to_python(self: Program) -> str:

@@ -1,0 +1,52 @@
+"""Lowered: the program of a jitted function for given arguments, to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken.programs.compiled import Kernels, kernels_of, text_of
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Program
+
+__all__ = ["Lowered"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Lowered:
+    """What a jitted function runs for arguments of some shapes and dtypes.
+
+    Attributes:
+        program: the traced program.
+        backend: the backend that runs it.
+    """
+
+    program: Program
+    backend: RawTensor[Any]
+
+    def __repr__(self) -> str:
+        return f"<lowered {self.program!r} on {self.backend!r}>"
+
+    def as_text(self, form: str = "program") -> str:
+        """The program as text.
+
+        Args:
+            form: `program` for the listing of the traced program, `python` for a Python function, or a form of the
+                compiler: `llvm` or `assembly` of tensorken-llvm.
+
+        Raises:
+            ArgumentError: if there is no such form; the message names those that there are.
+
+        >>> import tensorken as tk
+        >>> print(tk.jit(lambda x: tk.sin(x) * 2.0).lower(tk.ones(3)).as_text())  # doctest: +ELLIPSIS
+        <lambda>(x: float32[3]):
+            a: float32[3] = sin(x)...
+            b: float32[3] = mul(a, 2.0)...
+            return b
+        """
+        return text_of(self.program, self.backend, form)
+
+    def kernels(self) -> Kernels:
+        """The kernels of the compiled program: ops, loops, bytes and operations; none if its compiler shows none."""
+        found = kernels_of(self.program, self.backend)
+        return Kernels([]) if found is None else found
