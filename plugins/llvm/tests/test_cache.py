@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -67,11 +68,12 @@ def test_programs_are_kept_on_disk(folder: Path, made: list[bool], monkeypatch: 
     content = file.read_bytes()
     run()
     assert len(made) == 1
-    for damaged in (content[:-1], content[:40] + b"x" + content[41:], b""):
+    others = [hashlib.sha256(x).digest() + x for x in (b"x", b"2\n{}", b"", content[32:200])]
+    for damaged in (content[:-1], content[:40] + b"x" + content[41:], b"", *others):
         file.write_bytes(damaged)
         run()
         assert file.read_bytes() == content
-    assert len(made) == 4
+    assert len(made) == 8
     monkeypatch.setattr(cache, "MAX_BYTES", len(content) * 2)
     for factor in (5.0, 6.0, 7.0, 8.0):
         machine(lambda x, factor=factor: x * factor, MIXED)
@@ -261,7 +263,7 @@ def test_quick_code_computes_the_same(name: str, made: list[bool], monkeypatch: 
     program = traced(PROGRAMS[name], MIXED)
     found, expected = compiled(program, NUMPY), program.replay(NUMPY, [MIXED])
     if found is not None:
-        assert made == [True]
+        assert made == ["loop" not in name]
         for x, y in zip(found([MIXED]), expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6)
 

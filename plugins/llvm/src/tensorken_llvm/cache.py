@@ -125,12 +125,15 @@ def _read(path: Path, key: str) -> Entry | None:
     rest = content[_HASH_BYTES:]
     if content[:_HASH_BYTES] != hashlib.sha256(rest).digest():
         return None
-    size, _, rest = rest.partition(b"\n")
-    head = json.loads(rest[: int(size)])
-    if head["key"] != key:
+    try:
+        size, _, rest = rest.partition(b"\n")
+        head = json.loads(rest[: int(size)])
+        if head["key"] != key:
+            return None
+        layout = Layout.from_json(head["layout"])
+        return Entry(layout, load(rest[int(size) :], layout.names), head["calls"])
+    except (ValueError, KeyError, TypeError, RuntimeError):  # something else wrote the file
         return None
-    layout = Layout.from_json(head["layout"])
-    return Entry(layout, load(rest[int(size) :], layout.names), head["calls"])
 
 
 def _shrink(place: Path) -> None:

@@ -95,7 +95,9 @@ def object_code(text: str, is_quick: bool) -> bytes:
     """
     with _lock:
         if is_quick:
-            return bytes(target_machine(0).emit_object(_parsed(text)))
+            parsed = _parsed(text)
+            _drop_unused(parsed)
+            return bytes(target_machine(0).emit_object(parsed))
         return bytes(target_machine().emit_object(optimised_module(text)))
 
 
@@ -158,4 +160,20 @@ def optimised_module(text: str) -> Any:
         passes = builder.getModulePassManager()
         passes.add_always_inliner_pass()  # variants for vectors, which have callers now
         passes.run(parsed, builder)
+        _drop_unused(parsed)
     return parsed
+
+
+def _drop_unused(module: Any) -> None:
+    """Remove variants for vectors without callers: functions with a dot in their names are called within the module."""
+    for function in module.functions:
+        if not function.is_declaration and "." in function.name:
+            function.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, _pass_builder())
+
+
+@functools.cache
+def _pass_builder() -> Any:
+    return llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=0))
