@@ -144,6 +144,8 @@ def nightly(session: nox.Session) -> None:
         examine(session, name)
     run_pytest(session, "own", "--timeout=3600", *PARALLEL, *COMPILED, environment={"TEST_COMPILERS": "llvm"})
     examine(session, "numpy", compiler="llvm")
+    laws = [f"--select={law}" for law in ("values.elementwise", "values.layouts", "programs")]
+    examine(session, "numpy", *laws, compiler="llvm", optimised=True)
     session.run("tensorken", "conformance", "selftest", "--deep", "--seeds=20", env=ONE_THREAD)
 
 
@@ -256,14 +258,23 @@ def conformance(session: nox.Session) -> None:
         session.run("tensorken", "conformance", "selftest", env=ONE_THREAD)
 
 
-def examine(session: nox.Session, backend: str, *options: str, compiler: str = "") -> None:
-    """Run the conformance kit on a backend, with a compiler plugin or none; the reports go into reports/."""
+def examine(
+    session: nox.Session, backend: str, *options: str, compiler: str = "", optimised: bool = False
+) -> None:
+    """Run the conformance kit on a backend, with a compiler plugin or none; the reports go into reports/.
+
+    tensorken-llvm optimises small programs at once only if `optimised`.
+    """
     reports = ROOT / "reports"
     reports.mkdir(exist_ok=True)
     name = f"{backend}+{compiler}" if compiler else backend
+    if optimised:
+        name += "-optimised"
     files = [f"--{form}={reports / name}.{form}" for form in ("json", "html")]
     workers = f"--workers={os.cpu_count()}"
     environment = {**ONE_THREAD, "TENSORKEN_COMPILERS": compiler or "none"}
+    if optimised:
+        environment["TENSORKEN_LLVM_QUICK"] = "0"
     session.run("tensorken", "conformance", "run", backend, workers, *options, *files, env=environment)
 
 
@@ -273,7 +284,8 @@ def llvm(session: nox.Session) -> None:
     install_workspace(session, "test")
     chosen = session.posargs or [*LIMITS, *QUICK, *COMPILED]
     run_pytest(session, "own", *chosen, environment={"TEST_COMPILERS": "llvm"})
-    examine(session, "numpy", "--smoke", compiler="llvm")
+    for optimised in (False, True):
+        examine(session, "numpy", "--smoke", compiler="llvm", optimised=optimised)
 
 
 @nox.session(name="array-api")
