@@ -334,3 +334,22 @@ def test_different_kernels_are_different_functions(name: str) -> None:
         np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
     kernels = [step for step in code.source().plan.steps if hasattr(step, "computes")]
     assert functions(f, MIXED, MIXED * 2) == len(kernels) > 1
+
+
+def test_programs_whose_constants_count_differently_are_not_the_same(folder: Path, made: list[bool]) -> None:
+    labels = np.array([1, 0, 5, 2, 2, 7], "int32")
+    ys: list[Any] = []
+    for rows in (np.arange(6), np.arange(6)[::-1], np.array([0, 0, 1, 2, 3, 3])):
+        constant = tk.tensor(rows.astype("int32"), backend=NUMPY)
+
+        def f(x: Any, i: Any, rows: Any = constant) -> Any:
+            return (x * 2.0).at[rows, i].add(1.0), x[rows, i]
+
+        found = machine(f, MIXED, labels)([MIXED, labels])
+        expected = MIXED * 2
+        np.add.at(expected, (rows, labels), 1)
+        np.testing.assert_array_equal(found[0], expected)
+        np.testing.assert_array_equal(found[1], MIXED[rows, labels])
+        ys.append(found)
+    assert len(made) == 2  # the last two constants are read in memory
+    assert program_key(traced(lambda x: x + tk.tensor(np.arange(3.0), backend=NUMPY), np.ones(3)), True)

@@ -1,6 +1,7 @@
 """Cache keys: a digest of everything that the machine code of a program depends on.
 
-The values of constants are not part of it, since machine code reads them as it reads inputs.
+The values of constants are not part of it, since machine code reads them as it reads inputs; except those that count
+along an axis, which it computes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import tensorken
 import tensorken_llvm
 from tensorken.kernels import lowering
+from tensorken.kernels.positions import counted
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Program
@@ -114,7 +116,7 @@ class _Writer:
 
         lines = [
             " ".join([define(v) for v in program.inputs]),
-            " ".join([define(v) for v in program.constants]),
+            " ".join([f"{define(v)}{counted(x) or ''}" for v, x in program.constants.items()]),
             str(sorted(program.donated)),
         ]
         for e in program.equations:

@@ -20,6 +20,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
+    from tensorken_core.tensor.tensor import Tensor
 
 ADD, EQ, EXPAND, FLOOR_DIVIDE, RESHAPE, SCATTER_ADD, WHERE = (
     OPS[name] for name in ("add", "eq", "expand", "floor_divide", "reshape", "scatter_add", "where")
@@ -34,7 +35,7 @@ def with_positions(program: Program, backend: RawTensor[Any]) -> Program:
 
     Exact, except that a row has the sign of a zero that is added to it.
     """
-    found = {v: e for v in program.constants if (e := _counting(v, program, backend)) is not None}
+    found = {v: e for v in program.constants if (e := _counting(v, program)) is not None}
     if not found:
         return program
     program = program.changed(
@@ -45,18 +46,28 @@ def with_positions(program: Program, backend: RawTensor[Any]) -> Program:
     return without_common_subexpressions(rewritten(program, backend, rules))
 
 
-def _counting(v: Variable, program: Program, backend: RawTensor[Any]) -> Equation | None:
-    """The equation of a constant of integers that are not negative and count along one axis, in equal steps."""
-    if v.dtype.kind != "int" or not 1 < prod(v.shape) <= MAX_EXAMINED:
+def _counting(v: Variable, program: Program) -> Equation | None:
+    """The equation of a constant that counts along an axis."""
+    found = counted(program.constants[v])
+    return None if found is None else Equation(IOTA, (), (v.shape, *found, v.dtype), (v,))
+
+
+def counted(x: Tensor) -> tuple[int, int, int] | None:
+    """Axis, start and step of a constant of integers that are not negative and count along one axis, in equal steps.
+
+    Machine code that computes such a constant depends on these three numbers.
+    """
+    place: Any = x.interpreter
+    if x.dtype.kind != "int" or not 1 < prod(x.shape) <= MAX_EXAMINED or place.below is not None:
         return None
-    elements = [*map(int, backend.ravel(program.outside(v, backend)))]
+    elements = [*map(int, place.ravel(x.representation))]
     start, after = elements[0], len(elements)
-    for axis, n in enumerate(v.shape):
+    for axis, n in enumerate(x.shape):
         after //= n
         step = elements[after] - start if n > 1 else 0
         is_counting = step > 0 and 0 <= start < start + (n - 1) * step < 2**31
         if is_counting and all([x == start + i // after % n * step for i, x in enumerate(elements)]):
-            return Equation(IOTA, (), (v.shape, axis, start, step, v.dtype), (v,))
+            return axis, start, step
     return None
 
 
