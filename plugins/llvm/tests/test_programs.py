@@ -315,3 +315,29 @@ def test_values_that_two_loops_need_are_computed_once(columns: int) -> None:
     y = np.tanh(x.astype("float64"))
     expected = np.exp(y) / np.exp(y).sum(1, keepdims=True) * y
     np.testing.assert_allclose(code([x])[0], expected, rtol=3e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("columns", [3, 70, 2100])
+def test_values_of_rows_side_by_side_are_computed_before_the_loops_that_need_them(
+    dtype: str, columns: int
+) -> None:
+    def f(x: Any) -> Any:
+        mean = x.mean(0, keepdims=True)
+        scale = tk.tanh(mean) + tk.exp(-mean)
+        centred = (x - mean) * scale
+        spread = tk.sqrt((centred * centred).mean(0, keepdims=True) + 1e-3)
+        return centred / spread, tk.sin(spread), (centred > spread).any(0)
+
+    x = np.random.default_rng(8).normal(size=(30, columns)).astype(dtype)
+    code = machine(f, x)
+    assert len(code.source().plan.steps) == 1
+    mean = x.astype("float64").mean(0, keepdims=True)
+    centred = (x - mean) * (np.tanh(mean) + np.exp(-mean))
+    spread = np.sqrt((centred * centred).mean(0, keepdims=True) + 1e-3)
+    found = code([x])
+    tolerance = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found[0].astype("float64"), centred / spread, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found[1].astype("float64"), np.sin(spread), rtol=tolerance)
+    if dtype == "float64":
+        np.testing.assert_array_equal(found[2], (centred > spread).any(0))

@@ -339,8 +339,21 @@ class KernelNest(Nest[Any]):
     # ---- the loops of a row --------------------------------------------------------------------------------
 
     def compute_outer(self, stage: int, rows: Sequence[IndexExpression]) -> None:
-        if self.block is None:  # else each loop over the rows of a block computes what it needs
+        if self.block is None:
             super().compute_outer(stage, rows)
+            return
+        outer = [v for v in self.group.values if self.depths[v] == stage and self.group.is_outer(v)]
+        found = [v for v in outer if v not in self.reductions and self._is_needed_after(v, stage)]
+        stored = {v: Accumulator(self.builder, TYPES[v.dtype.name], self.size) for v in found}
+
+        def store() -> None:
+            for v, memory in stored.items():
+                (row,) = rows
+                memory.set(self.lane, self.walk.value(v, self.walk.element(v.shape, row)))
+
+        if stored:  # each loop over the rows of a block computes all else that it needs
+            self._each_lane(store)
+            self.totals |= stored
 
     def store_outer(self, values: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         store = super().store_outer
