@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from tensorken_core.errors import ShapeError
@@ -69,7 +70,9 @@ def _shape(
             f"sizes, got {x} and {kernel}; reshape first"
         )
     if any(len(param) != rank for param in (strides, padding, input_dilation, kernel_dilation)):
-        raise ShapeError(f"shape {x} needs {rank} strides, paddings and dilations; give each spatial axis one")
+        raise ShapeError(
+            f"shape {x} needs {rank} strides, paddings and dilations; give each spatial axis one"
+        )
     if min((*strides, *input_dilation, *kernel_dilation, groups)) < 1:
         raise ShapeError("strides, dilations and groups must be positive; the smallest is 1")
     if kernel[1] * groups != x[1] or kernel[0] % groups:
@@ -142,9 +145,7 @@ def _kernel_cotangent(
         needed = dilated(windows, stride) + dilated(k, kernel_step) - 1
         pads.append((before, needed - dilated(n, step) - before))
     order = (1, 0, *spatial)
-    y = _convolved(
-        turned, t.permute(order), kernel_dilation, tuple(pads), input_dilation, strides, groups
-    )
+    y = _convolved(turned, t.permute(order), kernel_dilation, tuple(pads), input_dilation, strides, groups)
     return y.permute(order)
 
 
@@ -194,64 +195,56 @@ def body(
     kernel_dilation: Axes,
     groups: int,
 ) -> Tensor:
-    """One product of matrices: of the kernels and all windows; or, if that has fewer numbers, of the kernels and all
-    elements of the input, of which those for one window are then added.
+    """Products of matrices: of the kernels and the windows of each image; or, if that has fewer numbers, of the kernels
+    and the elements of each image, of which those for one window are then added.
     """
     count, channels, *sizes = x.shape
     outputs, inputs, *kernel_sizes = kernel.shape
-    windows = windows_of(
-        tuple(sizes), tuple(kernel_sizes), strides, padding, input_dilation, kernel_dilation
-    )
-    spatial = tuple(range(3, 3 + len(sizes)))
-    x = x.reshape((count, groups, inputs, *sizes))
-    kernel = kernel.reshape((groups, outputs // groups, inputs, *kernel_sizes))
-    if outputs * math.prod(sizes) < channels * math.prod(windows):
-        y = _products_first(x, kernel, windows, strides, padding, input_dilation, kernel_dilation)
-    else:
-        for axis, facts in enumerate(zip(sizes, padding, input_dilation, strict=True)):
-            n, (before, after), dilation = facts
-            x = _placed(x, axis + 3, dilation, before, dilated(n, dilation) + before + after)
-        if math.prod(windows) < math.prod(kernel_sizes):
-            x = x.permute((1, 0, 2, *spatial))  # (groups, count, inputs, *sizes)
-            x = _stacked(x, windows, strides, kernel_sizes, kernel_dilation)
-            x = x.reshape((groups, count * math.prod(windows), inputs * math.prod(kernel_sizes)))
-            y = kernel.reshape((groups, outputs // groups, x.shape[-1])) @ x.mT
-        else:
-            x = x.permute((1, 2, 0, *spatial))  # (groups, inputs, count, *sizes)
-            x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
-            x = x.reshape((groups, inputs * math.prod(kernel_sizes), count * math.prod(windows)))
-            y = kernel.reshape((groups, outputs // groups, x.shape[1])) @ x
-    y = y.reshape((outputs, count, *windows))
-    return y.permute((1, 0, *[axis - 1 for axis in spatial]))
+    windows = windows_of(tuple(sizes), tuple(kernel_sizes), strides, padding, input_dilation, kernel_dilation)
+    elements, positions = math.prod(kernel_sizes), math.prod(windows)
+    several = (groups,) if groups > 1 else ()  # one group has no axis
+    lead, rank = len(several), len(sizes)
+    spatial = range(rank)
+    kernel = kernel.reshape((*several, outputs // groups, inputs, *kernel_sizes))
+    if outputs * math.prod(sizes) < channels * positions:
+        kernel = kernel.permute((*range(lead + 1), *[lead + 2 + axis for axis in spatial], lead + 1))
+        x = x.reshape((count, *several, 1, inputs, math.prod(sizes)))
+        y = (kernel.reshape((*several, outputs // groups * elements, inputs, 1)) * x).sum(lead + 2)
+        y = y.reshape((count, outputs, *kernel_sizes, *sizes))
+        return _sum_of_products(y, windows, strides, padding, input_dilation, kernel_dilation)
+    for axis, (n, (before, after), dilation) in enumerate(zip(sizes, padding, input_dilation, strict=True)):
+        x = _placed(x, axis + 2, dilation, before, dilated(n, dilation) + before + after)
+    if positions >= elements:
+        x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
+        x = x.reshape((count, *several, 1, inputs * elements, positions))
+        y = (kernel.reshape((*several, outputs // groups, inputs * elements, 1)) * x).sum(lead + 2)
+        return y.reshape((count, outputs, *windows))
+    # This is the cotangent of another convolution's kernel: the windows are that one's, with axes 0 and 1 swapped.
+    sizes = x.shape[2:]
+    x = x.reshape((count, *several, inputs, *sizes))
+    x = x.permute((lead + 1, *range(1, lead + 1), 0, *[lead + 2 + axis for axis in spatial]))
+    x = x.reshape((inputs, groups * count, *sizes))
+    x = _stacked(x, windows, strides, kernel_sizes, kernel_dilation)
+    x = x.reshape((inputs, *several, 1, count * positions, *kernel_sizes))
+    kernel = kernel.permute((lead + 1, *range(lead + 1), *[lead + 2 + axis for axis in spatial]))
+    kernel = kernel.reshape((*kernel.shape[: lead + 2], 1, *kernel_sizes))
+    y = (kernel * x).sum((0, *[lead + 3 + axis for axis in spatial]))
+    y = y.reshape((groups, outputs // groups, count, positions)).permute((2, 0, 1, 3))
+    return y.reshape((count, outputs, *windows))
 
 
-def _products_first(
-    x: Tensor,
-    kernel: Tensor,
-    windows: Shape,
-    strides: Axes,
-    padding: Pairs,
-    input_dilation: Axes,
-    kernel_dilation: Axes,
+def _sum_of_products(
+    y: Tensor, windows: Shape, strides: Axes, padding: Pairs, input_dilation: Axes, kernel_dilation: Axes
 ) -> Tensor:
-    """The sums over the elements of windows of products with all elements; shape (groups, outputs, count, *windows)."""
-    count, groups, inputs, *sizes = x.shape
-    _, outputs, _, *kernel_sizes = kernel.shape
-    spatial = tuple(range(3, 3 + len(sizes)))
-    elements = x.permute((1, 2, 0, *spatial)).reshape((groups, inputs, count * math.prod(sizes)))
-    weights = kernel.permute((0, 1, *spatial, 2)).reshape(
-        (groups, outputs * math.prod(kernel_sizes), inputs)
-    )
-    y = (weights @ elements).reshape((groups, outputs, *kernel_sizes, count, *sizes))
-    for axis in reversed(range(len(sizes))):  # sum over the last axis of the kernel first
-        place = y.ndim - len(sizes) + axis
+    """The sums over the elements of windows of their products; y has axes (count, outputs, *kernel sizes, *sizes)."""
+    for axis in reversed(range(len(windows))):  # sum over the last axis of the kernel first
+        place = y.ndim - len(windows) + axis - 1
+        needed = dilated(windows[axis], strides[axis])
         total = None
-        for j in range(kernel_sizes[axis]):
-            part = _taken(y, 2 + axis, j)
+        for j in range(y.shape[2 + axis]):
             before = padding[axis][0] - j * kernel_dilation[axis]
-            needed = dilated(windows[axis], strides[axis])
-            part = _placed(part, place - 1, input_dilation[axis], before, needed)
-            part = _every(part, place - 1, 0, windows[axis], strides[axis])
+            part = _placed(_taken(y, 2 + axis, j), place, input_dilation[axis], before, needed)
+            part = _every(part, place, 0, windows[axis], strides[axis])
             total = part if total is None else total + part
         assert total is not None
         y = total
@@ -259,23 +252,23 @@ def _products_first(
 
 
 def _stacked(x: Tensor, stacks: Shape, steps: Axes, sizes: Shape, strides: Axes) -> Tensor:
-    """Slices along all spatial axes: element (a, b, *i, c, *j) is element (a, b, c, *(steps * i + strides * j)) of x.
+    """Slices along all spatial axes: element (a, b, *i, *j) is element (a, b, *(steps * i + strides * j)) of x.
 
     Args:
-        x: of shape (a, b, c, *spatial axes).
-        stacks: the number of slices along each axis; their axes come before c, so that they join b without a copy.
+        x: with two axes and then the spatial ones.
+        stacks: the number of slices along each spatial axis.
         steps: the distance between slices.
         sizes: of a slice.
         strides: the distance between the elements of a slice.
     """
-    for axis in reversed(range(len(sizes))):
-        place = x.ndim - len(sizes) + axis
-        parts = [
-            _every(x, place, steps[axis] * i, sizes[axis], strides[axis]) for i in range(stacks[axis])
-        ]
-        first, *rest = [part.reshape((*part.shape[:2], 1, *part.shape[2:])) for part in parts]
-        x = first.concatenate(*rest, axis=2) if rest else first
-    return x
+    shape, parts = (*x.shape[:2], *stacks, *sizes), []
+    for at in product(*map(range, stacks)):
+        part = x
+        for axis, (i, step, size, stride) in enumerate(zip(at, steps, sizes, strides, strict=True)):
+            part = _every(part, 2 + axis, step * i, size, stride)
+        parts.append(part.reshape((*shape[:2], 1, *sizes)))
+    first, *rest = parts
+    return (first.concatenate(*rest, axis=2) if rest else first).reshape(shape)
 
 
 def _taken(x: Tensor, axis: int, i: int) -> Tensor:
