@@ -131,12 +131,9 @@ def _kernel_cotangent(
     """The convolution of the input with the cotangent as the kernel: it sums over the batch and all windows."""
     if not kernel.size:
         return None
-    outputs, inputs, *sizes = kernel.shape
+    _, inputs, *sizes = kernel.shape
     count, spatial = x.shape[0], tuple(range(2, 2 + len(sizes)))
-    turned = x.reshape((count, groups, inputs, *x.shape[2:])).permute(
-        (2, 1, 0, *[axis + 1 for axis in spatial])
-    )
-    turned = turned.reshape((inputs, groups * count, *x.shape[2:]))
+    turned = _swapped(x, groups, groups_first=False).reshape((inputs, groups * count, *x.shape[2:]))
     pads = []
     facts = zip(
         x.shape[2:], t.shape[2:], sizes, strides, padding, input_dilation, kernel_dilation, strict=True
@@ -147,6 +144,18 @@ def _kernel_cotangent(
     order = (1, 0, *spatial)
     y = _convolved(turned, t.permute(order), kernel_dilation, tuple(pads), input_dilation, strides, groups)
     return y.permute(order)
+
+
+def _swapped(x: Tensor, groups: int, groups_first: bool) -> Tensor:
+    """x of shape (batch, channels, *sizes) as (channels, groups, batch, *sizes), or with the groups first.
+
+    One group has no axis.
+    """
+    if groups == 1:
+        return x.permute((1, 0, *range(2, x.ndim)))
+    count, channels, *sizes = x.shape
+    x = x.reshape((count, groups, channels // groups, *sizes))
+    return x.permute(((1, 2, 0) if groups_first else (2, 1, 0)) + tuple(range(3, x.ndim)))
 
 
 def _convolved(x: Tensor, kernel: Tensor, *params: Any) -> Tensor:
@@ -183,6 +192,9 @@ def _batch(flags: tuple[bool, ...], operands: Sequence[Tensor], params: tuple[An
     return y.reshape((size, y.shape[1], outputs, *y.shape[4:]))
 
 
+MIN_POSITIONS = 128
+"""So many windows of an image make a product of matrices efficient."""
+
 # ---- the body ------------------------------------------------------------------------------------------------
 
 
@@ -202,28 +214,40 @@ def body(
     outputs, inputs, *kernel_sizes = kernel.shape
     windows = windows_of(tuple(sizes), tuple(kernel_sizes), strides, padding, input_dilation, kernel_dilation)
     elements, positions = math.prod(kernel_sizes), math.prod(windows)
+    adds = outputs * math.prod(sizes) < channels * positions
+    if groups > 1 or max(elements, positions) < MIN_POSITIONS:
+        # Products of each image alone are small: sum over all channels, or all images, as over a spatial axis.
+        params = (1, *strides), ((0, 0), *padding), (1, *input_dilation), (1, *kernel_dilation)
+        if (adds or positions >= elements) and count > 1:
+            x = _swapped(x, groups, groups_first=True).reshape((1, channels, count, *sizes))
+            y = body(x, kernel.reshape((outputs, inputs, 1, *kernel_sizes)), *params, groups)
+            return y.reshape(y.shape[1:]).permute((1, 0, *range(2, kernel.ndim)))
+        if positions < elements and inputs > 1:
+            x = x.reshape((count, groups, inputs, *sizes))
+            y = body(x, kernel.reshape((outputs, 1, inputs, *kernel_sizes)), *params, groups)
+            return y.reshape((count, outputs, *windows))
     several = (groups,) if groups > 1 else ()  # one group has no axis
     lead, rank = len(several), len(sizes)
     spatial = range(rank)
     kernel = kernel.reshape((*several, outputs // groups, inputs, *kernel_sizes))
-    if outputs * math.prod(sizes) < channels * positions:
+    if adds:
         kernel = kernel.permute((*range(lead + 1), *[lead + 2 + axis for axis in spatial], lead + 1))
         x = x.reshape((count, *several, 1, inputs, math.prod(sizes)))
         y = (kernel.reshape((*several, outputs // groups * elements, inputs, 1)) * x).sum(lead + 2)
         y = y.reshape((count, outputs, *kernel_sizes, *sizes))
         return _sum_of_products(y, windows, strides, padding, input_dilation, kernel_dilation)
-    for axis, (n, (before, after), dilation) in enumerate(zip(sizes, padding, input_dilation, strict=True)):
-        x = _placed(x, axis + 2, dilation, before, dilated(n, dilation) + before + after)
-    if positions >= elements:
+    large = positions < elements
+    if large:  # the cotangent of another convolution's kernel: its windows are those of that one, which has axes 0 and
+        # 1 of its input the other way round
+        x = _swapped(x, groups, groups_first=False).reshape((inputs, groups * count, *sizes))
+    for axis, (k, dilation) in enumerate(zip(kernel_sizes, kernel_dilation, strict=True)):
+        needed = dilated(windows[axis], strides[axis]) + dilated(k, dilation) - 1
+        x = _placed(x, axis + 2, input_dilation[axis], padding[axis][0], needed)
+    if not large:
         x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
         x = x.reshape((count, *several, 1, inputs * elements, positions))
         y = (kernel.reshape((*several, outputs // groups, inputs * elements, 1)) * x).sum(lead + 2)
         return y.reshape((count, outputs, *windows))
-    # This is the cotangent of another convolution's kernel: the windows are that one's, with axes 0 and 1 swapped.
-    sizes = x.shape[2:]
-    x = x.reshape((count, *several, inputs, *sizes))
-    x = x.permute((lead + 1, *range(1, lead + 1), 0, *[lead + 2 + axis for axis in spatial]))
-    x = x.reshape((inputs, groups * count, *sizes))
     x = _stacked(x, windows, strides, kernel_sizes, kernel_dilation)
     x = x.reshape((inputs, *several, 1, count * positions, *kernel_sizes))
     kernel = kernel.permute((lead + 1, *range(lead + 1), *[lead + 2 + axis for axis in spatial]))
