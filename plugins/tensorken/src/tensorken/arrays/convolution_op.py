@@ -214,7 +214,7 @@ def body(
     outputs, inputs, *kernel_sizes = kernel.shape
     windows = windows_of(tuple(sizes), tuple(kernel_sizes), strides, padding, input_dilation, kernel_dilation)
     elements, positions = math.prod(kernel_sizes), math.prod(windows)
-    adds = outputs * math.prod(sizes) < channels * positions
+    adds = outputs * math.prod(sizes) <= channels * positions
     if groups > 1 or max(elements, positions) < MIN_POSITIONS:
         # Products of each image alone are small: sum over all channels, or all images, as over a spatial axis.
         params = (1, *strides), ((0, 0), *padding), (1, *input_dilation), (1, *kernel_dilation)
