@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -75,7 +76,8 @@ def _of_windows(windows: Array, kernel: Array) -> Array:
         windows: of shape (count, groups, inputs, *kernel sizes, *windows).
         kernel: of shape (groups, outputs, inputs, *kernel sizes).
     """
-    count, groups, outputs, rank = *windows.shape[:2], kernel.shape[1], kernel.ndim
+    count, groups = windows.shape[:2]
+    outputs, rank = kernel.shape[1], kernel.ndim
     inner, columns = math.prod(kernel.shape[2:]), math.prod(windows.shape[rank:])
     matrix = np.ascontiguousarray(kernel).reshape(groups, outputs, inner)
     y = np.empty((count, groups, outputs, columns), windows.dtype)
@@ -140,21 +142,23 @@ def _sum_of_products(
     images = _images(count, matrix.size // max(inputs, 1) * size)
     z = np.empty((images, *matrix.shape[:2], size), x.dtype)
     parts = z.reshape(images, groups, outputs, *kernel_sizes, *sizes)
-    placed = []
+    placed: list[tuple[tuple[Any, ...], Any]] = []
     for at in product(*map(range, kernel_sizes)):
         facts = zip(at, sizes, windows, strides, padding, input_dilation, kernel_dilation, strict=True)
         pairs = [
             _places(n, count, stride, before - j * step, dilation)
             for j, n, count, stride, (before, _), dilation, step in facts
         ]
-        placed.append((at + tuple([of_x for of_x, _ in pairs]), (..., *[of_y for _, of_y in pairs])))
+        every = slice(None)
+        of_z = (every, every, every, *at, *[of_x for of_x, _ in pairs])
+        placed.append((of_z, (..., *[of_y for _, of_y in pairs])))
     for start in range(0, count, images):
         found = y[start : start + images]
         n = len(found)
         np.matmul(matrix, x[start : start + images], z[:n])
         for of_z, of_y in placed:
             target = found[of_y]
-            target += parts[(slice(n), slice(None), slice(None), *of_z)]
+            target += parts[:n][of_z]
     return y
 
 
@@ -194,16 +198,19 @@ def _padded_sizes(sizes: Sequence[int], padding: Pairs, dilation: Axes) -> Sizes
 
 def _padded(x: Array, padding: Pairs, dilation: Axes) -> Array:
     """x with zeros between and around its elements along the axes from 2 on; negative padding cuts."""
+    index: Any
     if all([step == 1 for step in dilation]) and all([pad <= 0 for pads in padding for pad in pads]):
-        return x[
-            (
-                ...,
-                *[slice(-before, n + after) for n, (before, after) in zip(x.shape[2:], padding, strict=True)],
-            )
-        ]
+        facts = zip(x.shape[2:], padding, strict=True)
+        index = (..., *[slice(-before, n + after) for n, (before, after) in facts])
+        cut: Array = x[index]
+        return cut
     sizes = _padded_sizes(x.shape[2:], padding, dilation)
     y = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    facts = zip(x.shape[2:], sizes, padding, dilation, strict=True)
-    pairs = [_places(n, size, 1, before, step) for n, size, (before, _), step in facts]
-    y[(..., *[of_y for _, of_y in pairs])] = x[(..., *[of_x for of_x, _ in pairs])]
+    pairs = [
+        _places(n, size, 1, before, step)
+        for n, size, (before, _), step in zip(x.shape[2:], sizes, padding, dilation, strict=True)
+    ]
+    index = (..., *[of_y for _, of_y in pairs])
+    of_x: Any = (..., *[one for one, _ in pairs])
+    y[index] = x[of_x]
     return y

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.initializers import Initializer, lecun_normal, zeros
-from tensorken_nn.layers.windows import Pair, as_images, pair_of, windows
+from tensorken_nn.layers.windows import Pair, as_images, pair_of, window_counts
 from tensorken_nn.module import Module, static
 
 
@@ -101,9 +100,7 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The function of `Conv2d`, computed as one matrix product of the weight and all windows.
-
-    The windows take rows * columns / (stride down * stride across) times the memory of x.
+    """The function of `Conv2d`: `tk.convolution` for images, with a bias.
 
     Args:
         x: of shape (..., inputs, height, width).
@@ -126,24 +123,15 @@ def conv2d(
             f"conv2d: got a weight of shape {weight.shape} in {groups} groups, need (outputs, inputs / groups, rows, "
             f"columns) with outputs that the groups divide"
         )
-    outputs, inputs, *size = weight.shape
-    kernel = size[0], size[1]
+    outputs, inputs, rows, columns = weight.shape
+    kernel = rows, columns
     strides = pair_of("conv2d", "stride", stride, 1)
     dilations = pair_of("conv2d", "dilation", dilation, 1)
     pads = _pads("conv2d", padding, kernel, strides, dilations)
     images = as_images("conv2d", x, inputs * groups)
-    channels_first = images.permute(
-        (1, 0, 2, 3)
-    )  # so that the windows of all images are the columns of one matrix
-    if pads != ((0, 0), (0, 0)):
-        channels_first = channels_first.pad(((0, 0), (0, 0), *pads))
-    patches = windows("conv2d", channels_first, kernel, strides, dilations)
-    rows, columns = inputs * math.prod(kernel), math.prod(patches.shape[3:])
-    if groups == 1:
-        y = weight.reshape((outputs, rows)) @ patches.reshape((rows, columns))
-    else:
-        y = weight.reshape((groups, outputs // groups, rows)) @ patches.reshape((groups, rows, columns))
-    y = y.reshape((outputs, *patches.shape[3:])).permute((1, 0, 2, 3))
+    height, width = (n + sum(around) for n, around in zip(images.shape[2:], pads, strict=True))
+    window_counts("conv2d", (height, width), kernel, strides, dilations)
+    y = tk.convolution(images, weight, strides, pads, kernel_dilation=dilations, groups=groups)
     if bias is not None:
         y = y + bias.reshape((outputs, 1, 1))
     return y.reshape((*x.shape[:-3], *y.shape[1:]))

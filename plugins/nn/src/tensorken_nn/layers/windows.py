@@ -1,4 +1,4 @@
-"""Sliding windows of images, for convolutions and pooling."""
+"""Sliding windows of images."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = 
     """All windows of images.
 
     Element (a, i, j, b, k, l) of the result is element (a, b, k * stride + i * dilation, l * stride + j * dilation)
-    of x, with a stride and a dilation for each axis. The kernel's axes come before b, so that a contraction with a
-    kernel is one matrix product without another copy.
+    of x, with a stride and a dilation for each axis.
 
     Args:
         name: of the caller, for error messages.
@@ -55,17 +54,32 @@ def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = 
     Raises:
         ShapeError: if no window fits.
     """
-    axes = zip(x.shape[2:], sizes, strides, dilations, strict=True)
-    counts = tuple([(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes])
-    if min(counts) < 1:
-        raise ShapeError(
-            f"{name}: images of {x.shape[2]} x {x.shape[3]}, with padding, are smaller than windows of "
-            f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
-        )
+    counts = window_counts(name, (x.shape[2], x.shape[3]), sizes, strides, dilations)
     for axis in (-1, -2):  # slices for each column of the kernel, then for each row
         starts = [dilations[axis] * i for i in range(sizes[axis])]
         x = tk.stack(_parts(x, axis, starts, counts[axis], strides[axis]), 1)
     return x
+
+
+def window_counts(name: str, images: Pair, sizes: Pair, strides: Pair, dilations: Pair) -> Pair:
+    """The numbers of windows down and across.
+
+    Args:
+        name: of the caller, for error messages.
+        images: the height and width of an image with its padding.
+        sizes, strides, dilations: as for `windows`.
+
+    Raises:
+        ShapeError: if no window fits.
+    """
+    axes = zip(images, sizes, strides, dilations, strict=True)
+    down, across = [(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes]
+    if min(down, across) < 1:
+        raise ShapeError(
+            f"{name}: images of {images[0]} x {images[1]}, with padding, are smaller than windows of "
+            f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
+        )
+    return down, across
 
 
 def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int) -> list[Tensor]:

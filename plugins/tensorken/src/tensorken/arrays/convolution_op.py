@@ -47,8 +47,8 @@ def windows_of(
         size, width = dilated(n, step) + before + after, dilated(k, kernel_step)
         if not 0 < width <= size:
             raise ShapeError(
-                f"a kernel of {width} elements, with dilation, does not fit along spatial axis {axis}, which has {size} "
-                f"with dilation and padding; pad the input"
+                f"a kernel of {width} elements, with dilation, does not fit along spatial axis {axis}, which has "
+                f"{size} with dilation and padding; pad the input"
             )
         counts.append((size - width) // stride + 1)
     return tuple(counts)
@@ -275,7 +275,7 @@ def _sum_of_products(
     return y
 
 
-def _stacked(x: Tensor, stacks: Shape, steps: Axes, sizes: Shape, strides: Axes) -> Tensor:
+def _stacked(x: Tensor, stacks: Sequence[int], steps: Axes, sizes: Sequence[int], strides: Axes) -> Tensor:
     """Slices along all spatial axes: element (a, b, *i, *j) is element (a, b, *(steps * i + strides * j)) of x.
 
     Args:
