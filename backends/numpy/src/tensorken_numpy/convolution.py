@@ -142,7 +142,7 @@ def _sum_of_products(
     images = _images(count, matrix.size // max(inputs, 1) * size)
     z = np.empty((images, *matrix.shape[:2], size), x.dtype)
     parts = z.reshape(images, groups, outputs, *kernel_sizes, *sizes)
-    placed: list[tuple[tuple[Any, ...], Any]] = []
+    placed: list[tuple[Any, Any]] = []
     for at in product(*map(range, kernel_sizes)):
         facts = zip(at, sizes, windows, strides, padding, input_dilation, kernel_dilation, strict=True)
         pairs = [

@@ -1,4 +1,4 @@
-"""Enclosures of sums, products, extremes and norms over axes, and of sums of products."""
+"""Enclosures of sums, products, extremes and norms over axes, of sums of products, and of convolutions."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from tensorken_conformance.enclosure.interval import (
     outward,
     rounded,
 )
+from tensorken_conformance.oracles.windows import kernels_of, windows_of
+from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 
 Total = Callable[[Array], Array]
@@ -229,12 +231,22 @@ def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
     return errors.result("norm", low, high, no_nan(low), x.dtype)
 
 
+def convolution(errors: Errors, x: Interval, kernel: Interval, *params: Any) -> Interval:
+    """By the sums of the products of windows and kernels."""
+    groups = params[-1]
+    shape = OPS["convolution"].shape(x.shape, kernel.shape, *params)
+    a = x.each(lambda values: windows_of(values, kernel.shape, *params))
+    b = kernel.each(lambda values: kernels_of(values, groups))
+    return fused_multiply_add(errors, a, b, (4,)).each(lambda values: values.reshape(shape))
+
+
 RULES: dict[str, Rule] = {
     **on_flushed_operands(
         {
             "sum": sum_,
             "cumsum": cumsum,
             "fused_multiply_add": fused_multiply_add,
+            "convolution": convolution,
             "prod": prod,
             "cumprod": cumprod,
             "norm": norm,

@@ -1,4 +1,6 @@
-"""values.contractions: sums of products are within the rounding bound, in every pattern of axes, also as matmul."""
+"""values.contractions: sums of products are within the rounding bound, in every pattern of axes, also as matmul and as
+convolution.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from tensorken_conformance.operands import reductions, shapes, terms
 from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
 from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.oracles.windows import kernels_of, windows_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
@@ -24,6 +27,8 @@ from tensorken_core.language.op import OPS
 ID = "values.contractions"
 
 RAW = "fused_multiply_add"
+
+CONVOLUTION = "convolution"
 
 
 Shape = tuple[int, ...]
@@ -36,8 +41,9 @@ class Pattern:
     Attributes:
         a: the shape of the first operand.
         b: the shape of the second.
-        axes: the contracted axes.
-        factored: whether one operand alone has a contracted axis, which may be summed before the products.
+        axes: the contracted axes; the params of a convolution.
+        factored: whether one operand alone has a contracted axis, which may be summed before the products; or zeros are
+            among the operands, which need not be multiplied.
     """
 
     a: Shape
@@ -48,6 +54,17 @@ class Pattern:
 
 def _square(m: int, k: int, n: int) -> Pattern:
     return Pattern((m, k, 1), (1, k, n), (1,))
+
+
+def _images(
+    a: Shape,
+    b: Shape,
+    strides: Shape,
+    padding: Any = ((0, 0), (0, 0)),
+    dilations: tuple[Shape, Shape] = ((1, 1), (1, 1)),
+    groups: int = 1,
+) -> Pattern:
+    return Pattern(a, b, (strides, padding, *dilations, groups), factored=True)
 
 
 PATTERNS: dict[str, dict[str, Pattern]] = {
@@ -120,6 +137,32 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
         "pairs": Pattern((2, 3, 4), (4, 3, 5), ((1, 2), (1, 0))),
         "first": Pattern((6, 2), (6, 3), (0, 0)),
     },
+    CONVOLUTION: {
+        "windows": _images((2, 2, 4, 5), (3, 2, 2, 3), (1, 1)),
+        "strides": _images((1, 2, 7, 6), (2, 2, 3, 2), (2, 3), ((1, 0), (2, 1))),
+        "kernel-dilation": _images((1, 1, 6, 7), (2, 1, 2, 3), (1, 2), ((0, 1), (1, 1)), ((1, 1), (3, 2))),
+        "few-outputs": _images((2, 8, 4, 3), (1, 8, 2, 2), (1, 1), ((1, 1), (0, -1)), ((1, 1), (2, 1))),
+        "transposed": _images((2, 5, 3, 4), (2, 5, 3, 2), (1, 1), ((2, 2), (1, 0)), ((2, 3), (1, 1))),
+        "both-steps": _images((1, 3, 4, 4), (1, 3, 2, 2), (2, 3), ((1, 1), (0, 2)), ((3, 2), (2, 1))),
+        "large-kernel": _images((3, 4, 6, 5), (5, 4, 5, 4), (1, 1)),
+        "large-kernel-steps": _images((2, 3, 9, 9), (2, 3, 4, 5), (2, 3), dilations=((1, 1), (2, 1))),
+        "groups": _images((2, 6, 4, 3), (4, 3, 2, 2), (1, 1), ((1, 0), (0, 0)), groups=2),
+        "groups-few-outputs": _images((1, 8, 5, 5), (2, 4, 3, 3), (1, 1), ((1, 1), (1, 1)), groups=2),
+        "groups-large-kernel": _images((2, 6, 5, 4), (9, 2, 4, 4), (1, 1), groups=3),
+        "depthwise": _images((2, 5, 4, 4), (5, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), groups=5),
+        "flat": Pattern((3, 4), (6, 2), ((), (), (), (), 2), factored=True),
+        "signal": Pattern((2, 3, 8), (2, 3, 3), ((2,), ((-1, 2),), (1,), (2,), 1), factored=True),
+        "volume": Pattern(
+            (1, 2, 3, 4, 3),
+            (3, 2, 2, 1, 3),
+            ((1, 2, 1), ((0, 0), (1, 0), (1, 1)), (1, 1, 2), (1, 1, 1), 1),
+            factored=True,
+        ),
+        "only-padding": _images((1, 2, 2, 2), (2, 2, 1, 2), (1, 1), ((4, -3), (0, 0))),
+        "no-images": _images((0, 2, 4, 4), (3, 2, 2, 2), (1, 1)),
+        "thresholds": _images((2, 5, 17, 17), (8, 5, 3, 3), (1, 1), ((1, 1), (1, 1))),
+        "wide-inner": _images((1, 65, 5, 4), (2, 65, 2, 2), (1, 1)),
+    },
 }
 """The patterns of each op; the operands of the raw op have equal axes, or axes of size 1 that repeat."""
 
@@ -128,6 +171,7 @@ MODELS = {
     "matmul": ("matrices", "batched", "shared"),
     "dot": ("matrices",),
     "tensordot": ("pairs",),
+    CONVOLUTION: ("windows", "transposed", "large-kernel"),
 }
 """The patterns that are tried on views and on all value classes."""
 
@@ -231,10 +275,17 @@ def _dotted(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
     return _paired(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
 
 
+def _of_windows(a: Array, b: Array, params: Any) -> tuple[Array, Array, int, Shape]:
+    """The same for a convolution."""
+    shape = OPS[CONVOLUTION].shape(a.shape, b.shape, *params)
+    return windows_of(a, b.shape, *params), kernels_of(b, params[-1]), -1, shape
+
+
 _AS_PRODUCTS: dict[str, Callable[..., tuple[Array, Array, int, Shape]]] = {
     "matmul": _matrices,
     "dot": _dotted,
     "tensordot": _paired,
+    CONVOLUTION: _of_windows,
 }
 
 
@@ -313,25 +364,25 @@ def need(case: Case) -> tuple[str, ...]:
 
 @law(ID, cases, level=2, needs=need)
 def check_contractions(subject: Subject, case: Case) -> Measured | None:
-    """Sums of products are exact for ints, and for floats within gamma_n * sum(|a b|), also as matmul, dot, tensordot.
+    """Sums of products are exact for ints, and for floats within gamma_n * sum(|a b|), also as matmul and convolution.
 
     So no axis may be confused with another, no sum may be formed in a narrower format, and an algorithm with fewer
     multiplications may not lose the small elements. Sums of floats are exact where no part of the sum has more digits
-    than the format. Infinities and NaN follow IEEE 754, unless one operand alone has a contracted axis: such an axis
-    may be summed before the products.
+    than the format. Infinities and NaN follow IEEE 754, unless one operand alone has a contracted axis, which may be
+    summed before the products, or a window holds zeros.
 
     The bound: Higham, section 3.1 and, for matrices, 3.5.
     """
     given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
-    place = subject.call_counter if case.op == RAW else subject.stack
+    place = subject.call_counter if case.op in OPS else subject.stack
     reason = subject.capabilities.why_not(RAW, case.dtype)
-    if reason and case.op != RAW:
+    if reason and case.op not in OPS:
         raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
     a = shapes.operand(subject, first, given.a, dtype, place)
     b = shapes.operand(subject, second, given.b, dtype, place)
-    if case.op == RAW:
-        result = subject.run(OPS[RAW], [a, b], (pattern.axes,))
+    if case.op in OPS:
+        result = subject.run(OPS[case.op], [a, b], (pattern.axes,) if case.op == RAW else pattern.axes)
     elif case.op == "tensordot":
         result = tk.tensordot(a, b, pattern.axes)
     else:

@@ -27,6 +27,12 @@ def _are_pairs(value: Any) -> bool:
     return type(value) is tuple and all([_are_sizes(pair) and len(pair) == 2 for pair in value])
 
 
+def _are_pairs_of_ints(value: Any) -> bool:
+    return type(value) is tuple and all(
+        [type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int for pair in value]
+    )
+
+
 PARAM_CHECKS: dict[str, Callable[[Any], bool]] = {
     "axis": _is_size,
     "axes": _are_axes,
@@ -35,6 +41,10 @@ PARAM_CHECKS: dict[str, Callable[[Any], bool]] = {
     "pads": _are_pairs,
     "limits": _are_pairs,
     "size": _is_size,
+    "strides": _are_sizes,
+    "dilation": _are_sizes,
+    "padding": _are_pairs_of_ints,
+    "groups": _is_size,
     "flag": lambda value: type(value) is bool,
     "dtype": lambda value: isinstance(value, DType),
     "program": lambda value: isinstance(value, Program),
