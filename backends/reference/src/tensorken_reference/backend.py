@@ -16,7 +16,7 @@ from typing import Any
 from tensorken_core.language import scalar
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float32, float64, int32, int64
-from tensorken_core.language.op import Op
+from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape, reduced
 from tensorken_core.rewriting.view import View
@@ -35,6 +35,7 @@ from tensorken_reference.conversion import convert, unpack
 from tensorken_reference.products import row_products, running_products
 from tensorken_reference.rows import argsort_row, index_of, largest, row_sums, running_totals, smallest
 from tensorken_reference.sums import products, wrapped_products
+from tensorken_reference.windows import windows_of
 
 _ULP = {"*": 0, "erfinv.float64": 1, "softplus.float64": 1, "gaussian.float64": 2, "sech_squared.float64": 2}
 """These four run in double by their scalar definitions, which is more than enough for the narrower dtypes."""
@@ -256,6 +257,16 @@ class Reference(RawTensor[Array]):
         i, j = (row_indices(x.shape, axes, full) for x in (a, b))
         multiply = products if a.dtype.kind == "float" else wrapped_products
         return Array(reduced(full, axes), tuple(multiply(left, right, i, j, a.dtype)), a.dtype)
+
+    def convolution(self, x: Array, kernel: Array, *params: Any) -> Array:
+        """Each sum over a window is exact before it is rounded."""
+        outputs, inputs, *sizes = kernel.shape
+        groups = params[-1]
+        shape: Shape = OPS["convolution"].shape(x.shape, kernel.shape, *params)
+        windows = windows_of(x, tuple(sizes), shape[2:], *params)
+        kernels = (1, groups, outputs // groups, 1, inputs * prod(sizes))
+        y = self.fused_multiply_add(windows, self.reshape(kernel, kernels), (4,))
+        return self.reshape(y, shape)
 
     # ---- along an axis ------------------------------------------------------------------------------------
 
