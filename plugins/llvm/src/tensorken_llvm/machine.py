@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,9 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+
+CPU = "TENSORKEN_LLVM_CPU"
+"""The variable with the CPU to compile for, such as `x86-64` or `haswell`; by default the one that runs."""
 
 _lock = threading.RLock()  # LLVM's context is shared
 
@@ -32,8 +36,9 @@ IS_VERIFIED = False
 
 @functools.cache
 def cpu() -> tuple[str, str]:
-    """The name of the CPU that runs, and what it can do, as LLVM names it."""
-    return llvm.get_host_cpu_name(), str(llvm.get_host_cpu_features().flatten())
+    """The name of the CPU to compile for, and what else it can do, as LLVM names it."""
+    chosen = os.environ.get(CPU, "").strip()
+    return (chosen, "") if chosen else (llvm.get_host_cpu_name(), str(llvm.get_host_cpu_features().flatten()))
 
 
 @functools.cache
@@ -52,10 +57,15 @@ def target_machine(level: int = 2) -> Any:
     return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
 
 
+def target_features() -> Mapping[str, bool]:
+    """What the CPU to compile for can do; empty if it is not the one that runs."""
+    return {} if os.environ.get(CPU, "").strip() else llvm.get_host_cpu_features()
+
+
 def description() -> str:
     """The versions of LLVM and llvmlite, and the CPU with its widest vectors."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    known = llvm.get_host_cpu_features()
+    known = target_features()
     widest = {"avx512f": 512, "avx": 256, "sse2": 128, "neon": 128}
     bits = next((f", vectors of {size} bits" for name, size in widest.items() if known.get(name)), "")
     return f"LLVM {version} (llvmlite {llvmlite.__version__}), {cpu()[0]}{bits}"
