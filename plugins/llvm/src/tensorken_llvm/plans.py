@@ -140,7 +140,7 @@ class Plan:
         if isinstance(computes, MatrixProduct):
             return shared(module, product_text(computes), lambda: computes.write(module))
         if not isinstance(computes, FusionGroup):
-            return computes.write(module)
+            return shared(module, f"routine {id(computes)}", lambda: computes.write(module))
         producers, kept = self.lowered.producers, self.lowered.kept
         operands = [*kernel.reads, *kernel.writes]
         is_inlined = self.is_inner and computes.work <= MAX_INLINED
