@@ -78,6 +78,7 @@ class Layout:
         outputs: of the program.
         segments: the names of functions in machine code, and called ops, in order.
         arena_size: in bytes.
+        donated: the numbers of inputs whose memory results take.
     """
 
     constants: tuple[int | Place, ...]
@@ -86,6 +87,7 @@ class Layout:
     outputs: tuple[Output, ...]
     segments: tuple[str | Call, ...]
     arena_size: int
+    donated: tuple[int, ...]
 
     @property
     def names(self) -> list[str]:
@@ -107,6 +109,7 @@ class Layout:
             tuple([Output(x["array"], tuple(x["shape"]), x["is_reshaped"]) for x in found["outputs"]]),
             tuple([x if isinstance(x, str) else _call(x) for x in found["segments"]]),
             found["arena_size"],
+            tuple(found["donated"]),
         )
 
 
@@ -161,11 +164,12 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
         tuple(
             [
                 Output(numbers[kept], v.shape, v.shape != kept.shape)
-                for v, kept in zip(program.outputs, plan.lowered.outputs, strict=True)
+                for v, kept in zip(program.outputs, map(plan.root, plan.lowered.outputs), strict=True)
             ]
         ),
         tuple(segments),
         plan.arena_size,
+        tuple([numbers[x] for x in plan.updated.values() if x in plan.program.inputs]),
     )
 
 

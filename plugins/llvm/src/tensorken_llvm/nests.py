@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from tensorken.kernels.index_expressions import IndexExpression
+from tensorken.kernels.index_expressions import IndexExpression, written_variable
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
@@ -140,12 +141,20 @@ class KernelNest(Nest[Any]):
         group: to compute.
         walk: writes its elements.
         kept: the values in memory.
+        replaced: those of which each element is read before it is overwritten.
     """
 
     walk: Walk
 
-    def __init__(self, group: FusionGroup, walk: Walk, kept: Collection[Variable]) -> None:
+    def __init__(
+        self,
+        group: FusionGroup,
+        walk: Walk,
+        kept: Collection[Variable],
+        replaced: Collection[Variable] = (),
+    ) -> None:
         super().__init__(group, walk)
+        self.replaced = replaced
         self.builder = walk.builder
         self.axes = loops_of(group, walk.producers, kept)
         last = self.axes.outer[-1:] if self.rows.axes and not self.rows.along_the_last else ()
@@ -357,7 +366,14 @@ class KernelNest(Nest[Any]):
 
     def store_outer(self, values: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         store = super().store_outer
-        self._each_lane(lambda: store(values, rows))
+
+        def lane() -> None:
+            for v in self.replaced:
+                for row in rows:
+                    self.walk.value(v, self.walk.element(v.shape, row))
+            store(values, rows)
+
+        self._each_lane(lane)
 
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, Any]]) -> None:
         for index, element in elements:
@@ -505,11 +521,23 @@ def write_kernel(
     kept: Collection[Variable],
     operands: Sequence[Variable],
     is_inlined: bool = False,
+    replaces: Mapping[Variable, Variable] = MappingProxyType({}),
 ) -> ir.Function:
-    """The function of a kernel, whose arguments are pointers to these values."""
+    """The function of a kernel, whose arguments are pointers to these values.
+
+    Args:
+        module: to add it to.
+        name: of the function.
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        operands: the values.
+        is_inlined: whether the function becomes a part of the one that calls it.
+        replaces: for some of the values that it writes, a value that it reads from the same memory.
+    """
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
     function.linkage = "internal"
-    nest = _nest(function, group, producers, kept, operands)
+    nest = _nest(function, group, producers, kept, operands, replaces)
     split = nest.split()
     if split is None:
         _set_attributes(function, "alwaysinline" if is_inlined else "noinline")
@@ -519,7 +547,7 @@ def write_kernel(
         part = ir.Function(module, ir.FunctionType(ir.VoidType(), types), f"{name}.part")
         part.linkage = "internal"
         _set_attributes(part, "noinline")
-        inner = _nest(part, group, producers, kept, operands)
+        inner = _nest(part, group, producers, kept, operands, replaces)
         inner.write(part.args[-2:])
         inner.builder.ret_void()
         write_split(module, f"{name}.parts", part, function.args, split, nest.builder)
@@ -533,11 +561,14 @@ def _nest(
     producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     operands: Sequence[Variable],
+    replaces: Mapping[Variable, Variable],
 ) -> KernelNest:
     """A nest that is written into a function, whose first arguments are pointers to these values."""
     builder = Builder(function.append_basic_block("entry"))
-    walk = Walk(producers, kept, group.values, builder, dict(zip(operands, function.args, strict=False)))
-    return KernelNest(group, walk, kept)
+    pointers = dict(zip(operands, function.args, strict=False))
+    pointers |= {x: pointers[v] for v, x in replaces.items()}
+    walk = Walk(producers, kept, group.values, builder, pointers)
+    return KernelNest(group, walk, kept, list(replaces.values()))
 
 
 def _set_attributes(function: ir.Function, inlining: str) -> None:
@@ -545,6 +576,18 @@ def _set_attributes(function: ir.Function, inlining: str) -> None:
     for argument in function.args:
         if argument.type == POINTER:
             argument.add_attribute("noalias")
+
+
+def reads_in_place(
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable]
+) -> set[Variable]:
+    """The values of which a kernel reads, for each element that it writes, only the one with the same index."""
+    if group.rows.axes:
+        return set()
+    nest = CountingNest(group, producers, kept)
+    nest.counted()
+    same = {written_variable("row", group.rows.count).key}
+    return {v for v, indices in nest.walk.loads.items() if indices == same}
 
 
 def operands_of(

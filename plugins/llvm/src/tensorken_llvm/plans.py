@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BIT, BYTE, NUMPY, index_number
-from tensorken_llvm.nests import operands_of, write_kernel
+from tensorken_llvm.nests import operands_of, reads_in_place, write_kernel
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.scatters import Scatter
 from tensorken_llvm.sharing import kernel_text, product_text, shared
@@ -38,6 +38,9 @@ MAX_LOCAL = 512
 MAX_LOCALS = 2**15
 """The most bytes of these variables: they are on the stack."""
 
+MIN_DONATED = 2**16
+"""Donated inputs of at least this many bytes give their memory to results: smaller memory is soon found."""
+
 MAX_INLINED = 64
 """Kernels of inner programs that compute at most this many elements are part of the function that calls them."""
 
@@ -50,11 +53,14 @@ class Kernel:
         computes: what it computes.
         reads: the values that it reads.
         writes: the values that it writes.
+        replaces: for some of the values that it writes, the donated input whose memory each has; the kernel reads no
+            other element of the input than the one that it writes.
     """
 
     computes: FusionGroup | Routine
     reads: Sequence[Variable]
     writes: Sequence[Variable]
+    replaces: Mapping[Variable, Variable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +75,8 @@ class Plan:
         results: the outputs that kernels write, and values without elements, which nothing writes.
         called: the results of called ops.
         steps: kernels, and equations of called ops, in order.
-        updated: for each value whose memory a scatter takes the result of the scatter.
+        updated: for each value that has the memory of another, because a scatter updates it or an output takes the
+            memory of a donated input, that other value.
         local: values in variables of the function that the plan is written into.
         regions: of the arena, for all other values that kernels write.
         arena_size: in bytes.
@@ -147,7 +154,9 @@ class Plan:
 
         def write() -> ir.Function:
             name = module.get_unique_name("kernel")
-            return write_kernel(module, name, computes, producers, kept, operands, is_inlined)
+            return write_kernel(
+                module, name, computes, producers, kept, operands, is_inlined, kernel.replaces
+            )
 
         return shared(module, kernel_text(computes, producers, kept, operands, is_inlined), write)
 
@@ -181,6 +190,11 @@ def plan(program: Program, target: CpuTarget, is_inner: bool = False) -> Plan:
     for v in called:
         results.pop(v, None)
     in_arrays = {*program.inputs, *constants, *results, *called}
+    if not is_inner:
+        steps, taken = _with_donations(program, steps, lowered, {*results}.difference(updated.values()))
+        updated |= taken
+        for v in taken:
+            del results[v]
     local = _local(steps, updated, in_arrays) if is_inner else []
     regions, size = _regions(steps, lowered, updated, in_arrays.union(local))
     return Plan(
@@ -256,6 +270,33 @@ def _local(
             found.append(v)
             total += size
     return found
+
+
+def _with_donations(
+    program: Program, steps: Sequence[Kernel | Equation], lowered: Lowered, results: set[Variable]
+) -> tuple[list[Kernel | Equation], dict[Variable, Variable]]:
+    """Steps that write results to the memory of donated inputs; and for each such result the input."""
+    last = {x: i for i, step in enumerate(steps) for x in _read(step, lowered)}
+    free = [x for i, x in enumerate(program.inputs) if i in program.donated and x not in lowered.outputs]
+    free = [x for x in free if bytes_of(x) >= MIN_DONATED]
+    found: list[Kernel | Equation] = []
+    taken: dict[Variable, Variable] = {}
+    for i, step in enumerate(steps):
+        if free and isinstance(step, Kernel) and isinstance(step.computes, FusionGroup):
+            in_place = reads_in_place(step.computes, lowered.producers, lowered.kept)
+            replaced: dict[Variable, Variable] = {}
+            for v in [v for v in step.writes if v in results]:
+                alike = [x for x in free if (x.dtype, prod(x.shape)) == (v.dtype, prod(v.shape))]
+                own = [x for x in alike if last.get(x, -1) == i and x in in_place]
+                for x in [*own, *[x for x in alike if last.get(x, -1) < i]][:1]:
+                    free.remove(x)
+                    taken[v] = x
+                    if x in own:
+                        replaced[v] = x
+            reads = [x for x in step.reads if x not in replaced.values()]
+            step = replace(step, reads=reads, replaces=replaced)
+        found.append(step)
+    return found, taken
 
 
 def _regions(

@@ -22,6 +22,7 @@ from tensorken_llvm.blas import find_blas
 from tensorken_llvm.cache import Entry
 from tensorken_llvm.concatenations import Concatenation
 from tensorken_llvm.control_flow import ControlFlow, Plans
+from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
 from tensorken_llvm.keys import program_key
@@ -244,6 +245,8 @@ class MachineProgram:
             instance = self._instance()
         makers, arena = instance
         results = [make() for make in makers]
+        if self.layout.donated:
+            inputs = with_own_arrays(inputs, self.layout.donated)
         arrays = [*inputs, *self._constants, *results, *self._called, arena]
         for segment in self._segments:
             if callable(segment):

@@ -32,7 +32,7 @@ def shown_kernels(plan: Plan) -> list[ShownKernel]:
             loops: tuple[int, ...] = ()
         else:
             name, equations, loops = _contents(plan, step)
-            reads, writes = step.reads, step.writes
+            reads, writes = (*step.reads, *step.replaces.values()), step.writes
         ops = tuple([e.op.name for e in equations if e.op.name not in _MOVEMENTS or len(equations) == 1])
         found.append(ShownKernel(name, ops, loops, _bytes(reads), _bytes(writes), _flop(equations)))
         if isinstance(step, Kernel) and isinstance(step.computes, ControlFlow):
