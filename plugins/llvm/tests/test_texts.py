@@ -100,6 +100,14 @@ def test_lower_runs_nothing_and_its_program_is_that_of_later_calls() -> None:
     assert traces == [2]
 
 
+def test_transforms_of_a_jitted_function_do_not_have_its_programs() -> None:
+    f = tk.jit(lambda x: tk.sin(x).sum())
+    assert "cos" in tk.grad(f).lower(tk.ones(3)).as_text()  # a jitted function, too
+    for transform in (tk.vmap, tk.jacfwd, tk.jacrev, tk.hessian, tk.checkpoint):
+        lower = getattr(transform(f), "lower", None)
+        assert lower is None or lower is not f.lower
+
+
 def test_the_page_shows_the_kernels(capsys: pytest.CaptureFixture[str]) -> None:
     page = Path(__file__).parents[3] / "docs" / "llvm.md"
     (code, shown) = re.findall(

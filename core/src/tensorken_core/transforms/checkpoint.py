@@ -42,7 +42,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     name = getattr(f, "__name__", "checkpoint")
     may_close_over_tensors = inside_a_transform()
 
-    @functools.wraps(check_function("checkpoint", f))
+    @functools.wraps(check_function("checkpoint", f), updated=())
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
         given, tensors = Arguments.of(name, (arguments, keywords))
         level = inner_interpreter(name, tensors)

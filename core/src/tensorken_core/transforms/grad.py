@@ -197,7 +197,7 @@ def _differentiated(
 ) -> Callable[..., Any]:
     """The function that returns the cotangents of the chosen arguments, after f's value for value_and_grad."""
 
-    @functools.wraps(check_function(name, f))
+    @functools.wraps(check_function(name, f), updated=())
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
         places = argnums_of(name, argnums, len(arguments))
         if len(arguments) == len(places) == 1 and not keywords:

@@ -50,7 +50,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     ([[2.0, 0.0], [0.0, 4.0]], 3.0)
     """
 
-    @functools.wraps(check_function("jacfwd", f))
+    @functools.wraps(check_function("jacfwd", f), updated=())
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         partial, inputs, structure = _over_chosen("jacfwd", f, argnums, arguments, keywords)
         primals = tree.unflatten(structure, inputs)
@@ -97,7 +97,7 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     [[2.0, 0.0], [0.0, 4.0]]
     """
 
-    @functools.wraps(check_function("jacrev", f))
+    @functools.wraps(check_function("jacrev", f), updated=())
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
         result, pull_back, *aux = vjp(partial, *tree.unflatten(structure, inputs), has_aux=has_aux)

@@ -49,7 +49,7 @@ def vmap(
     [[2.0, 0.0], [6.0, 12.0]]
     """
 
-    @functools.wraps(check_function("vmap", f))
+    @functools.wraps(check_function("vmap", f), updated=())
     def mapped(*arguments: Any, **keywords: Any) -> Any:
         axes_of_arguments = _in_axes_tuple(in_axes, len(arguments))
         leaves, axes = _with_axes("in_axes", axes_of_arguments, arguments)

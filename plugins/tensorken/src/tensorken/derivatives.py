@@ -40,7 +40,7 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
     -0.0
     """
 
-    @functools.wraps(check_function("derivative", f))
+    @functools.wraps(check_function("derivative", f), updated=())
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
         (place,) = argnums_of("derivative", argnum, len(arguments))
         at = tree.map(as_tensor, arguments[place])

@@ -301,7 +301,11 @@ def ties(subject: Subject, case: Case) -> None:
     found = subject.read(tie.call(_Namespace(operands[0]), *operands))
     _agree(f"{case.op}: value", found, value, xs)
     expected = tie.gradients(w, xs)
-    modes = {"reverse mode": gradient, "forward mode": tk.jacfwd(loss, at), "jit(grad)": tk.jit(gradient)}
+    modes: dict[str, Callable[..., Any]] = {
+        "reverse mode": gradient,
+        "forward mode": tk.jacfwd(loss, at),
+        "jit(grad)": tk.jit(gradient),
+    }
     for mode, transformed in modes.items():
         for got, wanted in zip(transformed(*operands), expected, strict=True):
             _agree(f"{case.op} in {mode}", subject.read(got), wanted, xs)

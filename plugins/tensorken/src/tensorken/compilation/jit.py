@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from tensorken.arrays.creation import tensor
@@ -18,7 +18,7 @@ from tensorken.compilation.donation import Donated, donate
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.compilation.executable import CacheKey, Executable
 from tensorken.compilation.fast_path import MISS, FastCalls, fast_call
-from tensorken.compilation.lowered import Lowered
+from tensorken.compilation.lowered import Jitted, Lowered
 from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
 from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
@@ -84,7 +84,7 @@ def jit(
     static_argnums: Argnums = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: Argnums = (),
-) -> Callable[..., Any]:
+) -> Jitted:
     """Compile a function: its first call with given shapes and dtypes traces it; later calls run the compiled program.
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs only while f is traced, so f must be
@@ -151,9 +151,9 @@ def jit(
             )
         return transformed_jits[key]
 
-    jitted.__dict__["lower"] = lower
+    jitted.__dict__["lower"] = lower  # derivatives and batches of the function do not copy attributes
     jitted.__dict__[TRANSFORMED] = (weakref.ref(jitted), once)
-    return jitted
+    return cast(Jitted, jitted)
 
 
 def _call(

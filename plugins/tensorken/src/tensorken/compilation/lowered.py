@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tensorken.programs.compiled import Kernels, kernels_of, text_of
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
-__all__ = ["Lowered"]
+__all__ = ["Jitted", "Lowered"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,3 +50,13 @@ class Lowered:
         """The kernels of the compiled program: ops, loops, bytes and operations; none if its compiler shows none."""
         found = kernels_of(self.program, self.backend)
         return Kernels([]) if found is None else found
+
+
+class Jitted(Protocol):
+    """A jitted function."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The result, by the compiled program for these arguments."""
+
+    def lower(self, *arguments: Any, **keywords: Any) -> Lowered:
+        """What a call with these arguments would run; nothing runs, and no argument is donated."""

@@ -9,6 +9,7 @@ from typing import Any
 from tensorken.arrays.creation import as_operand, as_tensor, new
 from tensorken.programs.adjoints import adjoints
 from tensorken.programs.compiled import kernels_of
+from tensorken.programs.execution import compiler_plugins
 from tensorken.programs.forms.dot import dot
 from tensorken.programs.forms.files import serialize
 from tensorken.programs.forms.html import html
@@ -69,7 +70,7 @@ def explain(self: Program, backend: Any = None) -> str:
     pass ...
     """
     chosen = self.backend if backend is None else resolve(backend, None)
-    kernels = kernels_of(self, chosen)
+    kernels = kernels_of(self, chosen) if compiler_plugins() else None
     return explanation(self, chosen) + ("" if kernels is None else f"\n\n{kernels}")
 
 
