@@ -38,6 +38,7 @@ def test_elementwise_ops_count_one_for_each_element(op: Op) -> None:
     ("name", "operands", "params", "results", "count"),
     [
         ("sum", [(3, 4)], [(1,)], [(3, 1)], 12),
+        ("convolution", [(5, 2, 7), (4, 2, 3)], [(2,), ((0, 0),), (1,), (1,), 1], [(5, 4, 3)], 2 * 60 * 6),
         ("scatter_add", [(5, 2), (5,)], [0, 9], [(9, 2)], 10),
         ("gather", [(9, 2), (5,)], [0], [(5, 2)], 0),
         ("sort", [(2, 8)], [1], [(2, 8)], 2 * 8 * 3),

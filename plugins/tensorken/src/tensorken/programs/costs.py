@@ -10,7 +10,7 @@ from math import log2, prod
 from typing import Any
 
 from tensorken_core.language.dtypes import DType
-from tensorken_core.language.op import Op
+from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Shape, multiplied
 from tensorken_core.program.program import Program
 
@@ -32,6 +32,11 @@ def _sorted(shape: Shape, axis: int) -> float:
 
 def _contracted(a: Shape, b: Shape, axes: Any) -> float:
     return 2 * prod(multiplied(a, b, ()))
+
+
+def _convolved(x: Shape, kernel: Shape, *params: Any) -> float:
+    result: Shape = OPS["convolution"].shape(x, kernel, *params)
+    return 2 * prod(result) * prod(kernel[1:])
 
 
 def _matrices(count: Callable[[int, int], float]) -> Rule:
@@ -63,6 +68,7 @@ RULES: dict[str, Rule] = {
     "sort": _sorted,
     "argsort": _sorted,
     "fused_multiply_add": _contracted,
+    "convolution": _convolved,
     # Golub and Van Loan, Matrix Computations, 4th edition: 4.2.5, 3.2.9, 5.2.9, 8.3.1, figure 8.6.1
     "cholesky": _matrices(lambda m, n: n**3 / 3),
     "det": _matrices(lambda m, n: 2 / 3 * n**3),
