@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -20,6 +19,7 @@ from tensorken_core.language.op import run
 from tensorken_llvm import cache
 from tensorken_llvm.blas import find_blas
 from tensorken_llvm.cache import Entry
+from tensorken_llvm.calls import Workspace, written_call
 from tensorken_llvm.concatenations import Concatenation
 from tensorken_llvm.control_flow import ControlFlow, Plans
 from tensorken_llvm.donations import with_own_arrays
@@ -32,8 +32,6 @@ from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.showing import shown_kernels
 from tensorken_llvm.target import EXPANDED, Expanded, Routine
-from tensorken_numpy.compiled.memory import CACHE_LINE
-from tensorken_numpy.compiled.results import LARGEST, SMALLEST, ResultPool, has_reference_counts
 
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op
@@ -189,8 +187,8 @@ class MachineProgram:
         ]
         self._called = [None] * layout.called
         self._outputs = [(y.array, y.shape, y.is_reshaped) for y in layout.outputs]
+        self._idle: list[Workspace] = []
         self._use(entry)
-        self._idle: list[Any] = []
 
     def _use(self, entry: Entry) -> None:
         """Run this machine code."""
@@ -200,6 +198,10 @@ class MachineProgram:
             for one in entry.layout.segments
         ]
         self._calls = entry.calls
+        first: Any = self._segments[0]
+        count = len(self._program.inputs)
+        written = written_call(self.layout, count, first, self._constants, self._idle, self._run_segments)
+        self._run = self._run_segments if written is None else written
 
     def _optimise(self) -> None:
         """Replace quick code."""
@@ -233,18 +235,21 @@ class MachineProgram:
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The outputs, as arrays."""
         if self._calls:
             self._calls -= 1
             if not self._calls:
                 self._optimise()
+        return self._run(inputs)
+
+    def _run_segments(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs for any program, and for any arguments."""
         try:
-            instance = self._idle.pop()
+            workspace = self._idle.pop()
         except IndexError:
-            instance = self._instance()
-        makers, arena = instance
-        results = [make() for make in makers]
+            workspace = Workspace(self.layout)
+        results, arena = workspace.results(self.layout), workspace.arena
         if self.layout.donated:
             inputs = with_own_arrays(inputs, self.layout.donated)
         arrays = [*inputs, *self._constants, *results, *self._called, arena]
@@ -257,22 +262,10 @@ class MachineProgram:
                     segment(*arrays)
             else:
                 self._call(segment, arrays)
-        self._idle.append(instance)
+        self._idle.append(workspace)
         return [
             arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs
         ]
-
-    def _instance(self) -> tuple[list[Callable[[], Any]], Any]:
-        """What one call at a time uses: makers of the result arrays, and the memory of all other values."""
-        makers: list[Callable[[], Any]] = []
-        for shape, name in self.layout.results:
-            dtype = NUMPY[name]
-            if SMALLEST <= prod(shape) * dtype.itemsize <= LARGEST and has_reference_counts():
-                makers.append(ResultPool(shape, dtype).take)
-            else:
-                makers.append(functools.partial(np.empty, shape, dtype))
-        memory = np.empty(self.layout.arena_size + CACHE_LINE, np.uint8)
-        return makers, memory[-memory.ctypes.data % CACHE_LINE :]
 
     def _call(self, call: Call, arrays: list[Any]) -> None:
         """Run an op of the backend."""

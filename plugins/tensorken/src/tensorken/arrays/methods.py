@@ -158,7 +158,9 @@ class Methods(Tensor):
         >>> x.realize() is x
         True
         """
-        base, value = lower(self.representation, self.interpreter)
+        base, value = self.interpreter, self.representation
+        if not isinstance(base, RawTensor):
+            base, value = lower(value, base)
         if isinstance(base, RawTensor):
             base.realize(value)
         return self
