@@ -329,6 +329,101 @@ def test_gradients(name: str) -> None:
         check(tk.grad(lambda x: (tk.grad(loss)(x) ** 2).sum()), *xs)
 
 
+# ---- random loops ------------------------------------------------------------------------------------------
+
+
+class RandomLoop:
+    """A loop whose carries are mixed, exchanged, copied and stacked at random, also by loops and branches in it.
+
+    Args:
+        seed: of the choices.
+    """
+
+    SHAPES = ((), (3,), (2, 70), (300,), (0, 4))
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.rng = seed, np.random.default_rng(seed)
+        count = int(self.rng.integers(2, 5))
+        shapes = [self.SHAPES[i] for i in self.rng.integers(0, len(self.SHAPES), 2)]
+        self.shapes = [shapes[i] for i in self.rng.integers(0, 2, count)]
+        self.length = int(self.rng.integers(0, 6))
+        self.reverse = bool(self.rng.integers(0, 2))
+        self.is_while = self.rng.random() < 0.25
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The carries, and slices of the first."""
+        slices = self.rng.normal(size=(self.length, *self.shapes[0]))
+        return tuple([self.rng.normal(size=shape).astype("f4") for shape in self.shapes]) + (
+            slices.astype("f4"),
+        )
+
+    def __call__(self, *xs: Any) -> Any:
+        *carry, slices = xs
+        choices = np.random.default_rng(self.seed)
+        if self.is_while:
+            start = (tk.zeros_like(slices.sum()).astype("int32"), *carry)
+            return tk.while_loop(
+                lambda c: c[0] < self.length,
+                lambda c: (c[0] + 1, *self.step(c[1:], carry[0], choices, 0)[0]),
+                start,
+            )
+        return tk.scan(lambda c, v: self.step(c, v, choices, 0), tuple(carry), slices, reverse=self.reverse)
+
+    def step(self, carry: Any, v: Any, choices: Any, depth: int) -> Any:
+        """New carries, each computed from those of the same shape, and some values to stack."""
+        new = []
+        for shape in self.shapes:
+            same = [c for c, other in zip(carry, self.shapes, strict=True) if other == shape]
+            a, b = [same[i] for i in choices.integers(0, len(same), 2)]
+            new.append(self.value(a, b, choices, depth))
+        if self.shapes[0] == v.shape and choices.random() < 0.5:
+            new[0] = new[0] + v
+        stacked = [one for one in (*new, *carry, v) if choices.random() < 0.3]
+        return tuple(new), tuple(stacked)
+
+    def value(self, a: Any, b: Any, choices: Any, depth: int) -> Any:
+        """A value of the shape of a and b."""
+        number = int(choices.integers(0, 9 if depth < 2 else 6))
+        if number < 6:
+            return (a, b, a * 0.5 + b, tk.sin(a - b), tk.ones_like(a), tk.tanh(a) * b)[number]
+        if number == 6:
+            return tk.cond(
+                (a.sum() if a.size else b.sum()) > 0,
+                lambda a, b: self.value(a, b, choices, depth + 1),
+                lambda a, b: self.value(b, a, choices, depth + 1),
+                a,
+                b,
+            )
+        if number == 7:
+            found = tk.fori_loop(0, 2, lambda _, c: (c[1], self.value(*c, choices, depth + 1)), (a, b))
+            return found[int(choices.integers(0, 2))]
+        return tk.scan(lambda c, _: (self.value(c, b, choices, depth + 1), None), a, None, length=3)[0]
+
+
+def check_random_loop(seed: int) -> bool:
+    """Compare a loop with the executor; whether it is machine code."""
+    loop = RandomLoop(seed)
+    xs = loop.arrays()
+    program = traced(loop, xs)
+    code = compiled(program, NUMPY)
+    if code is None:  # nothing is computed
+        return False
+    for y, z in zip(code(xs), program.replay(NUMPY, xs), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-5, err_msg=f"seed {seed}")
+    return isinstance(code, MachineProgram) and bool(routines(code.source().plan, ControlFlow))
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_loops(first: int) -> None:
+    assert sum(map(check_random_loop, range(first, first + 10))) >= 5
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(40, 1040, 50))
+def test_many_random_loops(first: int) -> None:
+    assert sum(map(check_random_loop, range(first, first + 50))) >= 25
+
+
 # ---- programs ----------------------------------------------------------------------------------------------
 
 
