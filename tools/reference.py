@@ -200,8 +200,9 @@ def _ops_page() -> str:
     text = f"""
         The language has {len(of_tensors)} ops of tensors. Every backend must implement {required} of them. The others
         have a body in terms of other ops, which runs if a backend has no method of its own. Each op is declared once,
-        with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; this table is
-        generated from these declarations. These ops run programs, which are among their params:
+        with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; ``convolution`` is
+        declared in ``plugins/tensorken``. This table is generated from these declarations. These ops run programs,
+        which are among their params:
         {", ".join([f"``{name}``" for name in of_programs])}.
 
         Operands and params of ops must be checked and normalised: equal shapes, non-negative axes. The public functions

@@ -40,6 +40,9 @@ class Tensorken(Library):
             for x in tree.values() if isinstance(tree, dict) else tree:
                 self.ready(x)
 
+    def convolve(self, x: Any, kernel: Any) -> Any:
+        return tk.convolution(x, kernel)
+
     def log_sigmoid(self, x: Any) -> Any:
         return -tk.softplus(-x)
 

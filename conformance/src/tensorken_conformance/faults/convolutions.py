@@ -13,7 +13,7 @@ from tensorken_conformance.subject import Array
 @fault("values.contractions", "convolution", crude=True)
 def convolution_turns_its_kernels(right: Right, x: Array, kernel: Array, *params: Any) -> Array:
     """convolution flips its kernels, as that of signal processing does."""
-    return right(x, kernel[(..., *[slice(None, None, -1)] * (kernel.ndim - 2))], *params)
+    return right(x, np.flip(kernel, tuple(range(2, kernel.ndim))), *params)
 
 
 @fault("values.contractions", "convolution", dtype="float64")
@@ -30,12 +30,11 @@ def convolution_confuses_groups(right: Right, x: Array, kernel: Array, *params: 
 def convolution_pads_where_it_should_cut(right: Right, x: Array, kernel: Array, *params: Any) -> Array:
     """convolution of int32 sees the last element of an axis that negative padding removes, if its stride is 1."""
     strides, padding, *rest = params
-    if min(after for _, after in padding) >= 0 or max(strides) > 1 if padding else True:
+    if max(strides, default=2) > 1 or min([after for _, after in padding]) >= 0:
         return right(x, kernel, *params)
-    wide = tuple([(before, max(after, 0)) for before, after in padding])
-    y = right(x, kernel, strides, wide, *rest)
-    kept = [n + min(after, 0) for n, (_, after) in zip(y.shape[2:], padding, strict=True)]
-    y = np.array(y[(..., *[slice(n - m, n) for n, m in zip(y.shape[2:], kept, strict=True)])])
+    y = right(x, kernel, strides, tuple([(before, max(after, 0)) for before, after in padding]), *rest)
+    for axis, (_, after) in enumerate(padding):
+        y = np.delete(y, range(max(-after, 0)), 2 + axis)
     return y
 
 
