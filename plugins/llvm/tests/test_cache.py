@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import ir
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
@@ -268,10 +271,21 @@ def test_quick_code_computes_the_same(name: str, made: list[bool], monkeypatch: 
             np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6)
 
 
-def test_definitions_of_methods_die_with_their_code() -> None:
-    import gc
-    import weakref
+def test_what_writes_a_program_dies_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules: list[weakref.ref[Any]] = []
 
+    class Module(ir.Module):  # type: ignore[misc]
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            modules.append(weakref.ref(self))
+
+    monkeypatch.setattr(ir, "Module", Module)
+    machine(lambda x: tk.sin(x) + x.sum(0), MIXED)([MIXED])
+    gc.collect()
+    assert len(modules) == 1 and modules[0]() is None
+
+
+def test_definitions_of_methods_die_with_their_code() -> None:
     code = machine(lambda x: x + 1.0, MIXED)
     library = weakref.ref(code._segments[0].__self__)  # type: ignore[union-attr]
     code([MIXED])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from llvmlite import ir
 
@@ -19,8 +18,6 @@ from tensorken_llvm.products import MatrixProduct, Operand
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
-
-_FUNCTIONS: WeakKeyDictionary[ir.Module, dict[str, ir.Function]] = WeakKeyDictionary()
 
 
 def shared(module: ir.Module, text: str | None, write: Callable[[], ir.Function]) -> ir.Function:
@@ -33,7 +30,7 @@ def shared(module: ir.Module, text: str | None, write: Callable[[], ir.Function]
     """
     if text is None:
         return write()
-    known = _FUNCTIONS.setdefault(module, {})
+    known = vars(module).setdefault("functions_by_text", {})  # the functions refer to the module
     if text not in known:
         known[text] = write()
     return known[text]
