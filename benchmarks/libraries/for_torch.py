@@ -69,7 +69,7 @@ class Torch(Library):
         """PyTorch's fused LSTM, with a second bias of zeros."""
         zeros = x.new_zeros(1, x.shape[1], recurrent.shape[1])
         weights = [inputs, recurrent, bias, torch.zeros_like(bias)]
-        return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, False, False)[1][0]
+        return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, False, False)[0]
 
     def adam(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
         """The optimiser updates the parameters in place."""

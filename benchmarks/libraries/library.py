@@ -155,7 +155,7 @@ class Library:
         return carry, None if ys[0] is None else self.xp.stack(ys)
 
     def lstm(self, inputs: Any, recurrent: Any, bias: Any, x: Any) -> Any:
-        """The last hidden state of an LSTM; x has shape (steps, batch, features).
+        """The hidden states of an LSTM; x has shape (steps, batch, features).
 
         The products with x do not depend on the steps before.
         """
@@ -166,10 +166,11 @@ class Library:
             gates = projected + hidden @ recurrent.T
             i, f, g, o = (gates[:, k * width : (k + 1) * width] for k in range(4))
             cell = self.sigmoid(f) * cell + self.sigmoid(i) * xp.tanh(g)
-            return (self.sigmoid(o) * xp.tanh(cell), cell), None
+            hidden = self.sigmoid(o) * xp.tanh(cell)
+            return (hidden, cell), hidden
 
         zeros = xp.zeros((batch, width), dtype=x.dtype)
-        return self.scan(step, (zeros, zeros), x @ inputs.T + bias, steps)[0][0]
+        return self.scan(step, (zeros, zeros), x @ inputs.T + bias, steps)[1]
 
     # ---- training ------------------------------------------------------------------------------------------
 
