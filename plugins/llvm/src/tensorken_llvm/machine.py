@@ -176,14 +176,14 @@ def optimised_module(text: str) -> Any:
 
 def _drop_unused(module: Any) -> None:
     """Remove variants for vectors without callers: functions with a dot in their names are called within the module."""
-    for function in module.functions:
-        if not function.is_declaration and "." in function.name:
-            function.linkage = "internal"
+    variants = [
+        f for f in module.functions if "." in f.name and not f.is_declaration and f.linkage.name == "external"
+    ]
+    if not variants:  # llvmlite keeps some kilobytes for each run of passes
+        return
+    for function in variants:
+        function.linkage = "internal"
+    options = llvm.create_pipeline_tuning_options(speed_level=0)
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, _pass_builder())
-
-
-@functools.cache
-def _pass_builder() -> Any:
-    return llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=0))
+    passes.run(module, llvm.create_pass_builder(target_machine(), options))
