@@ -1,4 +1,4 @@
-"""Products of matrices: calls of BLAS that read their operands where they lie.
+"""Products of matrices: calls of BLAS, or machine code of ours (gemm.py), that read their operands where they lie.
 
 A movement op before a product only changes the strides with which BLAS reads the value before that op.  Axes that
 BLAS has no arguments for are loops around its calls; sums over several axes are added up call by call.
@@ -25,7 +25,8 @@ from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import OPS, run
 from tensorken_llvm.blas import GEMM, MIN_THREADED, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import INT64, POINTER, STORED, index_number
+from tensorken_llvm.dtypes import BIT, INT64, POINTER, STORED, index_number
+from tensorken_llvm.gemm import Product, vectors_of, write_product
 from tensorken_llvm.threads import Split, thread_count, write_split
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class MatrixProduct:
         inner: the axis that is summed by BLAS.
         batch: axes with one product for each index.
         summed: axes whose products are added up.
+        is_own: whether it is machine code of ours.
     """
 
     blas: Blas
@@ -143,6 +145,7 @@ class MatrixProduct:
     inner: Axis
     batch: tuple[Axis, ...]
     summed: tuple[Axis, ...]
+    is_own: bool = False
 
     @property
     def reads(self) -> tuple[Variable, ...]:
@@ -161,8 +164,8 @@ class MatrixProduct:
 
     @property
     def routine(self) -> str:
-        """The routine of BLAS."""
-        return GEMM[self.result.dtype.name]
+        """The routine of BLAS; for machine code of ours "gemm"."""
+        return "gemm" if self.is_own else GEMM[self.result.dtype.name]
 
     @property
     def work(self) -> int:
@@ -202,7 +205,8 @@ class MatrixProduct:
         name = module.get_unique_name("product")
         function = _new_function(module, name, [POINTER] * len(values))
         b = Builder(function.append_basic_block("entry"))
-        with self.blas.one_thread(b) if self.work >= MIN_THREADED else nullcontext():
+        is_guarded = not self.is_own and self.work >= MIN_THREADED
+        with self.blas.one_thread(b) if is_guarded else nullcontext():
             self._write_parts(module, name, function, b)
         b.ret_void()
         return function
@@ -242,11 +246,13 @@ class MatrixProduct:
                 address(self.second, [(i, axis.second) for i, axis in axes]),
                 address(Operand(self.result, 0, ()), [(i, axis.result) for i, axis in axes]),
             ]
-            beta: Any = ir.Constant(element, 0.0)
+            adds: Any = ir.Constant(BIT, 0)
             for i in summed:
-                is_first = b.icmp_signed("==", i, index_number(0))
-                beta = b.select(is_first, beta, ir.Constant(element, 1.0))
-            self._call(b, addresses, beta)
+                adds = b.or_(adds, b.icmp_signed("!=", i, index_number(0)))
+            if self.is_own:
+                b.call(write_product(b.module, self._own()), [*addresses, adds])
+            else:
+                self._call(b, addresses, adds)
 
         _write_loops(
             b,
@@ -260,7 +266,7 @@ class MatrixProduct:
     def divided(self) -> MatrixProduct:
         """The product as several of parts of its rows or columns, which threads can compute; itself if it is small.
 
-        The parts depend on the sizes alone.
+        The parts depend on the sizes alone.  BLAS may round their elements in another way than those of the product.
         """
         for name, operand in (("rows", "first"), ("columns", "second")):
             axis: Axis = getattr(self, name)
@@ -290,11 +296,32 @@ class MatrixProduct:
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
-    def _call(self, b: Builder, pointers: Sequence[Any], beta: Any) -> None:
-        """Write a call of BLAS."""
+    def is_faster_here(self) -> bool:
+        """Whether machine code of ours is faster than BLAS."""
+        vectors = vectors_of(self.result.dtype.name)
+        return vectors is not None and self.columns.result == 1 and self._own().is_fast
+
+    def _own(self) -> Product:
+        """What machine code of ours computes."""
+        vectors = vectors_of(self.result.dtype.name)
+        assert vectors is not None
+        return Product(
+            vectors=vectors,
+            rows=self.rows.size,
+            columns=self.columns.size,
+            inner=self.inner.size,
+            first=(self.rows.first, self.inner.first),
+            second=(self.inner.second, self.columns.second),
+            result=self.rows.result,
+        )
+
+    def _call(self, b: Builder, pointers: Sequence[Any], adds: Any) -> None:
+        """Write a call of BLAS, which adds to the result or replaces it."""
         first, second, result = self._matrices()
         assert first and second and result
         a, c, y = pointers
+        element = STORED[self.result.dtype.name]
+        beta = b.select(adds, ir.Constant(element, 1.0), ir.Constant(element, 0.0))
         flags = [ROW_MAJOR, *[TRANSPOSED if x.is_transposed else NOT_TRANSPOSED for x in (first, second)]]
         sizes = self.rows.size, self.columns.size, self.inner.size
         operands = [1.0, a, first.stride, c, second.stride, beta, y, result.stride]
@@ -340,7 +367,8 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
     for e in program.equations:
         product = _matrix_product(e, producers, blas) if is_product(e) else None
         if product is not None and product.largest < 2 ** (blas.integer.width - 1):
-            found[e] = product.divided() if thread_count() > 1 else product
+            product = replace(product, is_own=product.is_faster_here())
+            found[e] = product.divided() if product.is_own or thread_count() > 1 else product
     return found
 
 
