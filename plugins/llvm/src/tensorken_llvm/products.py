@@ -368,7 +368,7 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
         product = _matrix_product(e, producers, blas) if is_product(e) else None
         if product is not None and product.largest < 2 ** (blas.integer.width - 1):
             product = replace(product, is_own=product.is_faster_here())
-            found[e] = product.divided() if product.is_own or thread_count() > 1 else product
+            found[e] = product.divided() if thread_count() > 1 else product
     return found
 
 

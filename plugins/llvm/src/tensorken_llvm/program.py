@@ -143,7 +143,8 @@ def quick_calls(plan: Plan) -> tuple[bool, int]:
     Quick and optimised code have the same results but for sums of floats, which are added in another order.
     """
     kernels = [step.computes for step in plan.steps if isinstance(step, Kernel)]
-    work = max([one.work for one in kernels if not isinstance(one, MatrixProduct)], default=0)
+    written = [one for one in kernels if not isinstance(one, MatrixProduct) or one.is_own]
+    work = max([one.work for one in written], default=0)
     if _has_sums(plan):
         return work <= QUICK_SUMS, 0
     calls = QUICK_ELEMENTS // max(work, 1)
