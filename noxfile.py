@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,9 @@ COMPILED = [  # tests whose programs a compiler plugin may run
     "plugins/tensorken/tests/test_control_flow.py",
     "plugins/tensorken/tests/test_jit.py",
 ]
+LESSER_CPUS = (
+    ["x86-64", "haswell"] if platform.machine() in ("x86_64", "AMD64") else []
+)  # that most others include
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -143,6 +147,8 @@ def nightly(session: nox.Session) -> None:
     for name in FIRST_PARTY:
         examine(session, name)
     run_pytest(session, "own", "--timeout=3600", *PARALLEL, *COMPILED, environment={"TEST_COMPILERS": "llvm"})
+    for cpu in LESSER_CPUS:
+        run_pytest(session, "own", *PARALLEL, "plugins/llvm/tests", environment={"TENSORKEN_LLVM_CPU": cpu})
     examine(session, "numpy", compiler="llvm")
     laws = [f"--select={law}" for law in ("values.elementwise", "values.layouts", "programs")]
     examine(session, "numpy", *laws, compiler="llvm", optimised=True)
