@@ -14,7 +14,8 @@ from llvmlite import ir
 
 from tensorken_llvm import elementary
 from tensorken_llvm.builder import Builder, has_wide_vectors
-from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, HALF, INT32, INT64, TYPES, float_number
+from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, TYPES, float_number
+from tensorken_llvm.half_precision import from_half, to_half
 
 if TYPE_CHECKING:
     from tensorken_core.language.dtypes import DType
@@ -34,8 +35,8 @@ def compute(b: Builder, name: str, operands: Sequence[Any], dtype: DType) -> Any
 
 
 def rounded_to_half(b: Builder, x: Any) -> Any:
-    """A float32 rounded to float16."""
-    return b.fpext(b.fptrunc(x, HALF), FLOAT)
+    """A float32 or float64 rounded to float16, as a float32."""
+    return from_half(b, to_half(b, x))
 
 
 # ---- ops -----------------------------------------------------------------------------------------------------
@@ -187,10 +188,9 @@ def cast(b: Builder, x: Any, source: DType, dtype: DType) -> Any:
             return b.fcmp_unordered("!=", x, ir.Constant(wide, 0.0))
         if dtype.kind == "int":
             return b.saturated(x, narrow)
-        y = x if wide is narrow else b.fpext(x, narrow) if narrow is DOUBLE else b.fptrunc(x, narrow)
         if dtype.name == "float16":  # from float64 by one rounding
-            return b.fpext(b.fptrunc(x, HALF), FLOAT)
-        return y
+            return rounded_to_half(b, x)
+        return x if wide is narrow else b.fpext(x, narrow) if narrow is DOUBLE else b.fptrunc(x, narrow)
     if dtype.kind == "float":
         if source.kind == "bool":  # a mask of a constant, where a conversion makes integers of a mask first
             return b.select(x, ir.Constant(narrow, 1.0), ir.Constant(narrow, 0.0))

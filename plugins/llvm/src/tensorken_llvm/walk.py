@@ -15,7 +15,8 @@ from tensorken.kernels.index_expressions import (
 )
 from tensorken_llvm import scalars
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, BYTE, FLOAT, HALF, INT32, INT64, STORED, index_number, number
+from tensorken_llvm.dtypes import BIT, BYTE, HALF, INT32, INT64, STORED, index_number, number
+from tensorken_llvm.half_precision import from_half, to_half
 
 if TYPE_CHECKING:
     from tensorken_core.language.dtypes import DType
@@ -145,7 +146,7 @@ class Walk(ElementWalk[Any]):
         b, stored = self.builder, STORED[v.dtype.name]
         if stored is BYTE:
             return b.trunc(x, BIT)
-        return b.fpext(x, FLOAT) if stored is HALF else x
+        return from_half(b, x) if stored is HALF else x
 
     def store(self, v: Variable, index: IndexExpression, element: Any) -> None:
         """Write an element to memory."""
@@ -153,7 +154,7 @@ class Walk(ElementWalk[Any]):
         if stored is BYTE:
             element = b.zext(element, BYTE)
         if stored is HALF:
-            element = b.fptrunc(element, HALF)
+            element = to_half(b, element)
         b.store(element, self._address(v, index))
 
     def _address(self, v: Variable, index: IndexExpression) -> Any:
