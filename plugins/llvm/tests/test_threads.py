@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError
-from tensorken_llvm import threads
+from tensorken_llvm import machine, threads
 
 COUNTS = (1, 2, 5)
 
@@ -166,6 +167,67 @@ def test_the_number_of_threads_is_chosen_by_a_variable(monkeypatch: pytest.Monke
     assert threads.thread_count() == 3
     monkeypatch.setenv(threads.VARIABLE, "")
     assert threads.thread_count() >= 1
+
+
+CALLER = """
+declare i64 @tensorken_slow()
+define i64 @caller() {
+  %found = call i64 @tensorken_slow()
+  ret i64 %found
+}
+"""
+
+
+def load_caller() -> Any:
+    """Load code that refers to a symbol whose address takes long to find."""
+    return machine.load_text(CALLER, ["caller"])
+
+
+def test_an_address_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    @functools.cache
+    def find() -> int:
+        time.sleep(0.1)
+        found.append(threads.start())
+        return found[0]
+
+    monkeypatch.setitem(machine._symbols, "tensorken_slow", find)
+    assert len(at_once(load_caller, 4)) == 4
+    assert len(found) == 1
+
+
+FORKS = """
+import os, signal, threading, time
+from plugins.llvm.tests.test_threads import load_caller
+from tensorken_llvm import machine, threads
+
+machine.define_symbol("tensorken_slow", threads.start())
+is_locked = threading.Event()
+
+def compile():
+    with machine._lock:
+        is_locked.set()
+        time.sleep(0.2)
+
+compiling = threading.Thread(target=compile)
+compiling.start()
+is_locked.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    load_caller()
+    os._exit(0)
+compiling.join()
+raise SystemExit(os.waitpid(child, 0)[1] != 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork processes")
+def test_a_process_forked_while_a_thread_compiles_can_compile() -> None:
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", FORKS], env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert done.returncode == 0
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ CPU = "TENSORKEN_LLVM_CPU"
 
 _lock = threading.RLock()  # LLVM's context is shared
 
+if hasattr(os, "register_at_fork"):  # a forked process has no thread that would release the lock
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
 _numbers = itertools.count()  # of libraries
 
 LIBRARIES = 128
@@ -127,10 +130,10 @@ def load(code: bytes, names: Sequence[str]) -> Library:
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in names:
         builder.export_symbol(name)
-    for name, address in _symbols.items():
-        if name not in names and name.encode() in code:
-            builder.import_symbol(name, address() if callable(address) else address)
-    with _lock:
+    with _lock:  # finding an address may start the pool of threads, once
+        for name, address in _symbols.items():
+            if name not in names and name.encode() in code:
+                builder.import_symbol(name, address() if callable(address) else address)
         number = next(_numbers)
         tracker = builder.link(_linker(number // LIBRARIES), f"library {number}")
     return Library(tracker, {name: tracker[name] for name in names})
