@@ -28,4 +28,4 @@ def test_kernels_for_an_older_processor_are_reported(monkeypatch):
     monkeypatch.setattr(blas, "processor_features", lambda: {"avx2", "fma"})
     assert len(list(blas.report())) == 1
     monkeypatch.setattr(blas, "kernels", lambda: None)
-    assert "a BLAS of its own" in next(iter(blas.report()))
+    assert "a BLAS other than its OpenBLAS" in next(iter(blas.report()))

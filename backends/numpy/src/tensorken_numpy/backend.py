@@ -47,7 +47,7 @@ _OUT_OF_RANGE = "{}: an index is not in [0, {}) (is the program damaged?); take 
 
 
 class Numpy(Factorizations):
-    """The numpy backend.  Arrays are never written after they are made, so results may be views."""
+    """The numpy backend.  Arrays never change after their creation, so results may be views."""
 
     broadcasts = True
 
@@ -258,7 +258,7 @@ def _check_axes(name: str, shape: Shape) -> None:
 
 
 def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
-    """y, to which the slices of x are added."""
+    """Add the slices of x to y in place."""
     try:
         quiet.run(special.add_at, y, x, indices, axis)
     except IndexError:

@@ -1,4 +1,4 @@
-"""Which kernels OpenBLAS runs.  It may take a new processor for an old one, which costs half the speed."""
+"""The kernels that OpenBLAS runs.  It may mistake a new processor for an old one, which halves the speed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def kernels() -> str | None:
             function = getattr(loaded, name, None)
             if function is not None:
                 function.restype = ctypes.c_char_p
-                found: bytes | None = function()
-                return None if found is None else found.decode("ascii", "replace")
+                core_name: bytes | None = function()
+                return None if core_name is None else core_name.decode("ascii", "replace")
     return None
 
 
@@ -53,18 +53,18 @@ def report() -> Iterator[str]:
     """Lines for `tensorken doctor`."""
     import numpy as np
 
-    found = kernels()
+    kernel_names = kernels()
     yield f"numpy {np.__version__}, " + (
-        f"OpenBLAS with kernels for {found}" if found else "a BLAS of its own"
+        f"OpenBLAS with kernels for {kernel_names}" if kernel_names else "a BLAS other than its OpenBLAS"
     )
     if (
-        found in NARROW_KERNELS
+        kernel_names in NARROW_KERNELS
         and processor_features() >= AVX512_FEATURES
         and platform.machine() in ("x86_64", "AMD64")
     ):
-        chosen = os.environ.get(VARIABLE)
-        why = f"because {VARIABLE} is {chosen}" if chosen else "as it does not know this processor"
+        override = os.environ.get(VARIABLE)
+        reason = f"because {VARIABLE} is {override}" if override else "as it does not know this processor"
         yield (
-            f"OpenBLAS does not use AVX-512, {why}: set {VARIABLE}=SkylakeX in the environment before Python starts "
+            f"OpenBLAS does not use AVX-512, {reason}: set {VARIABLE}=SkylakeX in the environment before Python starts "
             f"to halve the time of matrix products"
         )

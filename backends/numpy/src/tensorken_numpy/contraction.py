@@ -1,5 +1,5 @@
-"""Contractions: sums of products by BLAS.  A plan, cached by the two shapes, tells which axes are batch, contracted
-or free.
+"""Contractions: sums of products by BLAS.  A plan, cached by the two shapes, classifies axes as batch, contracted or
+free.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to bring two operands of given shapes to a BLAS routine, and its result to the final shape."""
+    """The BLAS routine for two shapes, and the permutations and reshapes of its operands and its result."""
 
     sum_a: Sizes  # contracted axes that only the first operand has
     sum_b: Sizes

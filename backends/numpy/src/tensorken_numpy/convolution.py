@@ -18,13 +18,13 @@ from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.contraction import for_blas
 
 MIN_COLUMNS = 512
-"""So many columns, or inner elements, make a product efficient: a block has as many images or channels as needed."""
+"""The fewest columns, or inner elements, for an efficient product; a block has as many images or channels as needed."""
 
-ADDING = 3
-"""The time to add a product to its window, in that to copy an element of a window."""
+ADD_COST = 3
+"""The time to add a product to its window, relative to the time to copy an element of a window."""
 
 MAX_BLOCK = 2**18
-"""The elements of products in a block, if several images fit."""
+"""The most elements of products in a block of several images."""
 
 
 def convolve(
@@ -36,7 +36,7 @@ def convolve(
     kernel_dilation: Axes,
     groups: int,
 ) -> Array:
-    """The convolution; float16 is computed in float32 and rounded once."""
+    """The op `convolution`; float16 is computed in float32 and rounded once."""
     if x.dtype == np.float16:
         params = (strides, padding, input_dilation, kernel_dilation, groups)
         return convolve(x.astype(np.float32), kernel.astype(np.float32), *params).astype(np.float16)
@@ -49,10 +49,10 @@ def convolve(
         [(n - width) // stride + 1 for n, width, stride in zip(padded, widths, strides, strict=True)]
     )
     kernel = kernel.reshape(groups, outputs // groups, inputs, *kernel_sizes)
-    adds = ADDING * outputs * math.prod(sizes) < channels * math.prod(windows)
+    adds = ADD_COST * outputs * math.prod(sizes) < channels * math.prod(windows)
     if adds and all([1 in steps for steps in zip(strides, input_dilation, strict=True)]):
-        facts = strides, padding, input_dilation, kernel_dilation
-        y = _sum_of_products(x.reshape(count, groups, inputs, *sizes), kernel, windows, *facts)
+        geometry = strides, padding, input_dilation, kernel_dilation
+        y = _sum_of_products(x.reshape(count, groups, inputs, *sizes), kernel, windows, *geometry)
     else:
         x = _padded(x, padding, input_dilation).reshape(count, groups, inputs, *padded)
         steps = [
@@ -61,15 +61,15 @@ def convolve(
         ]
         shape = (count, groups, inputs, *kernel_sizes, *windows)
         parts = as_strided(x, shape, (*x.strides[:3], *steps), writeable=False)
-        few = math.prod(windows) < math.prod(kernel_sizes)
-        y = (_of_large_kernels if few else _of_windows)(parts, kernel)
+        large_kernel = math.prod(windows) < math.prod(kernel_sizes)
+        y = (_by_channels if large_kernel else _by_windows)(parts, kernel)
     return y.reshape(count, outputs, *windows)
 
 
 # ---- products with windows -----------------------------------------------------------------------------------
 
 
-def _of_windows(windows: Array, kernel: Array) -> Array:
+def _by_windows(windows: Array, kernel: Array) -> Array:
     """The products of the kernels with all windows of some images at a time; (count, groups, outputs, windows).
 
     Args:
@@ -88,20 +88,20 @@ def _of_windows(windows: Array, kernel: Array) -> Array:
     buffer = np.empty((*windows.shape[: rank - 1], images, *windows.shape[rank:]), windows.dtype)
     for start in range(0, count, images):
         part = windows[(*before, slice(start, start + images))]
-        found = y[start : start + images]
-        copied = buffer[(*before, slice(len(found)))]
-        np.copyto(copied, part)
-        block = copied.reshape(groups, inner, len(found) * columns)
-        if len(found) == 1:
-            np.matmul(matrix, block, found[0])
+        target = y[start : start + images]
+        columns_of_block = buffer[(*before, slice(len(target)))]
+        np.copyto(columns_of_block, part)
+        block = columns_of_block.reshape(groups, inner, len(target) * columns)
+        if len(target) == 1:
+            np.matmul(matrix, block, target[0])
         else:
-            z = np.matmul(matrix, block).reshape(groups, outputs, len(found), columns)
-            np.copyto(found, z.transpose(2, 0, 1, 3))
+            z = np.matmul(matrix, block).reshape(groups, outputs, len(target), columns)
+            np.copyto(target, z.transpose(2, 0, 1, 3))
     return y
 
 
-def _of_large_kernels(windows: Array, kernel: Array) -> Array:
-    """The same for few windows of many elements: the sum of products over some channels at a time."""
+def _by_channels(windows: Array, kernel: Array) -> Array:
+    """The products for few windows of many elements: summed over some channels at a time."""
     count, groups, inputs = windows.shape[:3]
     rank, outputs = kernel.ndim - 3, kernel.shape[1]
     elements, columns = math.prod(kernel.shape[3:]), math.prod(windows.shape[3 + rank :])
@@ -111,10 +111,10 @@ def _of_large_kernels(windows: Array, kernel: Array) -> Array:
     y: Array = np.zeros((groups, count * columns, outputs), windows.dtype)
     for start in range(0, inputs, channels):
         part = windows[(slice(None),) * (2 + rank) + (slice(start, start + channels),)]
-        some = kernel[:, :, start : start + channels]
-        inner = some.shape[2] * elements
+        weights = kernel[:, :, start : start + channels]
+        inner = weights.shape[2] * elements
         rows = part.reshape(groups, count * columns, inner)
-        y += np.matmul(rows, for_blas(some.reshape(groups, outputs, inner)).transpose(0, 2, 1))
+        y += np.matmul(rows, for_blas(weights.reshape(groups, outputs, inner)).transpose(0, 2, 1))
     return y.reshape(groups, count, columns, outputs).transpose(1, 0, 3, 2)
 
 
@@ -142,23 +142,23 @@ def _sum_of_products(
     images = _images(count, matrix.size // max(inputs, 1) * size)
     z = np.empty((images, *matrix.shape[:2], size), x.dtype)
     parts = z.reshape(images, groups, outputs, *kernel_sizes, *sizes)
-    placed: list[tuple[Any, Any]] = []
-    for at in product(*map(range, kernel_sizes)):
-        facts = zip(at, sizes, windows, strides, padding, input_dilation, kernel_dilation, strict=True)
+    slices: list[tuple[Any, Any]] = []
+    for offset in product(*map(range, kernel_sizes)):
+        geometry = zip(offset, sizes, windows, strides, padding, input_dilation, kernel_dilation, strict=True)
         pairs = [
-            _places(n, count, stride, before - j * step, dilation)
-            for j, n, count, stride, (before, _), dilation, step in facts
+            _matching_slices(n, count, stride, before - j * step, dilation)
+            for j, n, count, stride, (before, _), dilation, step in geometry
         ]
-        every = slice(None)
-        of_z = (every, every, every, *at, *[of_x for of_x, _ in pairs])
-        placed.append((of_z, (..., *[of_y for _, of_y in pairs])))
+        full = slice(None)
+        of_z = (full, full, full, *offset, *[of_x for of_x, _ in pairs])
+        slices.append((of_z, (..., *[of_y for _, of_y in pairs])))
     for start in range(0, count, images):
-        found = y[start : start + images]
-        n = len(found)
+        target = y[start : start + images]
+        n = len(target)
         np.matmul(matrix, x[start : start + images], z[:n])
-        for of_z, of_y in placed:
-            target = found[of_y]
-            target += parts[:n][of_z]
+        for of_z, of_y in slices:
+            windows_of_y = target[of_y]
+            windows_of_y += parts[:n][of_z]
     return y
 
 
@@ -174,10 +174,10 @@ def _images(count: int, products: int) -> int:
     return max(1, min(MAX_BLOCK // max(products, 1), count))
 
 
-# ---- places --------------------------------------------------------------------------------------------------
+# ---- indices -------------------------------------------------------------------------------------------------
 
 
-def _places(size: int, windows: int, stride: int, before: int, dilation: int) -> tuple[slice, slice]:
+def _matching_slices(size: int, windows: int, stride: int, before: int, dilation: int) -> tuple[slice, slice]:
     """The elements i of an axis of the input, and their windows w: stride * w = before + dilation * i."""
     if dilation == 1:
         first = max(-(-before // stride), 0)
@@ -192,25 +192,25 @@ def _places(size: int, windows: int, stride: int, before: int, dilation: int) ->
 
 def _padded_sizes(sizes: Sequence[int], padding: Pairs, dilation: Axes) -> Sizes:
     """The sizes with dilation and padding."""
-    facts = zip(sizes, padding, dilation, strict=True)
-    return tuple([((n - 1) * step + 1 if n else 0) + sum(pads) for n, pads, step in facts])
+    geometry = zip(sizes, padding, dilation, strict=True)
+    return tuple([((n - 1) * step + 1 if n else 0) + sum(pads) for n, pads, step in geometry])
 
 
 def _padded(x: Array, padding: Pairs, dilation: Axes) -> Array:
     """x with zeros between and around its elements along the axes from 2 on; negative padding cuts."""
     index: Any
     if all([step == 1 for step in dilation]) and all([pad <= 0 for pads in padding for pad in pads]):
-        facts = zip(x.shape[2:], padding, strict=True)
-        index = (..., *[slice(-before, n + after) for n, (before, after) in facts])
+        geometry = zip(x.shape[2:], padding, strict=True)
+        index = (..., *[slice(-before, n + after) for n, (before, after) in geometry])
         cut: Array = x[index]
         return cut
     sizes = _padded_sizes(x.shape[2:], padding, dilation)
     y = np.zeros((*x.shape[:2], *sizes), x.dtype)
     pairs = [
-        _places(n, size, 1, before, step)
+        _matching_slices(n, size, 1, before, step)
         for n, size, (before, _), step in zip(x.shape[2:], sizes, padding, dilation, strict=True)
     ]
     index = (..., *[of_y for _, of_y in pairs])
-    of_x: Any = (..., *[one for one, _ in pairs])
+    of_x: Any = (..., *[source for source, _ in pairs])
     y[index] = x[of_x]
     return y

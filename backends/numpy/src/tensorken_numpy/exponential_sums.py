@@ -25,7 +25,7 @@ _EXP_RANGE = 40.0
 _MIN_SUM = math.exp(-_EXP_RANGE)
 
 _NEGLIGIBLE = -_EXP_RANGE - 105.0
-"""An exponential of this, divided by the smallest sum, is less than half of the smallest float32."""
+"""exp(_NEGLIGIBLE), divided by the smallest sum, is less than half of the smallest float32."""
 
 _MIN_DISTANCE = 1.0
 """If all results of a row are at least this far below 0, the error of float32's logarithm does not matter."""
@@ -39,7 +39,7 @@ _MIN_MAGNITUDE: dict[Any, float] = {
 rounded exponentials."""
 
 _MIN_WIDE_SUM = 1.0 + 2.0**-20
-"""A sum of exponentials, the largest of which is 1, at least this large has a logarithm with all digits of float32."""
+"""The logarithm of a sum of exponentials of at least this, the largest of them 1, has all digits of float32."""
 
 
 def has_contiguous_rows(x: Array, axes: Sizes) -> bool:
@@ -124,7 +124,7 @@ def _wide_log_softmax(x: Array, y: Array) -> None:
 
 
 def _shifted_rows(x: Array, axes: Sizes, y: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """For each block of rows yield it, its part of y, x - max(x) in float64, and an array for the sums."""
+    """Yield each block of rows, its part of y, x - max(x) in float64, and an array for the sums."""
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
     step = max(1, min(len(xs), _BLOCK // length))
@@ -232,7 +232,7 @@ def _logsumexp(x: Array, axes: Sizes) -> Array:
 
 
 def _shifted(x: Array, axes: Sizes) -> tuple[Array, Array, Array | None]:
-    """The maximum; x minus it, rounded, and 0 where both are infinite; the rounding error of the difference."""
+    """The maximum; x minus the maximum, rounded, or 0 where both are infinite; the rounding error of the difference."""
     maximum: Array = np.maximum.reduce(x, axes, keepdims=True)
     difference = np.asarray(np.subtract(x, maximum, dtype=np.float64))
     error = None

@@ -74,7 +74,7 @@ def _check_lower(x: Array) -> Array:
 
 
 def _batched(routine: Callable[..., Any], *operands: Array) -> Any:
-    """The routine on a stack of matrices; NaN for those that it refuses and those that contain NaN."""
+    """Apply the routine to a stack of matrices; NaN for matrices that it refuses or that contain NaN."""
     try:
         result: Any = quiet.run(routine, *operands)
     except np.linalg.LinAlgError:
@@ -92,7 +92,7 @@ def _batched(routine: Callable[..., Any], *operands: Array) -> Any:
 
 
 def _substitute(a: Array, b: Array, lower: bool) -> Array:
-    """Solve a triangular system by halves: first the half that depends on no other, then the rest.
+    """Solve a triangular system by halves: first the half that does not depend on the other.
 
     Elimination with pivots, as in numpy.linalg.solve, would mix rows of different magnitude and lose the small
     ones.
@@ -117,10 +117,10 @@ def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:
     results = [np.full((*batch, *part.shape), np.nan, part.dtype) for part in parts]
     for index in np.ndindex(batch):
         try:
-            found = routine(*[x[index] for x in operands])
+            outputs = routine(*[x[index] for x in operands])
         except np.linalg.LinAlgError:
             continue
-        for result, part in zip(results, found if isinstance(model, tuple) else (found,), strict=True):
+        for result, part in zip(results, outputs if isinstance(model, tuple) else (outputs,), strict=True):
             result[index] = part
     return tuple(results) if isinstance(model, tuple) else results[0]
 

@@ -1,6 +1,6 @@
-"""Turn numpy's functions into methods; call those that may warn with numpy's floating-point warnings off.
+"""Turn numpy's functions into methods; functions that may warn run with numpy's floating-point warnings off.
 
-The caller's settings for such warnings neither matter nor change.
+The caller's settings for such warnings have no effect and do not change.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Quiet(threading.local):
         self.run = context.run
 
     def method(self, function: Callable[..., Any]) -> Callable[..., Array]:
-        """The same for a function that may warn: it runs in that context.
+        """A method like that of `method`, for a function that may warn: it runs in that context.
 
         >>> class Backend:
         ...     exp = quiet.method(np.exp)

@@ -51,7 +51,7 @@ def power(a: Array, b: Array) -> Array:
 
 
 def integer_pow(a: Array, b: Array) -> Array:
-    """np.power, extended to negative exponents, which numpy refuses: only 1 and -1 have integer reciprocals."""
+    """np.power, extended to negative exponents, which numpy rejects: only 1 and -1 have integer reciprocals."""
     y: Array = np.power(a, np.maximum(b, 0))
     inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
     return np.where(b < 0, inverse, y).astype(a.dtype)
@@ -113,7 +113,7 @@ def gaussian(x: Array) -> Array:
 def add_at(y: Array, x: Array, indices: Array, axis: int) -> None:
     """Add the slices of x to the slices of the row-major array y at the indices, in order.
 
-    It adds single elements, for which numpy's loop is several times as fast as the one for slices.
+    It adds single elements, as numpy's loop for elements is several times as fast as its loop for slices.
     """
     flat = y.reshape(-1)
     size, inner = y.shape[axis], math.prod(y.shape[axis + 1 :])
@@ -142,10 +142,9 @@ def erf(x: Array) -> Array:
 
 
 def erfinv(x: Array) -> Array:
-    """The inverse error function by the polynomials of its default body, the second only for the few large
-    operands.
+    """The inverse error function by the polynomials of its default body, block by block; float16 through float32.
 
-    Block by block; float16 through float32.
+    The second polynomial is computed only for the few large operands.
     """
     return _blockwise(_erfinv, x)
 

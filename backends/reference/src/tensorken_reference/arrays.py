@@ -59,7 +59,7 @@ def map_rows(x: Array, axis: int, function: Callable[[tuple[Any, ...]], list[Any
 
 
 def expand_axes(x: Array, axes: Axes, shape: Shape) -> Array:
-    """Expand those of these axes that have size 1 to their sizes in shape."""
+    """Expand these axes to their sizes in shape, where they have size 1."""
     target = tuple([n if i in axes else m for i, (m, n) in enumerate(zip(x.shape, shape, strict=True))])
     return x if target == x.shape else take_view(x, View.contiguous(x.shape).expand(target))
 

@@ -38,7 +38,7 @@ from tensorken_reference.sums import products, wrapped_products
 from tensorken_reference.windows import windows_of
 
 _ULP = {"*": 0, "erfinv.float64": 1, "softplus.float64": 1, "gaussian.float64": 2, "sech_squared.float64": 2}
-"""These four run in double by their scalar definitions, which is more than enough for the narrower dtypes."""
+"""The four functions named here run in double by their scalar definitions, which suffices for the narrower dtypes."""
 
 
 def _floor(v: float) -> float:
@@ -339,9 +339,9 @@ class Reference(RawTensor[Array]):
             sources[target].append(source)
         zero = convert([0], x.dtype)
         rows = [
-            zero + [x.data[(i * count + source) * inner + k] for source in added]
+            zero + [x.data[(i * count + source) * inner + k] for source in row]
             for i in range(outer)
-            for added in sources
+            for row in sources
             for k in range(inner)
         ]
         return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), row_sums(rows, x.dtype), x.dtype)
@@ -368,7 +368,7 @@ class Reference(RawTensor[Array]):
 
 
 def _attempt(definition: Callable[..., Any], *operands: Any) -> Any:
-    """The scalar definition of an op; exceptions become infinity or NaN."""
+    """Call the scalar definition of an op; exceptions become infinity or NaN."""
     try:
         value = definition(*operands)
     except OverflowError:

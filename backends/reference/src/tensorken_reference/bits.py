@@ -35,7 +35,7 @@ def nextafter(dtype: DType, starts: Sequence[float], ends: Sequence[float]) -> l
 
 
 def _next(a: float, b: float, dtype: DType) -> float:
-    """For floats of one sign the bits grow with the magnitude."""
+    """The next float after a towards b: the bits of floats of one sign grow with the magnitude."""
     if a == b or a != a or b != b:
         return a + b if a != b else b
     if a == 0.0:

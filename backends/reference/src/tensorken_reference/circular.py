@@ -98,10 +98,10 @@ def _eighths(n: int, y: float, form: Format) -> float:
 
 
 def _below_quotient(y: float, x: float, form: Format) -> float:
-    """The rounding of a value whose magnitude is below that of y / x by less than one part in 2**200."""
+    """Round a value whose magnitude is smaller than that of y / x by less than one part in 2**200."""
     (n, e), (d, f) = decompose(abs(y)), decompose(x)
-    quotient, rest = divmod(n << 64, d)
-    return math.copysign(round_scaled(2 * quotient + (1 if rest else -1), e - f - 65, form), y)
+    quotient, remainder = divmod(n << 64, d)
+    return math.copysign(round_scaled(2 * quotient + (1 if remainder else -1), e - f - 65, form), y)
 
 
 def _enclose_atan2(y: float, x: float, bits: int) -> Enclosure:

@@ -58,7 +58,7 @@ def wrap(values: Iterable[int], dtype: DType) -> list[int]:
 
 
 def fit(values: Iterable[Any], dtype: DType) -> list[Any]:
-    """Results of arithmetic on elements of a dtype, brought back to that dtype: floats round, integers wrap."""
+    """Results of arithmetic on elements of a dtype, in that dtype: floats are rounded, integers wrap."""
     return round_doubles(values, dtype) if dtype.kind == "float" else wrap(values, dtype)
 
 

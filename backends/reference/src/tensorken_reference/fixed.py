@@ -5,8 +5,7 @@ units, which includes every truncation, for `w` from 60 to 2000 and operands in 
 decides how many bits are needed, and what to do where a value is too close to a tie.
 
 The series are Taylor's. A logarithm and an angle start from the C library's double, which need not be accurate: its
-error is computed from the exact inverse function and added, so an inaccurate start costs time and never
-correctness.
+error is computed from the exact inverse function and added, so an inaccurate start only takes more time.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def log_scaled(n: int, e: int, w: int) -> int:
 
 
 def atan2(y: int, x: int, w: int) -> int:
-    """The angle of the point (x, y), given in any common unit: within 32 units, for x and y not both 0."""
+    """The angle of the point (x, y), in any common unit of x and y: within 32 units, for x and y not both 0."""
     near, far = sorted((abs(x), abs(y)))
     excess = max(0, far.bit_length() - 64)
     start = int(math.atan((near >> excess) / (far >> excess)) * 9007199254740992.0) << (w - 53)

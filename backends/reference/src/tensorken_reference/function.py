@@ -22,7 +22,7 @@ from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclo
 
 Enclosure = tuple[int, int, int]
 
-_FIRST_BITS = 73  # 20 more than double: one enclosure in ten thousand is not enough
+_FIRST_BITS = 73  # 20 more than double: one value in ten thousand needs a second enclosure
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Function:
         return result
 
     def __call__(self, dtype: DType, *operands: Sequence[float]) -> list[float]:
-        """The function of every element of sequences of equal length."""
+        """Apply the function to every element of sequences of equal length."""
         form = FORMATS[dtype]
         if dtype is float64:
             return [self.exactly(*xs, form=form) for xs in zip(*operands, strict=True)]

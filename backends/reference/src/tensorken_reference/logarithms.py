@@ -24,7 +24,7 @@ def _enclose_log(x: float, bits: int) -> Enclosure:
 
 
 def _enclose_log2(x: float, bits: int) -> Enclosure:
-    """The integer values, at powers of 2, are no ties: an enclosure decides them."""
+    """The integer values, at powers of 2, are not ties, so an enclosure rounds them."""
     w = bits + leading_zeros(math.log2(x))
     n = fixed.log_scaled(*decompose(x), w)
     return (n << w + 12) // fixed.constant("ln2", w + 12), -w, 128
@@ -56,7 +56,7 @@ def _enclose_log1p(x: float, bits: int) -> Enclosure:
 
 
 def _logaddexp_estimate(a: float, b: float) -> float:
-    """In double; NaN where two terms of different sign cancel, so that few digits remain."""
+    """The double; NaN where two terms of different sign cancel, so that few digits remain."""
     larger = max(a, b)
     y = larger + math.log1p(math.exp(-abs(a - b)))
     return y if larger >= 0.0 or abs(y) > -larger / 8 else math.nan

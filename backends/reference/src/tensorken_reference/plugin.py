@@ -9,7 +9,7 @@ from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend() -> BackendEntry:
-    """The backend `reference`."""
+    """The reference backend."""
     return BackendEntry("reference", _load, summary="the meaning of every op, in plain Python")
 
 

@@ -66,7 +66,7 @@ def _exact(a: float, b: float, form: Format) -> float | None:
 
 
 def _enclose(a: float, b: float, bits: int) -> Enclosure:
-    """exp(b * log(a)), with the logarithm more precise by the size of b."""
+    """exp(b * log(a)), with more digits of the logarithm for a larger b."""
     w = max(60, bits + exponent(b) + 7)
     k, f = decompose(b)
     product = shift(k * fixed.log_scaled(*decompose(abs(a)), w), f + bits - w)

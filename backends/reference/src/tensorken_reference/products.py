@@ -39,8 +39,9 @@ def running_products(row: Sequence[Any], dtype: DType) -> list[Any]:
 
 
 def _of_floats(row: Sequence[float], form: Format) -> list[float]:
-    """Finite nonzero factors are collected as an integer times a power of 2; signs, zeros, infinities and NaN
-    apart.
+    """Finite nonzero factors are collected as an integer times a power of 2.
+
+    A separate float collects signs, zeros, infinities and NaN.
     """
     significand, exponent, special = 1, 0, 1.0
     results = []

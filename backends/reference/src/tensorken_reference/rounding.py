@@ -1,8 +1,8 @@
 """Rounding: from an exact or enclosed value to the nearest number of a floating-point dtype, ties to even.
 
-A value is given as `n * 2**e` with integers `n` and `e`, or as a Python float (a double) that is rounded further.
-All rules are those of IEEE 754 with its default rounding: gradual underflow, overflow to infinity, and an
-underflowing value keeps its sign.
+A value is `n * 2**e` with integers `n` and `e`, or a Python float (a double) that is rounded again.  All rules are
+those of IEEE 754 with its default rounding: gradual underflow, overflow to infinity, and an underflowing value
+keeps its sign.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMATS = {float16: Format(11, -24, 16), float32: Format(24, -149, 128), float64
 
 # An estimate in double, from the C library or from `math.fsum`, is trusted to 32 ulps.
 _BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
-_HALF_PRECISION_OVERFLOW = 65520.0  # float16 rounds this and all beyond to infinity
+_HALF_PRECISION_OVERFLOW = 65520.0  # float16 rounds this and larger values to infinity
 
 
 def decompose(x: float) -> tuple[int, int]:
@@ -61,10 +61,10 @@ def round_scaled(n: int, e: int, form: Format) -> float:
         return 0.0
     if dropped > 0:
         half = 1 << (dropped - 1)
-        rest = n & (2 * half - 1)
+        remainder = n & (2 * half - 1)
         n >>= dropped
         e += dropped
-        n += rest > half or (rest == half and n & 1)
+        n += remainder > half or (remainder == half and n & 1)
     return math.ldexp(n, e) if n.bit_length() + e <= form.limit else math.inf
 
 
@@ -84,12 +84,12 @@ def round_enclosed(n: int, e: int, error: int, form: Format) -> float | None:
     ):  # the enclosure is too wide, or its sign unknown
         return None
     half = 1 << (dropped - 1)
-    rest = magnitude & (2 * half - 1)
-    if abs(rest - half) <= error:
+    remainder = magnitude & (2 * half - 1)
+    if abs(remainder - half) <= error:
         return None
     magnitude >>= dropped
     e += dropped
-    magnitude += rest > half
+    magnitude += remainder > half
     result = math.ldexp(magnitude, e) if magnitude.bit_length() + e <= form.limit else math.inf
     return result if n > 0 else -result
 
@@ -97,8 +97,8 @@ def round_enclosed(n: int, e: int, error: int, form: Format) -> float | None:
 def round_residual(estimate: float, residual: float, form: Format) -> float:
     """The rounding of `estimate + residual`, where `estimate` is the double nearest to that exact sum.
 
-    Rounding the estimate alone would round twice. The first rounding loses only on which side of a tie the value
-    is, and the sign of the residual says that.
+    Rounding the estimate alone would round twice. The first rounding loses only the side of a tie on which the value
+    lies, which is the sign of the residual.
     """
     n, e = decompose(estimate)
     return round_scaled(4 * n + (residual > 0) - (residual < 0), e - 2, form)

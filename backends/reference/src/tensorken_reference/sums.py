@@ -69,7 +69,7 @@ def wrapped_products(
     j: Sequence[int],
     dtype: DType,
 ) -> list[int]:
-    """The same for integers, which wrap."""
+    """`products` of integers, which wrap."""
     return wrap([sum(map(mul, left[p], right[q])) for p, q in zip(i, j, strict=True)], dtype)
 
 

@@ -20,7 +20,7 @@ def windows_of(
     kernel_dilation: Axes,
     groups: int,
 ) -> Array:
-    """The elements of each window; zeros where it meets padding or lies between elements.
+    """The elements of each window; zeros in the padding and between dilated elements.
 
     Args:
         x: of shape (batch, channels, *sizes).
@@ -32,28 +32,30 @@ def windows_of(
     """
     count, channels, *sizes = x.shape
     spatial = View.contiguous(tuple(sizes))
-    places = []  # for each window and element of it the index in an image, or None
+    indices = []  # for each window and element of it the index in an image, or None
     for window in product(*map(range, counts)):
         row = []
-        for at in product(*map(range, kernel)):
-            facts = zip(window, at, strides, padding, input_dilation, kernel_dilation, strict=True)
+        for offset in product(*map(range, kernel)):
+            geometry = zip(window, offset, strides, padding, input_dilation, kernel_dilation, strict=True)
             steps = [
                 divmod(stride * w + step * j - before, dilation)
-                for w, j, stride, (before, _), dilation, step in facts
+                for w, j, stride, (before, _), dilation, step in geometry
             ]
-            inside = all([not rest and 0 <= i < n for (i, rest), n in zip(steps, sizes, strict=True)])
+            inside = all(
+                [not remainder and 0 <= i < n for (i, remainder), n in zip(steps, sizes, strict=True)]
+            )
             row.append(
                 sum([s * i for s, (i, _) in zip(spatial.strides, steps, strict=True)]) if inside else None
             )
-        places.append(row)
+        indices.append(row)
     size, zero = prod(sizes), 0 if x.dtype.kind == "int" else 0.0
     data = [
-        zero if place is None else x.data[((n * groups + group) * (channels // groups) + c) * size + place]
+        zero if index is None else x.data[((n * groups + group) * (channels // groups) + c) * size + index]
         for n in range(count)
         for group in range(groups)
-        for row in places
+        for row in indices
         for c in range(channels // groups)
-        for place in row
+        for index in row
     ]
     shape = (count, groups, 1, prod(counts), channels // groups * prod(kernel))
     return Array(shape, tuple(data), x.dtype)

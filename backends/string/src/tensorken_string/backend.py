@@ -14,7 +14,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 
 MAX_NUMBERS = 8
-"""The most numbers of a constant that are printed."""
+"""The largest constant whose numbers are printed; of others only the count is printed."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "eq": "==", "lt": "<"}
 
@@ -32,22 +32,22 @@ class Expression:
 
 
 class String(RawTensor[Expression]):
-    """The string backend: `str()` of a tensor is the expression that made it."""
+    """The string backend: `str()` of a tensor is the expression that computes it."""
 
     capabilities = Capabilities(dtypes=tuple(DTYPES), symbolic=True)
 
     def symbol(self, name: str, shape: Shape = (), dtype: Any = float32) -> Expression:
-        """An expression that is a name."""
+        """An expression that consists of a name."""
         return Expression(name, shape, as_dtype(dtype))
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
         values = list(data)
-        shown = (
+        contents = (
             repr([float(v) for v in values] if dtype.kind == "float" else values)
             if len(values) <= MAX_NUMBERS
             else len(values)
         )
-        return Expression(f"new({list(shape)}, {shown})", shape, dtype)
+        return Expression(f"new({list(shape)}, {contents})", shape, dtype)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Expression:
         return Expression(repr(float(value) if dtype.kind == "float" else value), shape, dtype)

@@ -34,11 +34,11 @@ NO_ADAPTER = (
 def adapters() -> tuple[Any, ...]:
     """All adapters on Vulkan, Metal or Direct3D 12: discrete GPUs first, software last."""
     parse_together()
-    found = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
-    for adapter in found:
+    usable = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
+    for adapter in usable:
         forks.register_adapter(adapter)
     order = [*_ADAPTER_TYPES]
-    return tuple(sorted(found, key=lambda a: order.index(a.info["adapter_type"])))
+    return tuple(sorted(usable, key=lambda a: order.index(a.info["adapter_type"])))
 
 
 def names() -> tuple[str, ...]:
@@ -47,10 +47,10 @@ def names() -> tuple[str, ...]:
     Raises:
         BackendError: if there is none.
     """
-    found = adapters()
-    if not found:
+    available = adapters()
+    if not available:
         raise BackendError(NO_ADAPTER)
-    return numbered([short(a.info["device"]) for a in found])
+    return numbered([short(a.info["device"]) for a in available])
 
 
 def short(device: str) -> str:
@@ -69,11 +69,11 @@ def numbered(repeated: list[str]) -> tuple[str, ...]:
     ('left', 'right', 'left-2')
     """
     seen: Counter[str] = Counter()
-    found = []
+    unique = []
     for name in repeated:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return tuple(found)
+        unique.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return tuple(unique)
 
 
 def adapter_of(device: str | None) -> Any:
@@ -85,12 +85,12 @@ def adapter_of(device: str | None) -> Any:
     known = names()
     if device is None:
         return adapters()[0]
-    wanted = device.strip().lower()
-    if wanted in known:
-        return adapters()[known.index(wanted)]
-    if wanted.isdecimal() and int(wanted) < len(known):
-        return adapters()[int(wanted)]
-    available = ", ".join([f"{i}: {name}" for i, name in enumerate(known)])
+    name = device.strip().lower()
+    if name in known:
+        return adapters()[known.index(name)]
+    if name.isdecimal() and int(name) < len(known):
+        return adapters()[int(name)]
+    available = ", ".join([f"{i}: {choice}" for i, choice in enumerate(known)])
     raise BackendError(f"wgpu: there is no device {device!r}; there is {available}")
 
 
@@ -103,18 +103,18 @@ def find_again(adapter: Any) -> Any:
     forks.check_not_forked(name_of(adapter))
     before = adapters()
     adapters.cache_clear()
-    found = adapters()
-    same = [a for a in found if a.info == adapter.info]
-    if not same:
+    current = adapters()
+    matches = [a for a in current if a.info == adapter.info]
+    if not matches:
         raise BackendError(f"wgpu: {name_of(adapter)} is not there any more")
-    index = before.index(adapter) if adapter in before else len(found)
-    return found[index] if index < len(found) and found[index] in same else same[0]
+    index = before.index(adapter) if adapter in before else len(current)
+    return current[index] if index < len(current) and current[index] in matches else matches[0]
 
 
 def choice(adapter: Any) -> str:
-    """The name by which users select an adapter; its device name if it is not among those found."""
-    known = adapters()
-    return names()[known.index(adapter)] if adapter in known else short(adapter.info["device"])
+    """The name by which users select an adapter; its device name if it is not available any more."""
+    available = adapters()
+    return names()[available.index(adapter)] if adapter in available else short(adapter.info["device"])
 
 
 def name_of(adapter: Any) -> str:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Program
 
 MAX_SINGLE_OPS = 512
-"""How many single ops, each for operands of some shapes, are cached."""
+"""The most single ops that are cached, one for each shape and dtype of the operands."""
 
 MAX_HOST_FILL = 2**24
-"""Up to this many bytes of equal elements are sent by the host, as a kernel that fills memory must be compiled
+"""The host sends up to this many bytes of equal elements; more are written by a kernel, which must be compiled
 first."""
 
 _SUPPORTED = OPS | INLINE | REDUCTIONS
@@ -111,11 +111,11 @@ class Wgpu(RawTensor[Array]):
         if x.memory is None:
             return []
         size = size_of(x)
-        found: Any = self.device.read(x.memory, size + -size % 4).cast("B")[:size]
+        data: Any = self.device.read(x.memory, size + -size % 4).cast("B")[:size]
         if x.dtype.kind == "bool":
-            return memoryview(narrowed(found)).cast("?")
+            return memoryview(narrowed(data)).cast("?")
         format = FORMATS[x.dtype.name]
-        return [*struct.unpack(f"<{len(found) // 2}e", found)] if format == "e" else found.cast(format)
+        return [*struct.unpack(f"<{len(data) // 2}e", data)] if format == "e" else data.cast(format)
 
     def shape(self, x: Array) -> Shape:
         return x.shape

@@ -1,4 +1,4 @@
-"""Bind groups: the driver's objects that bind memories to kernels, cached as making them is slow."""
+"""Bind groups: the driver's objects that bind memories to kernels, cached as they are slow to create."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Uniform:
 class BindGroups:
     """The bind groups of a device.
 
-    They are found by the numbers of blocks, not by memories, so a bind group keeps no memory from being freed; a
-    block keeps its number for as long as it exists.
+    Their keys hold the numbers of blocks and no memories, so a bind group keeps no memory from being freed; a block
+    keeps its number for as long as it exists.
 
     Args:
         device: of the driver.
@@ -74,16 +74,16 @@ class BindGroups:
         """
         key = (layout, uniform, *[memory.key for memory in memories])
         cache = self._cache
-        found = cache.get(key)
-        if found is None:
-            found = cache[key] = self._make(layout, uniform, memories)
+        group = cache.get(key)
+        if group is None:
+            group = cache[key] = self._make(layout, uniform, memories)
             for memory in memories:
                 self._keys_of[_block_of(memory.key)].add(key)
             if len(cache) > self._most:
                 self._drop(next(iter(cache)))
         else:
             cache.move_to_end(key)
-        return found
+        return group
 
     def keep_schedule(self, key: Hashable, schedule: list[Dispatch]) -> None:
         """Cache a list of dispatches that may be run again on the same memories."""

@@ -1,4 +1,4 @@
-"""Blocks: kernels of matrix products whose workgroups share what their tiles read in workgroup memory.
+"""Blocks: kernels of matrix products whose workgroups share the operands of their tiles in workgroup memory.
 
 A block of the result consists of the tiles of a workgroup.  For some elements of the sum at a time, the workgroup
 reads the rows and columns of the block, each element once; then each invocation adds the products that its tile
@@ -62,7 +62,7 @@ class Block:
 
 
 class BlockKernel(TileKernel):
-    """Writes the kernel of a fusion group with one contraction, whose workgroups share what they read.
+    """Writes the kernel of a fusion group with one contraction, whose workgroups share the elements they read.
 
     Args:
         group: to compute.
@@ -150,12 +150,12 @@ class BlockKernel(TileKernel):
             element: str = self.product.element(self.writer, operand, {**indices, "inner": inner})
             return element
         step = 4 if size % 4 == 0 and all([f % 4 == 0 for f in inner.terms.values()]) else 1
-        rest = inner.constant % step
+        remainder = inner.constant % step
         clamped = self.writer.index(
             f"min({index_text(inner.over(step))}, {integer(size // step - 1)})", size // step
         )
         value = self.product.element(
-            self.writer, operand, {**indices, "inner": clamped.times(step).plus(rest)}
+            self.writer, operand, {**indices, "inner": clamped.times(step).plus(remainder)}
         )
         return f"select({self.accumulator.type}(0), {value}, {index_text(inner.over(step))} < {integer(size // step)})"
 

@@ -1,10 +1,10 @@
 """Parse the C types that wgpu uses all at once, which halves the time to open a device.
 
-wgpu writes a type in C wherever it needs one, and cffi parses that at the first use, each time behind the names of
-all four hundred types that wgpu declares.  Some forty of them are used until the first kernel has run.  Here they
-are parsed together, as the parameters of one function, and put into cffi's cache.  That cache is the only internal
-of cffi that this relies on, and only if cffi has put there what was just parsed.  Otherwise nothing is done, and
-each type is parsed at its first use.
+wgpu writes a type in C wherever it needs one, and cffi parses it at its first use, each time behind the names of
+all four hundred types that wgpu declares.  About forty types are used until the first kernel has run.  Here these
+are parsed together, as the parameters of one function, and put into cffi's cache.  The cache is an internal of
+cffi, so it is used only if it holds the function's type after parsing; otherwise each type is parsed at its first
+use.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ C_TYPES = (
 
 
 def _wgpu_ffi() -> Any:
-    """wgpu's cffi object; None if it reaches its driver otherwise."""
+    """wgpu's cffi object; None if wgpu does not call its driver by cffi."""
     try:
         from wgpu.backends.wgpu_native import ffi
     except ImportError:
@@ -75,7 +75,7 @@ WGPU_FFI = _wgpu_ffi()
 
 
 def parse_together(types: Sequence[str] = C_TYPES, ffi: Any = WGPU_FFI) -> int:
-    """Parse C types at once, so that later uses find them in the cache; how many are known afterwards.
+    """Parse C types at once, so that later uses find them in the cache; returns the number of types in the cache.
 
     Args:
         types: in C; those with undeclared names are skipped.
@@ -87,18 +87,18 @@ def parse_together(types: Sequence[str] = C_TYPES, ffi: Any = WGPU_FFI) -> int:
     >>> parse_together(["WGPUPoint *", "WGPUPoint[]", "void(WGPUPoint *)", "WGPULine *"], ffi)
     3
     """
-    kept = getattr(ffi, "_parsed_types", None)
-    if not isinstance(kept, dict):
+    cache = getattr(ffi, "_parsed_types", None)
+    if not isinstance(cache, dict):
         return 0
     with contextlib.suppress(Exception):  # only time is lost
         declared = set(ffi.list_types()[0])
         types = [name for name in types if declared.issuperset(re.findall(r"WGPU\w+", name))]
-        together = f"void(*)({', '.join(map(_parameter, types))})"
-        parsed = ffi.typeof(together)
-        if kept[together] == (parsed, False):
-            for name, found in zip(types, parsed.args, strict=True):
+        signature = f"void(*)({', '.join(map(_parameter, types))})"
+        parsed = ffi.typeof(signature)
+        if cache[signature] == (parsed, False):
+            for name, parameter in zip(types, parsed.args, strict=True):
                 array, function = name.endswith("[]"), name.startswith("void(")
-                kept.setdefault(name, (found.item if array else found, function))
+                cache.setdefault(name, (parameter.item if array else parameter, function))
             return len(types)
     return 0
 

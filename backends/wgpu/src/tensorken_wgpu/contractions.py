@@ -1,4 +1,4 @@
-"""Contractions: which kernels compute a matrix product and the values computed from it."""
+"""Contractions: the kernels of a matrix product and of the values computed from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MIN_WORK = 2**15
 """The fewest multiplications for which tiles are faster than rows."""
 
 SOFTWARE_SIDES = ((2**27, 16), (2**20, 8), (0, 4))
-"""In software: from how many multiplications on an invocation computes this many rows and columns.
+"""In software: the fewest multiplications for which an invocation computes this many rows and columns.
 
 Larger tiles read less, and reads dominate there; but the driver takes 0.1, 0.3 and 1.5 s to compile them.
 """
@@ -89,13 +89,13 @@ def kernels(
             ]
         if len(group.values) > 1 and tiles[0].rows * tiles[0].columns > MAX_LOOPED:
             return _contraction_and_rest(group, reduction, producers, kept, tiles[0], target)
-        found = {str(tile): _tile_kernel(group, producers, kept, tile, target) for tile in tiles}
+        candidates = {str(tile): _tile_kernel(group, producers, kept, tile, target) for tile in tiles}
     except NotComputedHere:
         return None
-    first = next(iter(found.values()))
-    if len(found) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(first)]):
+    first = next(iter(candidates.values()))
+    if len(candidates) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(first)]):
         return [first]
-    return [replace(first, choice=Choice(_tuning_key(product, reduction), found))]
+    return [replace(first, choice=Choice(_tuning_key(product, reduction), candidates))]
 
 
 def _tuning_key(product: Product, reduction: Variable) -> str:
@@ -134,18 +134,18 @@ def tiles_of(product: Product, target: Target) -> list[Tile | Block]:
 
 
 def _side(size: int, most: int) -> int:
-    """The rows or columns of a tile: the most that do not compute much twice at the edge."""
+    """The rows or columns of a tile: the most for which few elements at the edge are computed twice."""
     return next((n for n in (16, 8) if n <= min(most, size) and -(-size // n) * n * 4 <= size * 5), 4)
 
 
 def _fits(tile: Tile | Block, product: Product) -> bool:
-    """Whether a tile fits in the result, as it must: at the edge it is moved back."""
+    """Whether a tile fits in the result: tiles at the edge are moved back, so each must fit."""
     rows, columns = _sides(tile)
     return rows <= product.size("rows") and columns <= product.size("columns")
 
 
 def _sides(tile: Tile | Block) -> tuple[int, int]:
-    """The rows and columns that cannot be divided."""
+    """The rows and columns of a tile or a block."""
     return (
         (tile.rows, tile.columns) if isinstance(tile, Tile) else (tile.sides["rows"], tile.sides["columns"])
     )
@@ -159,7 +159,7 @@ def invocations(product: Product, tile: Tile | Block) -> int:
 
 
 def parts_of(product: Product, tile: Tile | Block, target: Target) -> int:
-    """In how many parts the sum is divided: more than one if there are few tiles, or loops would be too long."""
+    """The number of parts of the sum: more than one if there are few tiles, or loops would be too long."""
     iterations = -(-product.size("inner") // STEP)
     busy_tiles = (
         64 if target.is_software else target.busy_invocations // 8
@@ -200,7 +200,7 @@ def _tile_kernel(
     partials: Variable | None = None,
     parts: int = 1,
 ) -> Kernel:
-    """The kernel, with all vectors of four that are possible.
+    """The kernel, which accesses values in vectors of four where possible.
 
     Raises:
         ValueError: if the tile is larger than the result.

@@ -1,7 +1,7 @@
 """Copies: movement ops whose result is a copy of contiguous bytes, or no copy at all.
 
-They need no kernel, so they cost the same at any offset: a loop over slices would otherwise have a new kernel for
-each.
+They need no kernel, so they cost the same at any offset: a loop over slices would otherwise need a new kernel for
+each slice.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _concatenated(backend: DeviceInterpreter, operands: Sequence[Array], axis: i
 
 
 def _rounded_up(size: int) -> int:
-    """This many bytes, rounded up: blocks end at multiples of 4, and the bytes that follow are copied later."""
+    """This many bytes, rounded up: blocks end at multiples of 4, and later copies overwrite the bytes that follow."""
     return size + -size % ALIGNMENT
 
 

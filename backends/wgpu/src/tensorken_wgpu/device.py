@@ -25,7 +25,7 @@ from tensorken_wgpu.queue import Queue
 __all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
 
 READ_SIZE = 2**25
-"""Bytes that are read at once."""
+"""The most bytes that are read at once."""
 
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
@@ -38,7 +38,7 @@ class Device:
 
     Args:
         adapter: of wgpu.
-        lost_reason: why the device that this one replaces was lost, if there is one.
+        lost_reason: why the previous device was lost, if this one replaces it.
 
     Attributes:
         name: of the device, with its driver.
@@ -90,9 +90,9 @@ class Device:
     def statistics(self) -> dict[str, int]:
         """Counters, and the current state.
 
-        `kernels`, `copies` (between memories), `submissions`, `pipelines` (made), `reads`, `writes` and `waits`
+        `kernels`, `copies` (between memories), `submissions`, `pipelines` (created), `reads`, `writes` and `waits`
         (for the device, as too much was in flight) are counters; `bind_groups` are cached; `bytes` of memory exist,
-        of which `used` are in use, and at most `peak` were at once.
+        of which `used` are in use, and at most `peak` have been in use at once.
         """
         with self._lock:
             pool = self._pool
@@ -136,12 +136,12 @@ class Device:
         with self._lock:
             self._state.check()
             self._pool.collect(bool(self._queue.pending))
-            found: list[Any] = self._pool.take_all(sizes, clean=False)
-        if None in found:
-            for i, memory in enumerate(found):
+            memories: list[Any] = self._pool.take_all(sizes, clean=False)
+        if None in memories:
+            for i, memory in enumerate(memories):
                 if memory is None:
-                    found[i] = self._memory(sizes[i], clean=False)
-        return found
+                    memories[i] = self._memory(sizes[i], clean=False)
+        return memories
 
     def upload(self, data: Any) -> Memory:
         """Memory that begins with these bytes; nothing is submitted or waited for.
@@ -187,32 +187,32 @@ class Device:
         """
         with self._lock:
             self._state.check()
-            found = [
+            commands = [
                 Copy(self._buffer(source), start, self._buffer(target), offset, size)
                 for source, start, target, offset, size in copies
             ]
-            self._queue.add(found)
+            self._queue.add(commands)
 
     def _memory(self, size: int, clean: bool) -> Memory:
         self._state.check()
         self.check_size(size)
         with self._lock:
-            found = self._take_or_create(size, clean)
-        if found is None:
+            memory = self._take_or_create(size, clean)
+        if memory is None:
             self._release_all()
             with self._lock:
-                found = self._take_or_create(size, clean)
-        if found is None:
+                memory = self._take_or_create(size, clean)
+        if memory is None:
             raise self._exhausted(size)
-        return found
+        return memory
 
     def _take_or_create(self, size: int, clean: bool) -> Memory | None:
-        """Idle memory, or new; None if none is left."""
+        """Idle or new memory; None if no memory is left."""
         pool = self._pool
         pool.collect(bool(self._queue.pending))
-        found = pool.take(size, clean)
-        if found is not None:
-            return found
+        memory = pool.take(size, clean)
+        if memory is not None:
+            return memory
         block_size = pool.class_of(size)
         self._groups.forget(pool.trim(block_size))
         if self.capacity is not None and pool.total + block_size > self.capacity:
@@ -247,7 +247,7 @@ class Device:
     # ---- kernels -------------------------------------------------------------------------------------------
 
     def uniform(self, data: bytes) -> Uniform:
-        """A constant with these bytes; equal constants are shared while somebody holds one.
+        """A constant with these bytes; equal constants are shared while any of them is referenced.
 
         Raises:
             BackendError: if their number is not a multiple of 16, or too large.
@@ -259,8 +259,8 @@ class Device:
                 "(max-uniform-buffer-binding-size)"
             )
         with self._lock:
-            found = self._uniforms.get(data)
-            if found is None:
+            uniform = self._uniforms.get(data)
+            if uniform is None:
                 self._state.check()
                 try:
                     buffer = self._device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.UNIFORM)
@@ -268,24 +268,24 @@ class Device:
                     raise self._state.driver_error(
                         error, f"cannot allocate a uniform of {len(data)} bytes"
                     ) from error
-                found = self._uniforms[data] = Uniform(buffer, len(data))
-            return found
+                uniform = self._uniforms[data] = Uniform(buffer, len(data))
+            return uniform
 
     def pipeline(self, text: str, reads: int, writes: int) -> Pipeline:
         """A kernel, compiled at the first call.
 
         Args:
             text: in WGSL; `main` is its entry point, binding 0 a uniform.
-            reads: how many memories it only reads: bindings 1 and on.
-            writes: how many it writes, or reads and writes: the last bindings.
+            reads: the number of memories that it only reads: the bindings from 1 on.
+            writes: the number of memories that it writes, or reads and writes: the last bindings.
 
         Raises:
             KernelError: if it is refused.
         """
         with self._lock:
-            found = self._pipelines.cached(text, reads, writes)
-            if found is not None:
-                return found
+            pipeline = self._pipelines.cached(text, reads, writes)
+            if pipeline is not None:
+                return pipeline
             self._state.check()
             too_much = exceeded_limit(text, self.limits)
             if reads + writes > self.bindings:
@@ -386,7 +386,7 @@ class Device:
         return self._state.lost
 
     def reopened(self) -> Device:
-        """The device, opened again after it was lost; each call returns the same one.
+        """The device, opened again after it was lost; each call returns the same device.
 
         Raises:
             BackendError: if it is not there any more.

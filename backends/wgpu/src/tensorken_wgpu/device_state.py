@@ -12,7 +12,7 @@ class DeviceState:
 
     Args:
         name: of the device, with its driver.
-        lost_reason: why the device that this one replaces was lost, if there is one.
+        lost_reason: why the previous device was lost, if this one replaces it.
 
     Attributes:
         name: of the device.
@@ -43,7 +43,7 @@ class DeviceState:
         )
 
     def mark_lost(self, reason_lost: str) -> LostDeviceError:
-        """Record that the device is lost; the error to raise."""
+        """Record that the device is lost, and return the error to raise."""
         self.lost = reason_lost
         return self.lost_error()
 

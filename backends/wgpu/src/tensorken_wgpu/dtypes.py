@@ -70,8 +70,8 @@ def packed(values: Collection[Any], dtype: str) -> bytes:
         try:
             return struct.pack(f"<{len(values)}e", *values)
         except OverflowError:  # a number is out of range and becomes infinite
-            near = [round_float(float(v), DTYPES[dtype]) for v in values]
-            return struct.pack(f"<{len(near)}e", *near)
+            rounded = [round_float(float(v), DTYPES[dtype]) for v in values]
+            return struct.pack(f"<{len(rounded)}e", *rounded)
     return array.array(FORMATS[dtype], [*values]).tobytes()
 
 

@@ -1,10 +1,10 @@
 """Encoding: pending kernels and copies as commands of the driver, and their submission.
 
 Kernels without a copy between them are one pass.  Each kernel takes three calls, which are most of its cost on the
-host.  wgpu wraps each call to look for errors, and makes an array of no offsets, which takes twice the time of the
-call; but errors within a pass are reported when its encoder is finished.  wgpu also makes objects and structs for
-each encoder and its results.  So the driver's functions are called directly, if wgpu has them in the expected
-places, and wgpu looks for errors where they are reported; else wgpu's documented calls are used.
+host.  wgpu wraps each call to look for errors, and creates an empty array of offsets, which takes twice the time of
+the call; but errors within a pass are reported when its encoder is finished.  wgpu also creates objects and structs
+for each encoder and its results.  So the driver's functions are called directly, if wgpu has them under the expected
+names, and wgpu looks for errors where they are reported; else wgpu's documented calls are used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Copy(NamedTuple):
 
     Attributes:
         source: a buffer of the driver.
-        start: the offset in it.
+        start: the offset in the source.
         target: another buffer.
-        offset: in that.
+        offset: the offset in the target.
         size: in bytes.
     """
 
@@ -48,7 +48,7 @@ class DriverFunctions:
 
     Attributes:
         null: of cffi.
-        create: makes an encoder; this function and the next three raise the errors that the driver reports.
+        create: creates an encoder; this function and the next three raise the errors that the driver reports.
         copy: copies between buffers.
         finish: finishes an encoder and returns commands.
         submit: submits commands to a queue and returns the number of the submission.
@@ -60,7 +60,7 @@ class DriverFunctions:
         release_pass: releases a pass.
         release_encoder: releases an encoder.
         release_commands: releases commands.
-        array: makes an array of commands.
+        array: creates an array of commands.
     """
 
     null: Any
@@ -80,7 +80,7 @@ class DriverFunctions:
 
 
 def _direct() -> DriverFunctions | None:
-    """The driver's functions; None if wgpu does not have them in the expected places."""
+    """The driver's functions; None if wgpu does not have them under the expected names."""
     try:
         from wgpu.backends.wgpu_native import ffi, lib
         from wgpu.backends.wgpu_native._api import libf
@@ -109,7 +109,7 @@ DIRECT = _direct()
 
 
 def encode(device: Any, pending: Sequence[Command], direct: DriverFunctions | None = DIRECT) -> Any:
-    """Commands of the driver: kernels and copies, each of which sees the writes of those before it.
+    """Commands of the driver: kernels and copies, each of which sees the writes of all previous ones.
 
     Args:
         device: of the driver.
@@ -135,7 +135,7 @@ def encode(device: Any, pending: Sequence[Command], direct: DriverFunctions | No
 
 
 def submit_commands(queue: Any, commands: Any, direct: DriverFunctions | None = DIRECT) -> int | None:
-    """Submit encoded commands to a queue of the driver; the number of the submission, if the driver has one.
+    """Submit encoded commands to a queue of the driver; returns the number of the submission, if the driver has one.
 
     Raises:
         GPUError: if the driver refuses them.
@@ -151,7 +151,7 @@ def submit_commands(queue: Any, commands: Any, direct: DriverFunctions | None = 
 
 
 def _runs(pending: Sequence[Command]) -> Iterator[tuple[bool, Iterator[Any]]]:
-    """Pending work as runs of copies and of kernels; whether each is a run of copies."""
+    """Pending work as runs of copies and of kernels, each with whether it is a run of copies."""
     return groupby(pending, lambda command: type(command) is Copy)
 
 

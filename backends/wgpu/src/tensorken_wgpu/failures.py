@@ -39,7 +39,7 @@ class ExhaustedError(BackendError):
 
 
 def reason(error: Exception) -> str:
-    """The message of a driver's error, without the names of its functions and its drawings.
+    """The message of a driver's error, without the driver's function names and drawings of the text.
 
     >>> reason(
     ...     ValueError('''Validation Error
@@ -60,8 +60,8 @@ def reason(error: Exception) -> str:
         if line and not _BOILERPLATE.fullmatch(line):
             message.append(line.removeprefix("Shader '' "))
     position = _POSITION.search(str(error))
-    where = f" (line {position[1]}, column {position[2]})" if position else ""
-    return (": ".join(message) or type(error).__name__) + where
+    location = f" (line {position[1]}, column {position[2]})" if position else ""
+    return (": ".join(message) or type(error).__name__) + location
 
 
 def is_lost(error: Exception) -> bool:

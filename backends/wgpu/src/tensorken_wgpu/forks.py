@@ -1,4 +1,4 @@
-"""Forked processes: they have the memory of their parent's driver, but none of the threads that it works with.
+"""Forked processes: they have the memory of their parent's driver, but not the driver's threads.
 
 Any call of the driver may wait for one of those threads for ever, and so may the release of its objects and the end
 of the process.  So each device reports that it cannot be used, no object of the driver is released, and the process
@@ -19,7 +19,7 @@ class Detachable(Protocol):
     """Holds objects of the driver."""
 
     def detach(self) -> None:
-        """Call the driver no more, and keep its objects."""
+        """Stop calling the driver, and keep its objects alive."""
 
 
 _adapters: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -77,7 +77,7 @@ def _never_release(item: Any) -> None:
 
 
 def _skip_exit_handlers() -> None:
-    """End the process, once Python has, by an exit handler that is registered last and so runs first: `_exit`."""
+    """Register `_exit` as the last exit handler, which runs first: the process then ends without the others."""
     system = ctypes.CDLL(None)
     try:
         on_exit, at_exit, end, flush = system.on_exit, system.__cxa_atexit, system._exit, system.fflush

@@ -53,7 +53,7 @@ class Kernel:
         reads: the values read from memory, in the order of the bindings.
         writes: the values written to memory, whose bindings follow.
         work: about how many elements it reads.
-        equations: those that it computes, for messages.
+        equations: that it computes, for messages.
         choice: this kernel and equivalent ones, if the fastest is to be measured on the device.
     """
 
@@ -84,8 +84,8 @@ class Division:
     """How a row is divided among invocations.
 
     Attributes:
-        invocations: how many share a row.
-        parts: how many parts a row is reduced in, each by as many invocations.
+        invocations: the number of invocations that share a row, or a part of it.
+        parts: the number of parts in which a row is reduced.
     """
 
     invocations: int
@@ -112,7 +112,7 @@ def divide_rows(rows: Rows, target: Target) -> Division:
 
 
 def _parts(rows: Rows, invocations: int, target: Target) -> int:
-    """In how many parts rows are reduced that this many invocations share."""
+    """The number of parts in which rows are reduced, if this many invocations share a row."""
     iterations = -(-rows.length // invocations)
     parts = min(target.busy_invocations // max(rows.count * invocations, 1), iterations // 64)
     return max(parts if parts >= 4 else 1, -(-iterations // MAX_ITERATIONS))
@@ -138,7 +138,7 @@ def kernels_of(
         target: the device.
 
     Raises:
-        NotComputedHere: if one of its values needs another at an element that is not computed.
+        NotComputedHere: if a value needs an element of another value that is not computed.
     """
     division = divide_rows(group.rows, target)
     if division.parts == 1:
@@ -217,11 +217,11 @@ def with_vectors(
     """A kernel that reads and writes values in the largest vectors, up to this size, that suit its accesses."""
     vectors = {v: vector for v in values if (vector := vector_of(v, most))}
     while True:
-        wide = make_writer(vectors)
-        done = wide.kernel()
-        unaligned = wide.writer.unaligned & vectors.keys()
+        kernel_writer = make_writer(vectors)
+        kernel = kernel_writer.kernel()
+        unaligned = kernel_writer.writer.unaligned & vectors.keys()
         if not unaligned:
-            return done
+            return kernel
         smaller = {
             v: vector_of(v, vector.size - 1) if v in unaligned else vector for v, vector in vectors.items()
         }
@@ -237,11 +237,11 @@ class RowKernel(Nest[str]):
         kept: the values in memory.
         division: of its rows.
         target: the device.
-        partials: for each reduction the value that its partial results are written to, or read from if the group
-            reduces these.
+        partials: for each reduction the value that holds its partial results: the kernel writes it, or reads it if
+            the group reduces partial results.
         vectors: the vectors in which values are read and written.
-        lanes: how many neighbouring rows an invocation has.
-        steps: how many neighbours in a row it computes at once.
+        lanes: the number of neighbouring rows of an invocation.
+        steps: the number of neighbours in a row that are computed at once.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class RowKernel(Nest[str]):
         return self._finished()
 
     def _rows(self) -> list[IndexExpression]:
-        """Write the head of the body; the rows of an invocation."""
+        """Write the head of the body, and return the rows of an invocation."""
         division, writer = self.division, self.writer
         count = self.rows.count * division.parts
         if division.invocations > 1:
@@ -317,10 +317,10 @@ class RowKernel(Nest[str]):
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         writer = self.writer
-        found = {v: accumulator_of(self.producers[v]) for v in reductions}
+        accumulators = {v: accumulator_of(self.producers[v]) for v in reductions}
         totals = {(v, j): writer.new_name() for v in reductions for j in range(len(rows))}
         for (v, _), total in totals.items():
-            writer.line(f"var {total}: {found[v].type} = {found[v].start};")
+            writer.line(f"var {total}: {accumulators[v].type} = {accumulators[v].start};")
 
         def body(steps: Sequence[IndexExpression]) -> None:
             self.set_current(rows, steps)
@@ -329,17 +329,17 @@ class RowKernel(Nest[str]):
                 for j in range(len(rows)):
                     for _ in steps:
                         total = totals[v, j]
-                        writer.line(f"{total} = {found[v].combine(total, next(values))};")
+                        writer.line(f"{total} = {accumulators[v].combine(total, next(values))};")
 
         if self.rows.length:
             self.loop(body)
         if self.division.invocations > 1:
-            self._combine([(found[v], total) for (v, _), total in totals.items()])
+            self._combine([(accumulators[v], total) for (v, _), total in totals.items()])
         for (v, j), total in totals.items():
             if self.division.parts > 1:
                 writer.define(self.partials[v], rows[j], total)
             else:
-                writer.define(v, rows[j], writer.named(("total", total), found[v].finish(total)))
+                writer.define(v, rows[j], writer.named(("total", total), accumulators[v].finish(total)))
 
     def reduced(
         self, v: Variable, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]

@@ -25,7 +25,7 @@ LIMITS = (
 """The relevant limits; a device is opened with the adapter's values."""
 
 FEATURES = ("shader-f16", "shader-f64", "shader-int64", "subgroup")
-"""A device is opened with those of these features that its adapter has."""
+"""The features that a device is opened with if its adapter has them."""
 
 MAX_BINDINGS = 32
 """The most memories of a kernel, even if an adapter allows more."""
@@ -34,7 +34,7 @@ MEMORY_SHARE = 0.75
 """The share of the machine's memory that a software device may use: beyond it, systems kill processes without a
 message."""
 
-# They begin with literal text, so that the search in a long kernel is fast.
+# The patterns begin with literal text, so that the search in a long kernel is fast.
 _WORKGROUP_VARIABLE = re.compile(r"var\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;=]+);")
 _WORKGROUP_SIZE = re.compile(
     r"@workgroup_size\s*\(\s*(\d+)u?\s*(?:,\s*(\d+)u?\s*)?(?:,\s*(\d+)u?\s*)?,?\s*\)"
@@ -89,8 +89,8 @@ def exceeded_limit(text: str, limits: Mapping[str, int]) -> str | None:
     '1040 bytes of workgroup memory, of at most 1024 (max-compute-workgroup-storage-size)'
     """
     needs = [(workgroup_bytes(text), "bytes of workgroup memory", "max-compute-workgroup-storage-size")]
-    for found in _WORKGROUP_SIZE.finditer(text):
-        sizes = [int(n or 1) for n in found.groups()]
+    for match in _WORKGROUP_SIZE.finditer(text):
+        sizes = [int(n or 1) for n in match.groups()]
         needs += [
             (n, f"invocations along {axis}", f"max-compute-workgroup-size-{axis}")
             for n, axis in zip(sizes, "xyz", strict=True)

@@ -17,13 +17,13 @@ FINE_CLASSES_FROM = 2**20
 """Above this size there are four classes of blocks in each octave, below one."""
 
 MIN_IDLE = 2**26
-"""How many bytes may always be idle."""
+"""Bytes that may always be idle."""
 
 MAX_GROWTH = 1.25
 """The most memory, in use or idle, relative to the recent peak."""
 
 PEAK_WINDOW = 64
-"""The number of submissions over which that peak is taken."""
+"""The number of recent submissions whose peak counts."""
 
 _numbers = itertools.count()  # unique over all devices
 
@@ -51,7 +51,7 @@ def classes_of(sizes: tuple[int, ...], most: int) -> tuple[int, ...]:
 
 
 class Memory:
-    """Some bytes on a device, which return to the pool when nothing refers to them any more.
+    """Bytes on a device, which return to the pool when nothing refers to this object any more.
 
     Attributes:
         key: the number of the block that holds them.
@@ -108,11 +108,10 @@ class Block:
 class Pool:
     """The blocks of a device, by number.
 
-    All buffers are held here and nowhere else: Python's garbage collection never sees one, as it would release a
-    buffer that is used again.  A returned block may still be read by pending kernels: it is *dirty* until they have
-    been submitted.  Other kernels may write into it, as they run later; data written by the host is sent first, and
-    must not.  Buffers are never destroyed: they are released, and the driver keeps a buffer while submitted work
-    uses it.
+    Only the pool refers to buffers, so Python's garbage collection never releases a buffer that will be reused.
+    Pending kernels may still read a returned block: it is *dirty* until they have been submitted.  Later kernels may
+    write into a dirty block, as they run afterwards; the host must not, as its data is sent first.  Buffers are never
+    destroyed: they are released, and the driver keeps a buffer while submitted work uses it.
 
     Args:
         most: bytes of the largest block.
@@ -142,7 +141,7 @@ class Pool:
     # ---- taking and returning ------------------------------------------------------------------------------
 
     def take(self, size: int, clean: bool) -> Memory | None:
-        """Memory in an idle block, or None; the lowest number first, so that loops find the same blocks.
+        """Memory in an idle block, or None; the lowest number first, so that loops reuse the same blocks.
 
         Args:
             size: in bytes.
@@ -154,7 +153,7 @@ class Pool:
         """Memory for each of these sizes."""
         returned, clean_heaps = self.returned, self._clean
         dirty_heaps = {} if clean else self._dirty
-        found: list[Memory | None] = []
+        memories: list[Memory | None] = []
         for size, block_size in zip(sizes, classes_of(sizes, self.most), strict=True):
             heap = clean_heaps.get(block_size)
             if dirty_heaps:
@@ -163,11 +162,11 @@ class Pool:
                     heap = dirty
             if heap:
                 self.idle -= block_size
-                found.append(Memory(heappop(heap), size, returned))
+                memories.append(Memory(heappop(heap), size, returned))
             else:
-                found.append(None)
+                memories.append(None)
         self._note_peak()
-        return found
+        return memories
 
     def add(self, buffer: Any, size: int) -> Memory:
         """Memory in a new block."""
@@ -204,7 +203,7 @@ class Pool:
     # ---- releasing -----------------------------------------------------------------------------------------
 
     def submitted(self) -> set[int]:
-        """Record that pending work was submitted; the numbers of blocks released, as too many are idle."""
+        """Record that pending work was submitted; returns the numbers of blocks released because too many are idle."""
         clean = self._clean
         for block_size, numbers in self._dirty.items():
             heap = clean.get(block_size)
@@ -221,12 +220,12 @@ class Pool:
         return self.trim(0)
 
     def trim(self, size: int) -> set[int]:
-        """Release the blocks that are idle longest until this many bytes more fit; their numbers."""
+        """Release the blocks idle the longest until this many more bytes fit; returns their numbers."""
         bound = int(MAX_GROWTH * max(*self._peaks, self.used + size)) + MIN_IDLE
         return self.release(lambda: self.total + size > bound)
 
     def release(self, more: Callable[[], bool] = lambda: True) -> set[int]:
-        """Release clean blocks, the longest idle first, while `more`; their numbers."""
+        """Release clean blocks, the longest idle first, while `more()`; returns their numbers."""
         released: set[int] = set()
         if more():
             for number in self._by_age():

@@ -15,14 +15,14 @@ Mesa's software driver."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """How memories are bound: binding 0 is a uniform, followed by memories that are read, then those that are
+    """How memories are bound: binding 0 is a uniform, then come memories that are read, then memories that are
     written.
 
     Attributes:
         bind_group: the driver's layout of a bind group.
         pipeline: the driver's layout of a pipeline with this one bind group.
-        reads: how many memories are only read.
-        writes: how many are written, or read and written.
+        reads: the number of memories that are only read.
+        writes: the number of memories that are written, or read and written.
     """
 
     bind_group: Any
@@ -37,7 +37,7 @@ class Pipeline:
 
     Attributes:
         compiled: the driver's pipeline.
-        layout: shared by all pipelines with as many bindings.
+        layout: shared by all pipelines with the same numbers of bindings.
     """
 
     compiled: Any
@@ -49,10 +49,10 @@ class Pipelines:
 
     Args:
         device: of the driver.
-        most: how many are cached.
+        most: the most pipelines that are cached.
 
     Attributes:
-        count: how many have been made.
+        count: the number of pipelines created.
     """
 
     def __init__(self, device: Any, most: int = MAX_PIPELINES) -> None:
@@ -65,10 +65,10 @@ class Pipelines:
     def cached(self, text: str, reads: int, writes: int) -> Pipeline | None:
         """A cached pipeline, or None."""
         key = text, reads, writes
-        found = self._cache.get(key)
-        if found is not None:
+        pipeline = self._cache.get(key)
+        if pipeline is not None:
             self._cache.move_to_end(key)
-        return found
+        return pipeline
 
     def make(self, text: str, reads: int, writes: int) -> Pipeline:
         """A new pipeline, which is cached."""
@@ -77,15 +77,15 @@ class Pipelines:
         compiled = self._device.create_compute_pipeline(
             layout=layout.pipeline, compute={"module": module, "entry_point": "main"}
         )
-        make = self._cache[text, reads, writes] = Pipeline(compiled, layout)
+        pipeline = self._cache[text, reads, writes] = Pipeline(compiled, layout)
         self.count += 1
         if len(self._cache) > self._most:
             self._cache.popitem(last=False)
-        return make
+        return pipeline
 
     def _layout(self, reads: int, writes: int) -> Layout:
-        found = self._layouts.get((reads, writes))
-        if found is None:
+        layout = self._layouts.get((reads, writes))
+        if layout is None:
             types = ["uniform", *["read-only-storage"] * reads, *["storage"] * writes]
             bind_group = self._device.create_bind_group_layout(
                 entries=[
@@ -94,5 +94,5 @@ class Pipelines:
                 ]
             )
             pipeline = self._device.create_pipeline_layout(bind_group_layouts=[bind_group])
-            found = self._layouts[reads, writes] = Layout(bind_group, pipeline, reads, writes)
-        return found
+            layout = self._layouts[reads, writes] = Layout(bind_group, pipeline, reads, writes)
+        return layout

@@ -50,22 +50,22 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FusionTarget:
-    """What fusion depends on, for kernels of a device."""
+    """The properties of a device that fusion depends on."""
 
     device: Target
 
     @property
     def costs(self) -> Costs:
-        """What it costs to compute values again."""
+        """The costs of computing values again."""
         return COSTS
 
     @property
     def max_operands(self) -> int:
-        """How many values one kernel may read and write."""
+        """The most values that one kernel may read and write."""
         return self.device.bindings
 
     def runs_alone(self, equation: Equation) -> bool:
-        """Whether an op has kernels of its own."""
+        """Whether an op has its own kernels."""
         return has_scatter_kernels(equation, self.device)
 
     def read_by_call(self, equation: Equation) -> None:

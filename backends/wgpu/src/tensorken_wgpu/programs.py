@@ -27,14 +27,14 @@ HOT_RUNS = 8
 """After this many runs a kernel is specialised for its shape."""
 
 MIN_HOT_WORK, MAX_HOT_WORK = 2**13, 2**18
-"""Kernels with less work than the first are never specialised; those with more than the second, at once."""
+"""Kernels with less work than the first are never specialised; kernels with more than the second, at once."""
 
 
 @dataclass(slots=True, eq=False)
 class Array:
     """Elements in row-major order on a device; None is the memory of an array without elements.
 
-    It is immutable by convention: a frozen dataclass takes four times as long to make, and a training step makes
+    It is immutable by convention: a frozen dataclass takes four times as long to create, and a training step creates
     many.
     """
 
@@ -67,11 +67,11 @@ class LoadedProgram:
         device: Device,
         target: Target,
     ) -> None:
-        given = [*inputs, *constants]
-        memory_indices = {v: i for i, v in enumerate(given)}
-        found, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
+        inputs_and_constants = [*inputs, *constants]
+        memory_indices = {v: i for i, v in enumerate(inputs_and_constants)}
+        slot_of, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
         self._sizes = tuple(sizes)
-        memory_indices |= {v: len(given) + slot for v, slot in found.items()}
+        memory_indices |= {v: len(inputs_and_constants) + slot for v, slot in slot_of.items()}
         self._device = device
         self._constants = [*constants.values()]
         self._steps = [
@@ -86,7 +86,7 @@ class LoadedProgram:
         ]
 
     def __call__(self, inputs: Iterable[Array]) -> list[Array]:
-        """Submit the program; the outputs, which may not be computed yet."""
+        """Submit the program and return its outputs, which may not be computed yet."""
         if self._runs < HOT_RUNS:
             self._runs += 1
             if self._runs == HOT_RUNS and any([step.specialise() for step in self._steps]):
@@ -117,8 +117,8 @@ class LoadedKernel:
         target: the properties of the device.
 
     Attributes:
-        bound: the indices of the memories that it reads, then of those that it writes.
-        writes: the bytes that it writes.
+        bound: the indices of the memories that it reads, then of the memories that it writes.
+        writes: the number of bytes that it writes.
     """
 
     def __init__(

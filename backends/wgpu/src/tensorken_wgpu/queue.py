@@ -44,7 +44,7 @@ class Queue:
         groups: its bind groups.
 
     Attributes:
-        lock: to be held by callers of methods that say so, and while the device is changed otherwise.
+        lock: held by callers of methods that require it, and during any other change of the device.
         pending: kernels and copies that are not submitted yet.
         counts: of operations, by name.
 
@@ -70,7 +70,7 @@ class Queue:
     # ---- submitting ----------------------------------------------------------------------------------------
 
     def add(self, commands_to_encode: Sequence[Command]) -> None:
-        """Add kernels and copies to the pending work; submit it if it is much.  The lock must be held.
+        """Add kernels and copies to the pending work; submit it if there is much.  The lock must be held.
 
         Raises:
             BackendError: as for `submit`.
@@ -194,11 +194,11 @@ class Queue:
                 number = self._submit(Copy(buffer, start, staging, 0, padded))
                 self.counts["reads"] += 1
                 self._in_flight = self._written_bytes = 0
-            found = read(self._device, staging, padded, number)
+            data = read(self._device, staging, padded, number)
         except (wgpu.GPUError, RuntimeError) as error:
             if isinstance(error, BackendError):
                 raise
             raise self._state.driver_error(error, f"cannot read {size} bytes") from error
         if buffer_size <= MAX_STAGING:
             self._staging.setdefault(buffer_size, []).append(staging)
-        return found[:size]
+        return data[:size]

@@ -1,9 +1,9 @@
 """Reading: mapped buffers, through which the host sees a device's results.
 
-The driver reports that a buffer is mapped while it is polled.  wgpu polls in a thread of its own, which it wakes
-for each buffer and which passes the result through a promise, a callback and a struct: that takes longer than the
-rest of reading a few numbers.  So the waiting thread polls here itself, if wgpu has the driver functions in the
-expected places; else wgpu's documented calls are used.
+The driver reports that a buffer is mapped while it is polled.  wgpu polls in its own thread, which it wakes for each
+buffer and which passes the result through a promise, a callback and a struct: that takes longer than the rest of
+reading a few numbers.  So the waiting thread polls the driver itself, if wgpu has the driver's functions under the
+expected names; else wgpu's documented calls are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class DriverFunctions:
     """The driver's functions, as wgpu wraps them: they raise the errors that the driver reports.
 
     Attributes:
-        ffi: of cffi, to make arguments.
+        ffi: of cffi, to create arguments.
         map: requests that a buffer is mapped.
         poll: waits for the device, and runs callbacks.
         range: the bytes of a mapped buffer.
@@ -48,7 +48,7 @@ _raised: dict[int, BaseException] = {}  # thread -> an exception raised in its c
 
 
 def _direct() -> DriverFunctions | None:
-    """The driver's functions; None if wgpu does not have them in the expected places."""
+    """The driver's functions; None if wgpu does not have them under the expected names."""
     try:
         from wgpu.backends.wgpu_native import ffi, lib
         from wgpu.backends.wgpu_native._api import libf
@@ -112,9 +112,9 @@ def read(
     """
     if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
         buffer.map_async("READ_NOSYNC", 0, size).sync_wait()  # wgpu would submit again to be sure
-        found: memoryview = buffer.read_mapped(0, size)
+        data: memoryview = buffer.read_mapped(0, size)
         buffer.unmap()
-        return found
+        return data
     number = next(_numbers)
     ffi = direct.ffi
     info = ffi.new("WGPUBufferMapCallbackInfo *")

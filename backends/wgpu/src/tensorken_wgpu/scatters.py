@@ -1,8 +1,8 @@
 """Scatters: scatter_add by invocations that each loop over the indices once.
 
 As a reduction, each element of the result compares all indices with its own.  That suits small results.  For large
-ones an invocation has a column of the result along the scattered axis, or a segment of one where there are few
-columns.  It visits the indices in order and adds each slice that falls in its column or segment: no other
+results an invocation has a column of the result along the scattered axis, or a segment of a column where there are
+few columns.  It visits the indices in order and adds each slice that falls in its column or segment: no other
 invocation writes there, so the result is deterministic.
 """
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 MIN_COMPARISONS = 2**18
-"""From this many comparisons of a reduction on these kernels are faster, although they are two or more."""
+"""If a reduction makes at least this many comparisons, these kernels are faster, although there are two or more."""
 
 MIN_SAVING = 16
-"""How many times fewer comparisons they must make: each takes longer, as it adds in memory."""
+"""The least ratio of a reduction's comparisons to those of these kernels, which are slower, as they add in memory."""
 
 MAX_ITERATIONS = 2**15
 """The most indices of one kernel: Mesa's software driver ends loops after 65 535 iterations."""
@@ -48,7 +48,7 @@ class Zero(Value):
 
 
 def has_scatter_kernels(equation: Equation, target: Target) -> bool:
-    """Whether an op is computed by these kernels, which nothing else is fused into."""
+    """Whether an op is computed by these kernels; no other op is fused into them."""
     if equation.op.name != "scatter_add":
         return False
     (_, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
@@ -60,7 +60,7 @@ def has_scatter_kernels(equation: Equation, target: Target) -> bool:
 
 
 def segments_per_column(shape: Sequence[int], axis: int, target: Target) -> int:
-    """How many invocations share a column: each visits all indices, so only as many as keep a GPU busy."""
+    """The number of invocations that share a column: each visits all indices, so only as many as keep a GPU busy."""
     columns = prod(shape) // shape[axis]
     return 1 if target.is_software else max(target.busy_invocations // columns, 1)
 
@@ -72,16 +72,16 @@ def kernels(
     equation, total = producers[v], _total(v)
     result: Any = v
     zero = Zero((1,) * len(v.shape), total.dtype)
-    found = _elementwise(SingleEquation(OPS["expand"], (zero,), (v.shape,), (total,)), target)
+    result_kernels = _elementwise(SingleEquation(OPS["expand"], (zero,), (v.shape,), (total,)), target)
     for begin in range(0, equation.operands[1].shape[0], MAX_ITERATIONS):
-        found.append(_scatter_kernel(equation, total, producers, kept, begin, target))
+        result_kernels.append(_scatter_kernel(equation, total, producers, kept, begin, target))
     if total.dtype is not v.dtype:
-        found += _elementwise(SingleEquation(OPS["cast"], (total,), (v.dtype,), (result,)), target)
-    return [replace(kernel, equations=(equation,)) for kernel in found]
+        result_kernels += _elementwise(SingleEquation(OPS["cast"], (total,), (v.dtype,), (result,)), target)
+    return [replace(kernel, equations=(equation,)) for kernel in result_kernels]
 
 
 def _total(v: Variable) -> Any:
-    """The value that sums are added up in: the result, or a value of the dtype that sums are kept in."""
+    """The value to which slices are added: the result, or a value of the accumulator's dtype."""
     dtype = DTYPES[sums(v.dtype.name).dtype]
     return v if dtype is v.dtype else Value(v.shape, dtype)
 
@@ -127,8 +127,8 @@ def _scatter_kernel(
             address = ElementIndex(
                 v.shape, writer, [*outer_index[:axis], row, *outer_index[axis + 1 :]]
             ).linear
-            place = f"{name}[{index_text(address)}]"
-            writer.line(f"{place} = {accumulator.combine(place, value)};")
+            element = f"{name}[{index_text(address)}]"
+            writer.line(f"{element} = {accumulator.combine(element, value)};")
     work = invocations * length if indices.shape[0] <= MAX_ITERATIONS else 0  # several kernels share one text
     return Kernel(
         kernel_template(writer, WORKGROUP),

@@ -27,12 +27,12 @@ def slots(
         binding_size: bytes of the largest binding.  Larger slots are bound in windows, so only larger values use
             them.
     """
-    found: dict[Variable, int] = {}
+    slot_of: dict[Variable, int] = {}
     sizes: list[int] = []
     free: list[int] = []
     for step in steps:
         for v in step.kernel.writes:
-            if v in found:  # an earlier kernel wrote part of it
+            if v in slot_of:  # an earlier kernel wrote part of it
                 continue
             size = size_of(v)
             usable = [i for i in free if (sizes[i] > binding_size) == (size > binding_size)]
@@ -45,9 +45,9 @@ def slots(
             else:
                 free.remove(slot)
                 sizes[slot] = max(sizes[slot], size)
-            found[v] = slot
-        free += [found[v] for v in step.dead if v in found]
-    return found, sizes
+            slot_of[v] = slot
+        free += [slot_of[v] for v in step.dead if v in slot_of]
+    return slot_of, sizes
 
 
 def _best(free: Sequence[int], sizes: Sequence[int], size: int) -> int | None:

@@ -16,7 +16,7 @@ from tensorken_wgpu.functions import needed
 from tensorken_wgpu.wgsl import OPAQUE, literal_of_bits
 
 NUMBERS = "//numbers"
-"""Where the declaration of the uniform goes."""
+"""The line that the declaration of the uniform replaces."""
 
 _MARK = re.compile(r"#([ufidl])(\d+)#")
 _TYPES = {"u": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
@@ -62,21 +62,21 @@ def specialised_text(template: str) -> Text:
 
 def generic_text(template: str) -> Text:
     """The kernel that reads its numbers from the uniform."""
-    found: list[int] = []
+    words: list[int] = []
     elements: dict[str, int] = {}  # constants among elements often occur several times
 
     def read_mark(mark: re.Match[str]) -> str:
-        word = len(found) if mark[1] == "u" else elements.setdefault(mark[0], len(found))
+        word = len(words) if mark[1] == "u" else elements.setdefault(mark[0], len(words))
         letter, bits = mark[1], int(mark[2])
-        if word == len(found):
-            found.extend([bits % 2**32, bits >> 32] if letter in _LONG else [bits])
+        if word == len(words):
+            words.extend([bits % 2**32, bits >> 32] if letter in _LONG else [bits])
         return _read(letter, word)
 
-    return _text(_MARK.sub(read_mark, template), tuple(found))
+    return _text(_MARK.sub(read_mark, template), tuple(words))
 
 
-def _text(code: str, found: tuple[int, ...]) -> Text:
-    words = [*OPAQUE, *found, *[0] * (-len(found) % 4)]
+def _text(code: str, numbers: tuple[int, ...]) -> Text:
+    words = [*OPAQUE, *numbers, *[0] * (-len(numbers) % 4)]
     declared = f"@group(0) @binding(0) var<uniform> numbers: array<vec4<u32>, {len(words) // 4}>;"
     code = f"{needed(code)}\n{code}".replace("opaque.", "numbers[0].")
     return Text(code.replace(NUMBERS, declared, 1), struct.pack(f"<{len(words)}I", *words))

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from tensorken_wgpu.vectors import Vector
 
 STEP = 4
-"""How many elements of the sum are added per iteration."""
+"""The number of elements of the sum that are added per iteration."""
 
 MAX_LOOPED = 64
-"""The largest tile, in elements, whose results are stored in a loop; drivers take long to make larger arrays."""
+"""The largest tile, in elements, whose results are stored in a loop; drivers take long to compile larger arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +135,14 @@ class TileKernel:
         return -(-self._count() // self.tile.workgroup_size)
 
     def _start(self) -> dict[str, IndexExpression]:
-        """Write the head of the body; the batch index of the invocation's tile, and its first row and column."""
+        """Write the head of the body; returns the batch index, the first row and the first column of the tile."""
         writer, count = self.writer, self._count()
         writer.line(f"let t = g.x + g.y * n.x * {self.tile.workgroup_size}u;")
         writer.line(f"if (t >= {integer(count)}) {{ return; }}")
         return self._tile_start(variable("t", count))
 
     def _tile_start(self, tile: IndexExpression) -> dict[str, IndexExpression]:
-        """From a tile's number its batch index, and its first row and column."""
+        """The batch index, the first row and the first column of the tile with this number."""
         writer = self.writer
         rest, column = tile.divided(self._tiles("columns"), writer)
         rest, row = rest.divided(self._tiles("rows"), writer)
@@ -201,7 +201,7 @@ class TileKernel:
 
     @contextmanager
     def _iterations(self, count: int) -> Iterator[IndexExpression]:
-        """A loop of this many iterations, divided among the parts; lines written meanwhile are in it."""
+        """A loop of this many iterations, divided among the parts; lines written in the context are its body."""
         chunk = -(-count // self.parts)
         name, start = self.writer.new_name(), self.part.times(chunk)
         end = index_text(start.plus(chunk))
@@ -211,7 +211,7 @@ class TileKernel:
             yield variable(name, count)
 
     def _steps(self, indices: Mapping[str, IndexExpression], inner: Sequence[IndexExpression]) -> None:
-        """Add the products of some elements of the sum, one accumulator after the other, which keeps it in a
+        """Add the products of some elements of the sum, one accumulator after the other, so that each stays in a
         register.
         """
         right = {(j, e): self._four(indices, j, k) for j in range(self._vectors) for e, k in enumerate(inner)}
@@ -265,14 +265,14 @@ class TileKernel:
         row, first = indices["rows"] + i, indices["columns"] + j.times(self.column_step)
         size = 4 if self.product.size("columns") % 4 == 0 else 1
         for e in range(0, 4, size):
-            found = [(first.plus(c), f"{name}.{'xyzw'[c]}") for c in range(e, e + size)]
-            self._store(indices["batch"], row, found)
+            columns = [(first.plus(c), f"{name}.{'xyzw'[c]}") for c in range(e, e + size)]
+            self._store(indices["batch"], row, columns)
 
     def _store(
-        self, batch: IndexExpression, row: IndexExpression, found: Sequence[tuple[IndexExpression, str]]
+        self, batch: IndexExpression, row: IndexExpression, columns: Sequence[tuple[IndexExpression, str]]
     ) -> None:
         """Store the results of one column or four, unless another tile does."""
-        column, _ = found[0]
+        column, _ = columns[0]
         conditions = [
             f"{index_text(index)} >= {index_text(self.tiles[dimension].times(self._length(dimension)))}"
             for dimension, index in (("rows", row), ("columns", column))
@@ -280,17 +280,17 @@ class TileKernel:
         ]
         if conditions:
             with self.writer.block(f"if ({' && '.join(conditions)})"):
-                self._write(batch, row, found)
+                self._write(batch, row, columns)
         else:
-            self._write(batch, row, found)
+            self._write(batch, row, columns)
 
     def _write(
-        self, batch: IndexExpression, row: IndexExpression, found: Sequence[tuple[IndexExpression, str]]
+        self, batch: IndexExpression, row: IndexExpression, columns: Sequence[tuple[IndexExpression, str]]
     ) -> None:
         writer = self.writer
         elements = [
             (self.product.result(writer, {"batch": batch, "rows": row, "columns": column}), name)
-            for column, name in found
+            for column, name in columns
         ]
         if self.partials is not None:
             base = self.part.times(self.group.rows.count)

@@ -1,4 +1,4 @@
-"""Tuning: measure once which of several equivalent kernels is the fastest on a device, and keep it in a file.
+"""Tuning: measure once which of several equivalent kernels is the fastest on a device, and keep its name in a file.
 
 The file is `tensorken/wgpu-tuning.json` in the user's cache folder.  It may be deleted at any time.  With
 TENSORKEN_WGPU_TUNING=off nothing is measured, read or written: the kernel that is likely the fastest is used.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VARIABLE = "TENSORKEN_WGPU_TUNING"
 
 RUNS, ROUNDS = 4, 3
-"""How often a kernel runs in one measurement, and how many measurements are made; the best counts."""
+"""The runs of a kernel in one measurement, and the number of measurements; the least time counts."""
 
 LONG = 0.02
 """If a kernel takes this many seconds, one run is enough; systems reset GPUs whose submissions take too long."""
@@ -59,14 +59,14 @@ class Tuning:
         with self._lock:
             if self._results is None:
                 self._results = _read(self.path)
-            known = self._results.setdefault(device.name, {})
-            if known.get(choice.key) not in choice.kernels:
+            names = self._results.setdefault(device.name, {})
+            if names.get(choice.key) not in choice.kernels:
                 fastest = _fastest(choice.kernels, device)
                 if fastest is None:  # no memory left to measure with; try again next time
                     return kernel
-                known[choice.key] = fastest
+                names[choice.key] = fastest
                 self._keep(device.name, choice.key, fastest)
-            return choice.kernels[known[choice.key]]
+            return choice.kernels[names[choice.key]]
 
     def _keep(self, device: str, key: str, name: str) -> None:
         """Add a result to the file, which others may have changed meanwhile; failures are ignored."""

@@ -39,8 +39,8 @@ def vector_of(value: Value, most: int) -> Vector | None:
     """
     dtype = value.dtype.name
     sizes = (EIGHT, FOUR) if SIZES[dtype] == 4 else (FOUR,)
-    found = [size for size in sizes if size <= most and prod(value.shape) % size == 0]
-    return _VECTORS[dtype, found[0]] if found else None
+    possible = [size for size in sizes if size <= most and prod(value.shape) % size == 0]
+    return _VECTORS[dtype, possible[0]] if possible else None
 
 
 def _four(stored: str) -> Vector:

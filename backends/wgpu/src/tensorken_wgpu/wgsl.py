@@ -183,7 +183,7 @@ CASTS: dict[tuple[str, str], Expression] = {
     ("float64", "float16"): lambda x: f"to_f16_f64({x})",
     ("float64", "float32"): lambda x: f"f32({x})",
 }
-"""From one dtype to another.  Integers that float16 can represent are exact in float32, so these too are rounded
+"""The expression for each pair of dtypes.  Integers in float16's range are exact in float32, so they too are rounded
 once."""
 
 # ---- reductions ----------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ once."""
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """How many values are reduced to one.
+    """How a reduction combines values.
 
     Attributes:
         dtype: the name of the dtype of the accumulator.

@@ -1,4 +1,4 @@
-"""Writer: writes elements of values as WGSL, together with everything they are computed from."""
+"""Writer: writes elements of values as WGSL, together with the elements that they are computed from."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Writer(ElementWalk[str]):
-    """Writes one kernel.  An element is a name, a literal, or an expression that is about to get a name.
+    """Writes one kernel.  An element is a name, a literal, or an expression that gets a name next.
 
     Args:
         producers: for each computed value its equation.
         kept: the values in memory, before or after this kernel.
-        computed: those of them that this kernel computes.
-        vectors: the vectors in which values are read and written, for values that have some.
+        computed: the kept values that this kernel computes.
+        vectors: the vectors in which values are read and written, for values that have vectors.
         target: the device; None if all values are small.
 
     Attributes:
@@ -38,7 +38,7 @@ class Writer(ElementWalk[str]):
         reads: the values read from memory, and their names in the text.
         writes: the values written to memory, and their names.
         unaligned: values that cannot be read or written in their vectors, as accesses are not aligned.
-        vectors: see above.
+        vectors: as in the arguments.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Writer(ElementWalk[str]):
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Put the lines written meanwhile in braces after the head; their names are out of scope afterwards."""
+        """Put the lines written in the context in braces after the head; their names are out of scope afterwards."""
         indent = self._indent
         self.line(head + " {")
         self._indent += "  "
@@ -177,9 +177,11 @@ class Writer(ElementWalk[str]):
                 self._put(v, name, start, vector.joined(values))
 
     def _put(self, v: Variable, name: str, index: IndexExpression, value: str) -> None:
-        one = len(self.windows(v)) == 1
+        is_single = len(self.windows(v)) == 1
         self.line(
-            f"{name}[{index_text(index)}] = {value};" if one else f"{name}({index_text(index)}, {value});"
+            f"{name}[{index_text(index)}] = {value};"
+            if is_single
+            else f"{name}({index_text(index)}, {value});"
         )
 
     def _access(self, v: Variable, name: str, index: IndexExpression) -> str:
@@ -227,7 +229,7 @@ def _reading(name: str, type_name: str, parts: list[str], starts: list[int]) -> 
 
 
 def _writing(name: str, type_name: str, parts: list[str], starts: list[int]) -> list[str]:
-    """The function that writes one."""
+    """The function that writes an element of a value bound in several windows."""
     cases = [
         f"  if (i >= {start}u) {{ {part}[i - {start}u] = value; return; }}"
         for part, start in zip(parts, starts, strict=True)

@@ -10,10 +10,10 @@ broadcast;
 * `emitter`: the array and memory of each value; `equations`, `contractions`, `blocks`: the lines of single
 equations, of contractions and of fusion groups;
 * `templates`, `writing`: elementwise ops as ufuncs and as lines; `layouts`, `values`: shapes and strides of arrays
-to come.
+that need not be allocated yet.
 
 The results equal those of the ops run one by one, bit for bit, wherever numpy gives the same bits for other
-strides: for all ops that round correctly or only move elements.  numpy has several loops for exp and its relatives,
-whose last bit may depend on an element's position; sums and products of repeated values are taken over the compact
-value.
+strides: for all ops that round correctly or only move elements.  numpy has several loops for exp and similar
+functions, so the last bit may depend on an element's position; sums and products of repeated values are computed
+from the compact value.
 """

@@ -115,7 +115,7 @@ class _BlockLoop:
     # ---- blocks --------------------------------------------------------------------------------------------
 
     def _merge_axes(self) -> list[list[int]]:
-        """The axes of the group in runs of adjacent ones that can be merged."""
+        """The axes of the group, as runs of adjacent axes that can be merged."""
         emitter, shape = self.emitter, self.group.shape
         patterns = [emitter.compact[v] for e in self.equations for v in (*e.operands, *e.results)]
         for e in self.equations:
@@ -189,17 +189,17 @@ class _BlockLoop:
             if x in last:
                 last[x] = max(last[x], self.last.get(v, -1))
                 unshared[x] = False
-        found: dict[Any, list[tuple[int, bool, Variable]]] = {}
+        replaceable: dict[Any, list[tuple[int, bool, Variable]]] = {}
         for x, index in last.items():
             key = self.emitter.dying_memory(x)
             if key is not None:
-                found.setdefault(key, []).append((index, unshared[x], x))
-        for candidates in found.values():
+                replaceable.setdefault(key, []).append((index, unshared[x], x))
+        for candidates in replaceable.values():
             candidates.sort(key=lambda candidate: -candidate[0])
-        return found
+        return replaceable
 
     def _read_before(self, v: Variable) -> list[Variable]:
-        """An input that no equation reads any more, within a block, once this value is written."""
+        """An input whose last read within a block comes before this value is written; at most one."""
         escapes = self.emitter.lifetimes.owner(v) in self.emitter.lifetimes.escaping
         candidates = self._replaceable.get((self.emitter.compact[v], _dtype(v), escapes), [])
         index = self.writer_index[v]
@@ -223,15 +223,15 @@ class _BlockLoop:
         )
 
     def _sizes(self, lead: int, inputs: Sequence[Array]) -> Sizes:
-        """The shape of a block: as much as fits of the last axes, after those in which a transposed input is
-        contiguous.
+        """The shape of a block: it extends along the axes in which a transposed input is contiguous, then along the
+        last axes, up to the block size.
         """
         sizes = [*[1] * lead, *self.shape[lead:]]
-        first = _transposed_axes(inputs) if lead == len(sizes) else ()
-        for i in (*first, *reversed(range(lead))):
+        transposed = _transposed_axes(inputs) if lead == len(sizes) else ()
+        for i in (*transposed, *reversed(range(lead))):
             if sizes[i] == 1:
                 most = max(1, BLOCK_SIZE // math.prod(sizes))
-                sizes[i] = min(self.shape[i], most, MAX_TRANSPOSED if i in first[:1] else most)
+                sizes[i] = min(self.shape[i], most, MAX_TRANSPOSED if i in transposed[:1] else most)
         return tuple(sizes)
 
     def _merged(self, shape: Sizes) -> Sizes:
@@ -435,7 +435,7 @@ class _BlockLoop:
                 return
 
     def _result(self, v: Variable, expression: str) -> None:
-        """Take the array that a call returns: copy it to its target, or use it directly."""
+        """Copy the array that a call returns to its target, or use the array directly if there is no target."""
         source = self.source
         if v in self.names:
             source.line(f"{source.bound(np.copyto)}({self.names[v]}, {expression})")
@@ -495,8 +495,7 @@ def _adjacent(x: Array, i: int) -> bool:
 
 
 def _transposed_axes(inputs: Sequence[Array]) -> Sizes:
-    """For the first large input that is not contiguous along its last axis: the axis along which it is, and the
-    last.
+    """The contiguous axis and the last axis of the first large input for which these differ; empty if none.
 
     Blocks should hold adjacent elements of this input as well as of the others.
     """
@@ -510,7 +509,7 @@ def _transposed_axes(inputs: Sequence[Array]) -> Sizes:
 
 
 def _cut(shape: Sizes, sizes: Sizes) -> Iterator[tuple[slice, ...]]:
-    """The blocks, the last axis varying fastest."""
+    """The blocks in row-major order."""
     starts = [range(0, n, step) for n, step in zip(shape, sizes, strict=False)]
     for start in itertools.product(*starts):
         yield tuple([slice(i, min(i + step, n)) for i, step, n in zip(start, sizes, shape, strict=False)])

@@ -27,7 +27,7 @@ def compact_shapes(
 
 
 class Shapes(dict["Variable", "Sizes"]):
-    """Compact shapes of values; those that are not in it are literals, of one element."""
+    """Compact shapes of values; a missing value is a literal, which has one element."""
 
     def __missing__(self, v: Variable) -> Sizes:
         return (1,) * len(v.shape)

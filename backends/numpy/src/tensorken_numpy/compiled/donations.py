@@ -1,4 +1,4 @@
-"""Donated inputs, whose memory results take if nothing else refers to it."""
+"""Donated inputs: results reuse their memory if nothing else refers to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorken_numpy.compiled.results import has_reference_counts
 
 
 def if_unshared(x: Array) -> Array | None:
-    """The array itself if only the running call refers to it or its views, else None.
+    """The array itself if only the running call refers to it and its views, else None.
 
     Call it before the function makes views of the input.
     """

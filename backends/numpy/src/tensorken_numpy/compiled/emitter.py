@@ -53,11 +53,11 @@ class Emitter:
         self.planner = Planner()
         self.lifetimes = Lifetimes(program, units)
         self.values: dict[Variable, Value] = {}
-        self.orders = wanted_orders(program)
+        self.orders = preferred_orders(program)
         self.step = 0
         self._regions: dict[Variable, list[Region]] = {}
         self._locals: dict[Variable, list[str]] = {}
-        self._releases: dict[int, dict[Variable, None]] = {}  # unit -> owners that die after it
+        self._releases: dict[int, dict[Variable, None]] = {}  # unit -> owners whose last use it is
         self.scalars: dict[Variable, str] = {}
         self._views: dict[Any, Value] = {}
         self._bound: dict[Any, str] = {}
@@ -102,15 +102,15 @@ class Emitter:
 
     def value(self, v: Variable) -> Value:
         """The array of a variable."""
-        found = self.values.get(v)
-        if found is None:
+        value = self.values.get(v)
+        if value is None:
             if is_literal(v):
                 array = self.backend.full((1,) * len(v.shape), v.value, v.dtype)
             else:
                 array = layouts.compact(np.asarray(self.program.constants[v].representation))
             name = functools.partial(self.source.bound, array)
-            found = self.values[v] = Value(name, array, "constant")
-        return found
+            value = self.values[v] = Value(name, array, "constant")
+        return value
 
     def operand(self, v: Variable) -> str:
         """The name of a value among operands that numpy broadcasts; literals have no axes, which is faster."""
@@ -148,7 +148,7 @@ class Emitter:
         return self.source.cached(("scalar", dtype, exact(number)), lambda: np.full((), number, dtype)[()])
 
     def view(self, value: Value, layout: Array, expression: str) -> Value:
-        """A view of a value: bound once if the value is planned, else made in each call that uses its name."""
+        """A view of a value: bound once if the value is planned, else created in each call that uses its name."""
         source = self.source
         if value.storage == "constant":
             return Value(lambda: source.bound(layout), layout, "constant")
@@ -161,8 +161,8 @@ class Emitter:
                 self.drop_later(value.owner, name)
             return Value(name, layout, known=False, owner=value.owner)
         key = (id(value.root), offset, axes_of(layout))
-        found = self._views.get(key)
-        if found is None:
+        view = self._views.get(key)
+        if view is None:
             root = value.root
             if offset == 0 and axes_of(layout) == axes_of(root.layout):
                 return root
@@ -180,8 +180,8 @@ class Emitter:
                     return source.assign(f"{root.name}.reshape({layout.shape})")
                 return source.assign(f"{value.name}{expression}")
 
-            found = self._views[key] = Value(name_of_view, layout, root=root, offset=offset)
-        return found
+            view = self._views[key] = Value(name_of_view, layout, root=root, offset=offset)
+        return view
 
     def _planned(self, layout: Array, region: Region, offset: int) -> Value:
         key = (offset, layout.shape, layout.strides, layout.dtype)
@@ -225,7 +225,7 @@ class Emitter:
     # ---- memory --------------------------------------------------------------------------------------------
 
     def _donated(self, names: Sequence[str]) -> Iterator[tuple[Variable, str]]:
-        """The inputs whose memory results may take, with their names."""
+        """The donated inputs whose memory results may reuse, with their names."""
         for i in sorted(self.program.donated):
             v = self.program.inputs[i]
             layout = self.values[v].layout
@@ -238,7 +238,7 @@ class Emitter:
         Args:
             v: the result.
             shape: its compact shape.
-            reusable: operands whose memory it may take if they die here.
+            reusable: operands whose memory it may reuse if this is their last use.
         """
         dtype = NUMPY_DTYPES[v.dtype.name]
         layout = layouts.contiguous(shape, dtype)
@@ -250,8 +250,8 @@ class Emitter:
         self.values[v] = value
         return value
 
-    def is_changed_by(self, v: Variable, y: Variable) -> bool:
-        """Whether v, an update of y, takes the memory of y: nothing else does, and it holds each element once."""
+    def updates_in_place(self, v: Variable, y: Variable) -> bool:
+        """Whether v, an update of y, may overwrite y: no other value needs its memory, and no element repeats."""
         value = self.values.get(y)
         if (
             value is None
@@ -263,13 +263,15 @@ class Emitter:
 
     def target_in_order(self, v: Variable, order: Sizes) -> Value:
         """The array for a result that is row-major after this permutation of its axes."""
-        laid = self.target(v, tuple([v.shape[i] for i in order]))
-        back = tuple([order.index(i) for i in range(len(order))])
-        found = self.values[v] = self.view(laid, laid.layout.transpose(back), f".transpose({back})")
-        return found
+        permuted = self.target(v, tuple([v.shape[i] for i in order]))
+        inverse = tuple([order.index(i) for i in range(len(order))])
+        target = self.values[v] = self.view(
+            permuted, permuted.layout.transpose(inverse), f".transpose({inverse})"
+        )
+        return target
 
     def _release_donor(self, v: Variable, last: int) -> None:
-        """Let results take the memory of a donated input after its last use."""
+        """Let results reuse the memory of a donated input after its last use."""
         owner = self.lifetimes.owner(v)
         if owner in self.lifetimes.escaping:
             return
@@ -295,20 +297,20 @@ class Emitter:
         return value.shape, value.dtype, False
 
     def _donated_array(self, layout: Array, reusable: Sequence[Variable]) -> Value | None:
-        """The array of a donated input that is not needed any more, if the call is its only holder at run time."""
+        """The array of a donated input after its last use, if only the call refers to the array at run time."""
         key = (layout.shape, layout.dtype)
-        found = next((v for v in reusable if self.dying_memory(v) == (*key, True)), None)
-        given_up = self._released_donors.get(key, [])
-        while found is None and given_up:
-            v = given_up.pop()
-            found = v if v in self._donors else None
-        if found is None:
+        donor = next((v for v in reusable if self.dying_memory(v) == (*key, True)), None)
+        released = self._released_donors.get(key, [])
+        while donor is None and released:
+            v = released.pop()
+            donor = v if v in self._donors else None
+        if donor is None:
             return None
-        name = self._donors.pop(found)
-        taken = self.source.new_name()
-        self._donation_lines.append(f"    {taken} = {self.source.bound(if_unshared)}({name})")
+        name = self._donors.pop(donor)
+        donated = self.source.new_name()
+        self._donation_lines.append(f"    {donated} = {self.source.bound(if_unshared)}({name})")
         empty = f"{self._empty}({layout.shape}, {self.source.bound(layout.dtype)})"
-        return Value(self.source.assign(f"{empty} if {taken} is None else {taken}"), layout)
+        return Value(self.source.assign(f"{empty} if {donated} is None else {donated}"), layout)
 
     def _new_output(self, layout: Array) -> Value:
         """A new array for an output."""
@@ -351,11 +353,11 @@ class Emitter:
         self._release_at_death(owner)
 
     def _release_at_death(self, owner: Variable) -> None:
-        """Register that a value holds something to be released after its last use."""
+        """Register that a value's regions, donated inputs and names are released after its last use."""
         self._releases.setdefault(max(self.lifetimes.last[owner], self.step), {})[owner] = None
 
     def _release(self) -> None:
-        """Release what the values hold whose last use was this step."""
+        """Release the regions, donated inputs and names of values whose last use was this step."""
         for owner in self._releases.pop(self.step, ()):
             for region in self._regions.pop(owner, ()):
                 self.planner.free(region)
@@ -402,8 +404,8 @@ class Emitter:
         return copy
 
 
-def wanted_orders(program: Program) -> dict[Variable, Sizes]:
-    """For values used only by one permutation, the order of axes that it gives them."""
+def preferred_orders(program: Program) -> dict[Variable, Sizes]:
+    """The permuted order of the axes of each value whose only use is one `permute`."""
     uses: dict[Variable, int] = dict.fromkeys(program.outputs, 2)
     orders: dict[Variable, Sizes] = {}
     for equation in program.equations:

@@ -56,9 +56,9 @@ def call(emitter: Emitter, equation: Equation) -> None:
     names = [source.new_name() for _ in equation.results]
     targets = names[0] if op.results == 1 else f"({', '.join(names)},)" if names else source.new_name()
     if runs_body(equation, emitter.backend):
-        given = [source.bound(x) for x in (run, emitter.backend, op)]
+        args = [source.bound(x) for x in (run, emitter.backend, op)]
         source.line(
-            f"{targets} = in_context({', '.join(given)}, [{', '.join(operands)}], {source.bound(params)})"
+            f"{targets} = in_context({', '.join(args)}, [{', '.join(operands)}], {source.bound(params)})"
         )
     else:
         method = source.bound(getattr(emitter.backend, op.name))
@@ -104,10 +104,10 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
     elif steps is None:
         params = [emitter.source.bound(p) for p in equation.params]
         if runs_body(equation, emitter.backend):
-            given = [emitter.source.bound(x) for x in (run, emitter.backend, equation.op)]
+            args = [emitter.source.bound(x) for x in (run, emitter.backend, equation.op)]
             full = [emitter.full(x).name for x in operands]
             name = emitter.source.assign(
-                f"in_context({', '.join(given)}, [{', '.join(full)}], ({', '.join(params)}))"
+                f"in_context({', '.join(args)}, [{', '.join(full)}], ({', '.join(params)}))"
             )
             shape = v.shape
         else:
@@ -210,7 +210,7 @@ def _gather(emitter: Emitter, equation: Equation) -> None:
         call(emitter, equation)
         return
     target = emitter.target(v, v.shape)
-    emitter.source.line(  # indices are in range, and with mode "raise" numpy makes a copy
+    emitter.source.line(  # indices are in range, and numpy copies the array in mode "raise"
         f"{emitter.source.bound(np.take)}({names[0]}, {names[1]}, {axis}, {target.name}, 'clip')"
     )
 
@@ -224,9 +224,9 @@ def _scatter_add(emitter: Emitter, equation: Equation) -> None:
 
 
 def _add_at(emitter: Emitter, equation: Equation) -> None:
-    (v,), (y, *given), (axis,) = equation.results, equation.operands, equation.params
-    names = [emitter.full(x).name for x in given]
-    if emitter.is_changed_by(v, y):
+    (v,), (y, x, indices), (axis,) = equation.results, equation.operands, equation.params
+    names = [emitter.full(x).name, emitter.full(indices).name]
+    if emitter.updates_in_place(v, y):
         target = emitter.values[v] = emitter.value(y)
     else:
         target = emitter.target(v, v.shape)

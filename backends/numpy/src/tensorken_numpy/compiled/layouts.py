@@ -32,8 +32,8 @@ def strided(shape: Sizes, strides: Sizes, dtype: Any) -> Layout:
 
 def address(x: Array) -> int:
     """The address of the first element."""
-    found: int = x.__array_interface__["data"][0]
-    return found
+    start: int = x.__array_interface__["data"][0]
+    return start
 
 
 def reshaped(x: Layout, shape: Sizes) -> Layout | None:

@@ -53,24 +53,24 @@ class Lifetimes:
         self.escaping = {self.owner(v) for v in program.outputs}
 
     def needed_after(self, v: Variable, index: int) -> bool:
-        """Whether a unit after this index, or an output, uses the value itself."""
+        """Whether the value is an output, or a unit after this index uses it."""
         return self._used.get(v, index) > index
 
     def owner(self, v: Variable) -> Variable:
         """The value whose memory this one may share."""
-        found = v
-        while (next_one := self._owner.get(found, found)) is not found:
-            found = next_one
-        if found is not v:
-            self._owner[v] = found
-        return found
+        owner = v
+        while (next_one := self._owner.get(owner, owner)) is not owner:
+            owner = next_one
+        if owner is not v:
+            self._owner[v] = owner
+        return owner
 
 
 def updated_in_place(program: Program) -> Mapping[Equation, Sequence[Variable]]:
-    """The equations of `add_at` that may change their first operand: it has memory of its own and no other use."""
+    """The equations of `add_at` that may overwrite their first operand, as it has its own memory and no other use."""
     producers = {v: equation for equation in program.equations for v in equation.results}
     uses = Counter(chain(*[equation.operands for equation in program.equations], program.outputs))
-    found: dict[Equation, Sequence[Variable]] = {}
+    updated: dict[Equation, Sequence[Variable]] = {}
     for equation in program.equations:
         if equation.op.name != "add_at":
             continue
@@ -78,12 +78,12 @@ def updated_in_place(program: Program) -> Mapping[Equation, Sequence[Variable]]:
         while uses[root] == 1 and root in producers and producers[root].op.name == "reshape":
             (root,) = producers[root].operands
         if uses[root] == 1 and root in producers and not may_share(producers[root]):
-            found[equation] = (y,)
-    return found
+            updated[equation] = (y,)
+    return updated
 
 
 def equations_of(unit: Unit) -> list[Equation]:
-    """The equation, or those of a fusion group."""
+    """The equations of a unit."""
     return [equation for _, equation in unit.members] if isinstance(unit, FusionGroup) else [unit]
 
 

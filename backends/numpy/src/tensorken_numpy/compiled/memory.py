@@ -22,7 +22,7 @@ class Region:
 
 
 MAX_TRIES = 8
-"""How many gaps of the size's own class are tried; they may be too small."""
+"""The most gaps tried of the class of the size itself, which may be too small."""
 
 
 class Planner:
@@ -44,8 +44,8 @@ class Planner:
         self._end = 0
         self._gaps: dict[int, int] = {}  # start of each gap -> its size
         self._starts: dict[int, int] = {}  # end of each gap -> its start
-        self._same: dict[int, list[int]] = {}  # size -> heap of starts, stale ones among them
-        self._classes: list[list[int]] = []  # the same for each class
+        self._same: dict[int, list[int]] = {}  # size -> heap of starts, some of them stale
+        self._classes: list[list[int]] = []  # for each class a heap of starts, some of them stale
 
     def take(self, size: int) -> Region:
         """A region of this many bytes."""
@@ -76,15 +76,15 @@ class Planner:
 
     def _fitting(self, size: int) -> int | None:
         """The start of the gap to use; None if there is none."""
-        found = self._first(self._same.get(size), size, size)
-        own = size.bit_length()
-        for number in range(own + 1, len(self._classes)):
-            if found is not None:
-                return found
-            found = self._first(self._classes[number], 1 << (number - 1), (1 << number) - 1)
-        if found is None and own < len(self._classes):
-            found = self._similar(self._classes[own], size)
-        return found
+        start = self._first(self._same.get(size), size, size)
+        own_class = size.bit_length()
+        for number in range(own_class + 1, len(self._classes)):
+            if start is not None:
+                return start
+            start = self._first(self._classes[number], 1 << (number - 1), (1 << number) - 1)
+        if start is None and own_class < len(self._classes):
+            start = self._similar(self._classes[own_class], size)
+        return start
 
     def _first(self, heap: list[int] | None, least: int, most: int) -> int | None:
         """The first gap of a heap with a size in this range; drops stale entries before it."""
@@ -95,20 +95,20 @@ class Planner:
         return None
 
     def _similar(self, heap: list[int], size: int) -> int | None:
-        """The first of a few gaps of the size's own class that is large enough."""
+        """The first of a few gaps of the class of the size itself that is large enough."""
         tried: list[int] = []
-        found = None
-        while found is None and len(tried) < MAX_TRIES:
+        start = None
+        while start is None and len(tried) < MAX_TRIES:
             first = self._first(heap, 1 << (size.bit_length() - 1), (1 << size.bit_length()) - 1)
             if first is None:
                 break
             if self._gaps[first] >= size:
-                found = first
+                start = first
             else:
                 tried.append(heapq.heappop(heap))
         for offset in tried:
             heapq.heappush(heap, offset)
-        return found
+        return start
 
     def _add(self, start: int, size: int) -> None:
         self._gaps[start] = size
@@ -120,14 +120,14 @@ class Planner:
         heapq.heappush(self._classes[number], start)
 
     def _remove(self, start: int) -> int:
-        """Remove a gap; its size."""
+        """Remove a gap and return its size."""
         size = self._gaps.pop(start)
         del self._starts[start + size]
         return size
 
 
 def aligned_memory(size: int) -> Array:
-    """This many bytes, aligned to a cache line."""
+    """An array of this many bytes, aligned to a cache line."""
     buffer = np.empty(size + CACHE_LINE, np.uint8)
     start = -buffer.__array_interface__["data"][0] % CACHE_LINE
     return buffer[start : start + size]

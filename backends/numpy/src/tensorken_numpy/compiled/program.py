@@ -28,7 +28,7 @@ MAX_LAYOUTS = 8
 """Layouts of inputs for which a program keeps functions; inputs with further layouts are copied first."""
 
 MAX_IDLE = 4
-"""Idle instances kept per function, so that as many threads can call it without making one."""
+"""Idle instances kept per function; as many threads can call it at once without creating an instance."""
 
 METHOD_OPS = frozenset({"where", "erf", "erfinv", "gaussian", "log10", "pow", "nextafter", "integer_pow"})
 """Elementwise ops without a template that may run on blocks: the backend's method allocates the result."""
@@ -48,8 +48,8 @@ def compiled(
 class Compiled:
     """Call the program on a sequence of arrays.
 
-    Results are new arrays, or inputs and constants themselves, or views of these.  Each call uses memory of its
-    own, so calls may run in several threads and within each other.
+    Results are new arrays, or inputs and constants themselves, or views of these.  Each call uses its own memory,
+    so calls may run in several threads and may be nested.
     """
 
     def __init__(self, program: Program, backend: RawTensor[Array]) -> None:

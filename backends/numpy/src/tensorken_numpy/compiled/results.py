@@ -13,14 +13,14 @@ SMALLEST, LARGEST = 1 << 16, 1 << 26
 """Bytes of arrays worth keeping: malloc reuses smaller ones, and larger ones should be returned to the system."""
 
 POOL_SIZE = 2
-"""How many arrays are kept: a loop holds the results of one call until it has those of the next."""
+"""The most arrays kept: a loop holds the results of one call until the next call returns."""
 
 
 class ResultPool:
-    """Makes arrays of one shape and dtype, for a function that runs once at a time.
+    """Arrays of one shape and dtype, for a function that runs once at a time.
 
-    New memory comes to a process page by page, which costs more than computing its contents.  If only this object
-    refers to an array, everyone else has dropped it, and its views too, as a view refers to its array.
+    The operating system maps new memory page by page, which costs more than computing its contents.  An array is
+    reused if only the pool refers to it; then no views of it exist either, as a view refers to its array.
 
     >>> pool = ResultPool((4,), np.dtype("float32"))
     >>> first = pool.take()
@@ -43,17 +43,17 @@ class ResultPool:
         for i in range(len(self._arrays)):
             if self._references(i) == self._unshared:
                 return self._arrays[i]
-        made: Array = np.empty(*self._shape_and_dtype)
+        array: Array = np.empty(*self._shape_and_dtype)
         if len(self._arrays) == POOL_SIZE:
             del self._arrays[0]
-        self._arrays.append(made)
-        return made
+        self._arrays.append(array)
+        return array
 
     def _references(self, i: int) -> int:
         return sys.getrefcount(self._arrays[i])
 
 
 def has_reference_counts() -> bool:
-    """Whether reference counts tell who holds an array: not in free-threaded Python."""
+    """Whether a reference count shows if an array is shared: not in free-threaded Python."""
     enabled: Any = getattr(sys, "_is_gil_enabled", None)
     return hasattr(sys, "getrefcount") and (enabled is None or enabled())

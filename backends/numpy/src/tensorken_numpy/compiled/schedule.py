@@ -2,8 +2,8 @@
 
 Elementwise equations on many elements are fused, and with them reductions along trailing axes, whose results for a
 block of rows are needed for that block only.  A group waits until an equation outside it needs one of its results,
-so that equations far apart in the program can join.  A group that nothing joins for a while is run, as it keeps
-operands alive.
+so that equations far apart in the program can join.  A group that no equation joins for a while is scheduled, as it
+keeps operands alive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_ROW = 2 * BLOCK_SIZE
 """The most elements of a row that is reduced within a group."""
 
 MAX_WAIT = 512
-"""For how many equations a group waits for others to join."""
+"""The number of equations after which a group no longer waits for others to join."""
 
 REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
 ROW_OPS = frozenset({"softmax", "log_softmax", "logsumexp"})
@@ -62,7 +62,7 @@ def schedule(
     """The equations in an order in which they can run, with fusion groups in place of their members."""
     units: list[Unit] = []
     waiting: dict[FusionGroup, None] = {}  # ordered by `last_index`
-    makers: dict[Variable, FusionGroup] = {}
+    producers: dict[Variable, FusionGroup] = {}
 
     def emit(group: FusionGroup) -> None:
         del waiting[group]
@@ -70,7 +70,7 @@ def schedule(
         units.append(group)
 
     for index, equation in enumerate(program.equations):
-        sources = [_final_group(makers[v]) for v in equation.operands if v in makers]
+        sources = [_final_group(producers[v]) for v in equation.operands if v in producers]
         needed = [group for group in dict.fromkeys(sources) if group in waiting]
         current = _new_group(index, equation, compact, bool(needed)) if groupable(equation) else None
         joined = []
@@ -92,7 +92,7 @@ def schedule(
         else:
             current.last_index = index
             waiting[current] = None
-            makers.update(dict.fromkeys(equation.results, current))
+            producers.update(dict.fromkeys(equation.results, current))
         while waiting and index - (oldest := next(iter(waiting))).last_index > MAX_WAIT:
             emit(oldest)
     for group in list(waiting):
@@ -109,7 +109,7 @@ def _final_group(group: FusionGroup) -> FusionGroup:
 def _new_group(
     index: int, equation: Equation, compact: dict[Variable, Sizes], follows: bool
 ) -> FusionGroup | None:
-    """A new group of this equation; None if it cannot be in any."""
+    """A new group of this equation; None if it cannot be in a group."""
     name = equation.op.name
     shape = compact[equation.results[0]]
     lead = len(shape)

@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 Factory = Callable[[Any], Any]
-"""Makes the object bound to a name from the memory of one instance: a view, or a list of blocks."""
+"""Creates the object bound to a name from the memory of one instance: a view, or a list of blocks."""
 
 
 class Source:
@@ -22,9 +22,9 @@ class Source:
         self.indent = "    "
         self.factories: list[Factory] = []
         self._names: list[str] = []
-        self._known: dict[int, str] = {}
-        self._kept: list[Any] = []  # keeps ids unique
-        self._shared: dict[Any, str] = {}
+        self._names_by_id: dict[int, str] = {}
+        self._values: list[Any] = []  # keeps ids unique
+        self._names_by_key: dict[Any, str] = {}
         self._count = 0
 
     def line(self, text: str) -> None:
@@ -37,28 +37,28 @@ class Source:
         return f"v{self._count}"
 
     def assign(self, expression: str) -> str:
-        """Assign the expression to a new local variable; its name."""
+        """Assign the expression to a new local variable and return the variable's name."""
         name = self.new_name()
         self.line(f"{name} = {expression}")
         return name
 
     def bound(self, value: Any) -> str:
         """The name of an object that all instances share."""
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = self.bound_per_instance(lambda memory: value)
-            self._kept.append(value)
-        return found
+        name = self._names_by_id.get(id(value))
+        if name is None:
+            name = self._names_by_id[id(value)] = self.bound_per_instance(lambda memory: value)
+            self._values.append(value)
+        return name
 
     def cached(self, key: Any, make: Callable[[], Any]) -> str:
-        """The name of the object that `make` returns, made once per key."""
-        found = self._shared.get(key)
-        if found is None:
-            found = self._shared[key] = self.bound(make())
-        return found
+        """The name of the object that `make` returns; `make` is called once per key."""
+        name = self._names_by_key.get(key)
+        if name is None:
+            name = self._names_by_key[key] = self.bound(make())
+        return name
 
     def bound_per_instance(self, factory: Factory) -> str:
-        """The name of an object that each instance makes from its memory."""
+        """The name of an object that each instance creates from its memory."""
         name = f"b{len(self._names)}"
         self._names.append(name)
         self.factories.append(factory)

@@ -1,4 +1,4 @@
-"""Templates: elementwise ops as ufuncs that write into given arrays."""
+"""Templates: elementwise ops as ufuncs with an output array."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Step: TypeAlias = "tuple[Any, str, tuple[str | float, ...]]"
-"""A ufunc, its target, and its operands: a, b, the result y, a scratch array t, or numbers."""
+"""A ufunc, its target (y or t), and its operands: a, b, the result y, a scratch array t, or numbers."""
 
 Template: TypeAlias = Sequence[Step]
 
@@ -97,9 +97,12 @@ FLOAT32_AND_FLOAT64: dict[str, Template] = {
 
 
 def template(name: str, dtypes: Sequence[np.dtype[Any]], numbers: Sequence[Any]) -> Template | None:
-    """The steps of an op, given its name, the dtypes of its operands, and their values where they are literals.
+    """The steps of an op; None if it has no template: then the backend's method is called, which allocates its result.
 
-    None if it has none: then the backend's method is called, which allocates its result.
+    Args:
+        name: of the op.
+        dtypes: of its operands.
+        numbers: the values of operands that are literals, else None.
     """
     if name == "pow" and (numbers[1] is None or numbers[1] == 0.5):
         return None  # numpy takes the square root, which the backend's method corrects

@@ -32,7 +32,7 @@ class Value:
         region: of the function's memory, if it is planned.
         offset: of the first element, in bytes, in the memory or relative to the root.
         root: the local value that this one is a view of; itself if it is none.
-        owner: the value whose death drops this array, if it is to be dropped.
+        owner: the value after whose last use the array is dropped, if it is to be dropped.
     """
 
     __slots__ = ("_name", "known", "layout", "offset", "owner", "region", "root", "storage")
@@ -100,10 +100,10 @@ def order_of(layout: Layout, root: Layout) -> Sizes | None:
     axes = axes_of(root)
     order: list[int] = []
     for axis in axes_of(layout):
-        found = [i for i, other in enumerate(axes) if other == axis and i not in order]
-        if not found:
+        matches = [i for i, other in enumerate(axes) if other == axis and i not in order]
+        if not matches:
             return None
-        order.append(found[0])
+        order.append(matches[0])
     return tuple(order)
 
 

@@ -32,7 +32,7 @@ Number = Callable[[Any, "np.dtype[Any]"], str]
 
 
 class Writer(Protocol):
-    """Has a source and names numbers."""
+    """Has a source, and gives names to numbers."""
 
     source: Source
 
@@ -72,7 +72,10 @@ def write_steps(
 
 
 def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtype: np.dtype[Any]) -> str:
-    """Write one assignment per step on numpy scalars, which are faster than arrays without axes; the result's name."""
+    """Write one assignment per step on numpy scalars, which are faster than arrays without axes.
+
+    Returns the name of the result.
+    """
     source = writer.source
     names = dict(zip("ab", operands, strict=False))
     symbols: dict[Any, str] = _SYMBOLS if dtype in (np.float32, np.float64) else {}
@@ -96,7 +99,7 @@ def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dty
 
 
 def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:
-    """The same for a value, whose layout may be unknown until the function runs."""
+    """Write y = sum(x, axes) for a value, whose layout may be unknown until the function runs."""
     write_sum(writer, x.name, axes, y, x.dtype, not x.known or uses_blas(x.layout, tuple(axes)))
 
 
@@ -148,22 +151,22 @@ def write_where(
         else:
             zeros.append(False)
             bits.append(f"{name}.view({integers})")
-    copy, negative, both, either = [
+    copyto, negative, bitwise_and, bitwise_xor = [
         source.bound(f) for f in (np.copyto, np.negative, np.bitwise_and, np.bitwise_xor)
     ]
-    source.line(f"{copy}({mask}, {names[0]})")
+    source.line(f"{copyto}({mask}, {names[0]})")
     result = source.assign(f"{y}.view({integers})")
     if zeros[1]:
         source.line(f"{negative}({mask}, {mask})")
-        source.line(f"{both}({bits[0]}, {mask}, {result})")
+        source.line(f"{bitwise_and}({bits[0]}, {mask}, {result})")
     elif zeros[0]:  # the mask of `not condition`: 1 - 1 has no bits set, 0 - 1 all
         source.line(f"{source.bound(np.subtract)}({mask}, {writer.number(1, integer)}, {mask})")
-        source.line(f"{both}({bits[1]}, {mask}, {result})")
+        source.line(f"{bitwise_and}({bits[1]}, {mask}, {result})")
     else:
         source.line(f"{negative}({mask}, {mask})")
-        source.line(f"{either}({bits[0]}, {bits[1]}, {result})")
-        source.line(f"{both}({result}, {mask}, {result})")
-        source.line(f"{either}({result}, {bits[1]}, {result})")
+        source.line(f"{bitwise_xor}({bits[0]}, {bits[1]}, {result})")
+        source.line(f"{bitwise_and}({result}, {mask}, {result})")
+        source.line(f"{bitwise_xor}({result}, {bits[1]}, {result})")
 
 
 def write_where_constant(
@@ -175,37 +178,37 @@ def write_where_constant(
     constant: Callable[[Array], str],
     dtype: np.dtype[Any],
 ) -> None:
-    """The same for a constant condition: one or two steps with masks that are made once.
+    """Write a `where` with a constant condition: one or two steps with masks that are computed once.
 
     Args:
         writer: has the source.
         operands: of the `where`.
-        names: of these.
+        names: of the operands.
         y: the name of the result array.
         condition: the constant, compact.
         constant: names an array of the condition's shape.
         dtype: of the numbers.
     """
     source, integer = writer.source, mask_dtype(dtype)
-    integers, both = source.bound(integer), source.bound(np.bitwise_and)
+    integers, bitwise_and = source.bound(integer), source.bound(np.bitwise_and)
     result = source.assign(f"{y}.view({integers})")
     mask = np.negative(condition.astype(integer))
     literals = [_bits_of(v.value, dtype) if is_literal(v) else None for v in operands[1:]]
     for i, kept in ((1, mask), (0, ~mask)):
         bits, other = literals[i], literals[1 - i]
         if bits is not None and other is None:  # mask the array, then set the literal's bits elsewhere
-            source.line(f"{both}({names[2 - i]}.view({integers}), {constant(kept)}, {result})")
+            source.line(f"{bitwise_and}({names[2 - i]}.view({integers}), {constant(kept)}, {result})")
             if bits:
                 source.line(f"{source.bound(np.bitwise_or)}({result}, {constant(~kept & bits)}, {result})")
             return
-    either = source.bound(np.bitwise_xor)
+    bitwise_xor = source.bound(np.bitwise_xor)
     first, second = [
         f"{name}.view({integers})" if bits is None else writer.number(bits, integer)
         for name, bits in zip(names[1:], literals, strict=True)
     ]
-    source.line(f"{either}({first}, {second}, {result})")
-    source.line(f"{both}({result}, {constant(mask)}, {result})")
-    source.line(f"{either}({result}, {second}, {result})")
+    source.line(f"{bitwise_xor}({first}, {second}, {result})")
+    source.line(f"{bitwise_and}({result}, {constant(mask)}, {result})")
+    source.line(f"{bitwise_xor}({result}, {second}, {result})")
 
 
 def _bits_of(number: Any, dtype: np.dtype[Any]) -> int:

@@ -1,7 +1,7 @@
 """WGSL functions, where the built-in ones are too inaccurate or have other special values.
 
-Functions of floats are written once, in `TEXT` of a file, with capital words for what differs between types: `F` is
-the type, `U` the unsigned integer of its size.  Names for float64 end in `_f64`.
+Functions of floats are written once, in `TEXT` of a file, with capital words for the parts that differ between
+types: `F` is the type, `U` the unsigned integer of its size.  Names for float64 end in `_f64`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 def _of_floats(float_type: Float) -> str:
     text = "".join([file.TEXT for file in _FILES]) + logarithms.LEADING_ZEROS[float_type.type]
-    words = {found[1]: found[1] + float_type.suffix for found in _DEFINITION.finditer(text)}
+    words = {match[1]: match[1] + float_type.suffix for match in _DEFINITION.finditer(text)}
     for file in _FILES:
         words.update(file.words(float_type))
     return with_words(text, words)
 
 
 def _of_integers(i: str, word: str, bits: int, suffix: str) -> str:
-    names = {found[1]: found[1] + suffix for found in _DEFINITION.finditer(integers.TEXT)}
+    names = {match[1]: match[1] + suffix for match in _DEFINITION.finditer(integers.TEXT)}
     return with_words(integers.TEXT, {"I": i, "W": word, "BITS": str(bits), **names})
 
 
@@ -54,7 +54,7 @@ _ALL = "".join(
         integers.WIDENED,
     ]
 )
-DEFINITIONS: dict[str, str] = {found[1]: found[0].strip() + "\n" for found in _DEFINITION.finditer(_ALL)}
+DEFINITIONS: dict[str, str] = {match[1]: match[0].strip() + "\n" for match in _DEFINITION.finditer(_ALL)}
 """The text of each function and struct, by name."""
 
 

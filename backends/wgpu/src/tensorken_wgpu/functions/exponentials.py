@@ -40,7 +40,7 @@ product, so nothing branches: divergent invocations would execute both branches.
 
 _TERMS = {"f32": 5, "f64": 11}
 _MOST = Fraction(35, 100)
-"""The largest r, half of log 2, is smaller."""
+"""An upper bound of abs(r), which is at most half of log 2."""
 
 
 def words(float_type: Float) -> dict[str, str]:

@@ -63,7 +63,7 @@ class Float:
         return f"{value:#x}{self.word_suffix}"
 
     def split(self, value: Fraction, *digits: int) -> list[str]:
-        """Literals whose sum is a positive value: one of at most so many bits for each count, and one for the rest."""
+        """Literals whose sum is a positive value: one of at most `count` bits for each count, and one for the rest."""
         parts = []
         for count in digits:
             exponent = value.numerator.bit_length() - value.denominator.bit_length() + 1
@@ -83,10 +83,10 @@ class Float:
 
 
 def economised(coefficients: Sequence[Fraction], low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """A polynomial with fewer coefficients that is near the given one on an interval.
+    """A polynomial with fewer coefficients that approximates a polynomial on an interval.
 
-    The highest power is removed by subtracting a multiple of the Chebyshev polynomial of its degree, the one with the
-    smallest maximum on the interval; then the next one is.  C. Lanczos, "Applied Analysis", 1956.
+    The highest power is removed by subtracting a multiple of the Chebyshev polynomial of its degree, which has the
+    smallest maximum on the interval; this is repeated.  C. Lanczos, "Applied Analysis", 1956.
 
     Args:
         coefficients: of the polynomial, the constant first.
@@ -97,28 +97,28 @@ def economised(coefficients: Sequence[Fraction], low: Fraction, high: Fraction, 
     >>> [str(c) for c in economised([Fraction(0), Fraction(0), Fraction(1)], Fraction(-1), Fraction(1), 2)]
     ['1/2', '0']
     """
-    found = [*coefficients]
-    while len(found) > count:
-        least = _chebyshev(len(found) - 1, low, high)
-        factor = found.pop() / least.pop()
-        found = [c - factor * t for c, t in zip(found, least, strict=True)]
-    return found
+    kept = [*coefficients]
+    while len(kept) > count:
+        chebyshev = _chebyshev(len(kept) - 1, low, high)
+        factor = kept.pop() / chebyshev.pop()
+        kept = [c - factor * t for c, t in zip(kept, chebyshev, strict=True)]
+    return kept
 
 
 def _chebyshev(degree: int, low: Fraction, high: Fraction) -> list[Fraction]:
     """The coefficients of a Chebyshev polynomial of degree 1 or more, transformed from [-1, 1] to [low, high]."""
     slope = 2 / (high - low)
     constant = 1 - slope * high
-    before, found = [Fraction(1)], [constant, slope]
+    previous, current = [Fraction(1)], [constant, slope]
     for _ in range(degree - 1):
         following = [
             2 * (constant * c + slope * b)
-            for b, c in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)
+            for b, c in zip([Fraction(0), *current], [*current, Fraction(0)], strict=True)
         ]
-        for i, c in enumerate(before):
+        for i, c in enumerate(previous):
             following[i] -= c
-        before, found = found, following
-    return found
+        previous, current = current, following
+    return current
 
 
 FLOAT32 = Float("f32", "u32", "", "f", "u", "f", 32, 24)
@@ -131,4 +131,4 @@ def with_words(text: str, words: Mapping[str, str]) -> str:
     >>> with_words("fn twice(x: F) -> F { return TWO * x; }", {"F": "f32", "TWO": "2.0f"})
     'fn twice(x: f32) -> f32 { return 2.0f * x; }'
     """
-    return re.sub(r"[A-Za-z_]\w*", lambda found: words.get(found[0], found[0]), text)
+    return re.sub(r"[A-Za-z_]\w*", lambda match: words.get(match[0], match[0]), text)

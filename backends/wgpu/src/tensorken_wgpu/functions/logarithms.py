@@ -51,7 +51,7 @@ fn leading_zeros(bits: u64) -> u32 {
 
 _TERMS = {"f32": 3, "f64": 8}
 _MOST = Fraction(3, 100)
-"""z is smaller: at most (root - 1)**2 / (root + 1)**2 for the root of 2."""
+"""An upper bound of z, which is at most (root - 1)**2 / (root + 1)**2 for the root of 2."""
 
 
 def words(float_type: Float) -> dict[str, str]:
