@@ -13,7 +13,7 @@ from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 
 
-def setting() -> tuple[Any, tk.Tensor, tk.Tensor]:
+def model_and_batch() -> tuple[Any, tk.Tensor, tk.Tensor]:
     """A model and a batch of 12 examples, in float64."""
     model = nn.mlp((3, 5, 4), tk.tanh, key=tk.random.key(0))
     rng = random.Random(0)
@@ -30,22 +30,22 @@ def loss(model: Any, x: tk.Tensor, y: tk.Tensor) -> tk.Tensor:
 def test_equal_parts_give_the_loss_and_gradient_of_the_large_batch(
     backend: str, parts: int, compiled: bool
 ) -> None:
-    model, x, y = setting()
+    model, x, y = model_and_batch()
     value_and_gradient = tk.value_and_grad(loss)
 
     def accumulated(model: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
         batches = zip(tk.split(x, parts), tk.split(y, parts), strict=True)
         return nn.accumulate(value_and_gradient, model, batches)
 
-    found, gradient = (tk.jit(accumulated) if compiled else accumulated)(model, x, y)
-    expected, whole = value_and_gradient(model, x, y)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-14)
-    for a, b in zip(tree.leaves(gradient), tree.leaves(whole), strict=True):
+    value, gradient = (tk.jit(accumulated) if compiled else accumulated)(model, x, y)
+    expected, expected_gradient = value_and_gradient(model, x, y)
+    assert value.item() == pytest.approx(expected.item(), rel=1e-14)
+    for a, b in zip(tree.leaves(gradient), tree.leaves(expected_gradient), strict=True):
         assert float(tk.abs(a - b).max()) < 1e-15
 
 
 def test_auxiliary_outputs_are_averaged_too() -> None:
-    model, x, y = setting()
+    model, x, y = model_and_batch()
 
     def with_aux(model: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
         logits = model(x)
@@ -58,7 +58,7 @@ def test_auxiliary_outputs_are_averaged_too() -> None:
 
 
 def test_batches_are_requested_one_by_one() -> None:
-    model, x, y = setting()
+    model, x, y = model_and_batch()
     events = []
 
     def batches() -> Any:
@@ -76,4 +76,4 @@ def test_batches_are_requested_one_by_one() -> None:
 
 def test_no_batch_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="accumulate: there is no batch"):
-        nn.accumulate(tk.value_and_grad(loss), setting()[0], [])
+        nn.accumulate(tk.value_and_grad(loss), model_and_batch()[0], [])

@@ -45,7 +45,7 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.fixture(params=["numpy", "reference", pytest.param("wgpu", marks=pytest.mark.slow)])
-def anywhere(request: pytest.FixtureRequest) -> Iterator[str]:
+def any_backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Use each backend that computes values; skipped for a missing GPU."""
     try:
         tk.zeros((), backend=request.param)
@@ -65,13 +65,13 @@ def path(tmp_path: Path) -> Path:
 def samples() -> dict[str, dict[str, Tensor]]:
     """Every layout of every dtype of the backend in use, with numbers that only an exact copy preserves."""
     numbers = [0.1, -0.0, math.inf, -math.inf, math.nan, 1e-7, *[i * 1.37 - 9 for i in range(18)]]
-    found = {}
+    tensors = {}
     for name in tk.zeros(()).interpreter.base.capabilities.dtypes:  # type: ignore[attr-defined]
         kind = tk.zeros((), name).dtype.kind
         values = numbers if kind == "float" else [i * 77_777 % 31 - 9 for i in range(24)]
-        whole = tk.tensor([value > 0 for value in values] if kind == "bool" else values, name)
-        found[name] = {layout: make(whole.reshape((2, 3, 4))) for layout, make in LAYOUTS.items()}
-    return found
+        x = tk.tensor([value > 0 for value in values] if kind == "bool" else values, name)
+        tensors[name] = {layout: make(x.reshape((2, 3, 4))) for layout, make in LAYOUTS.items()}
+    return tensors
 
 
 def bits(x: Tensor) -> tuple[tuple[int, ...], str, bytes]:
@@ -92,7 +92,7 @@ def trained() -> tuple[Any, Any]:
 # ---- round trips ------------------------------------------------------------------------------------------
 
 
-def test_every_layout_of_every_dtype_round_trips(anywhere: str, path: Path) -> None:
+def test_every_layout_of_every_dtype_round_trips(any_backend: str, path: Path) -> None:
     saved = samples()
     save(path, saved)
     loaded = load(path, tree.map(Tensor.zeros_like, saved))
@@ -101,7 +101,7 @@ def test_every_layout_of_every_dtype_round_trips(anywhere: str, path: Path) -> N
     for name, layouts in saved.items():
         for layout, x in layouts.items():
             assert bits(loaded[name][layout]) == bits(x), (name, layout)
-            assert loaded[name][layout].backend == anywhere
+            assert loaded[name][layout].backend == any_backend
             other = by_others[f"{name}.{layout}"]
             assert (other.shape, str(other.dtype), other.tobytes()) == bits(x), (name, layout)
 
@@ -255,9 +255,9 @@ def test_an_error_while_saving_leaves_the_old_file(path: Path) -> None:
 
 
 def test_unwritable_paths_are_reported(tmp_path: Path) -> None:
-    for place in (tmp_path / "nowhere" / "x", tmp_path):
+    for unwritable in (tmp_path / "nowhere" / "x", tmp_path):
         with pytest.raises(FileError, match=r"cannot write .*; choose another path"):
-            save(place, {"x": 1})
+            save(unwritable, {"x": 1})
     assert not list(tmp_path.iterdir())
 
 
@@ -306,14 +306,14 @@ def test_unsupported_dtypes_are_named(path: Path) -> None:
 def test_every_truncated_file_is_refused(path: Path) -> None:
     saved = {"x": tk.ones((3,)), "step": 2}
     save(path, saved, {"job": "x"})
-    whole = path.read_bytes()
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
+    data = path.read_bytes()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
         with pytest.raises(
             CheckpointError, match=r"is not a safetensors file, or is damaged: .*; use another"
         ):
             load(path, saved)
-    path.write_bytes(whole + b"\0")
+    path.write_bytes(data + b"\0")
     with pytest.raises(CheckpointError, match="damaged"):
         load(path, saved)
 
@@ -323,25 +323,25 @@ def test_a_flipped_bit_is_detected(path: Path) -> None:
     saved = {"x": tk.tensor([1.5, -2.0, math.pi]), "flags": tk.tensor([True, False]), "step": 2}
     like = {"x": tk.zeros((3,)), "flags": tk.zeros((2,), "bool"), "step": 0}
     save(path, saved, {"job": "digits"})
-    whole = path.read_bytes()
-    start = 8 + int.from_bytes(whole[:8], "little")
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
     harmless: list[int] = []
-    flips = [(place, place % 7) for place in range(start)]
-    flips += [(place, bit) for place in range(start, len(whole)) for bit in range(8)]
-    for place, bit in flips:
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    flips = [(position, position % 7) for position in range(start)]
+    flips += [(position, bit) for position in range(start, len(data)) for bit in range(8)]
+    for position, bit in flips:
+        path.write_bytes(data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :])
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UncheckedWarning)  # a flip in the checksum's own name
                 loaded = load(path, like)
         except CheckpointError:
             continue
-        harmless.append(place)
+        harmless.append(position)
         assert [bits(x) if isinstance(x, Tensor) else x for x in tree.leaves(loaded)] == [
             bits(x) if isinstance(x, Tensor) else x for x in tree.leaves(saved)
         ]
     assert max(harmless, default=0) < start
-    assert {whole[place : place + 1] for place in harmless} <= {
+    assert {data[position : position + 1] for position in harmless} <= {
         b" ",
         *[bytes([c]) for c in CHECKSUM.encode()],
     }
@@ -467,16 +467,16 @@ for _ in sys.stdin:
                 os.write(1, b"%d\\n" % os.getpid())
     os.waitpid(child, 0)
 """
-"""For each input line, a process that saves in a loop, and prints its number after the first save."""
+"""For each input line, fork a process that saves in a loop and prints its process id after the first save."""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that are all alike are made by a fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked processes")
 def test_a_killed_writer_leaves_a_complete_file(path: Path) -> None:
     like = {"first": tk.zeros((20_000,)), "last": tk.zeros((20_000,)), "number": 0}
     rng = random.Random(0)
     numbers: list[int] = []
-    left: list[int] = []
+    partial_files: list[int] = []
     command = [sys.executable, "-c", WRITERS, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as writers:
         assert writers.stdin is not None and writers.stdout is not None
@@ -493,9 +493,9 @@ def test_a_killed_writer_leaves_a_complete_file(path: Path) -> None:
             assert set(loaded["first"].tolist()) == {float(number)}
             assert set(loaded["last"].tolist()) == {2.0 * number}
             numbers.append(number)
-            left.append(len(list(path.parent.glob(".*.part"))))
+            partial_files.append(len(list(path.parent.glob(".*.part"))))
     assert len(set(numbers)) > 1 and max(numbers) > 1
-    assert set(left) == {0, 1}  # some were killed while saving; each leaves at most one partial file
+    assert set(partial_files) == {0, 1}  # some were killed while saving; each leaves at most one partial file
     save(path, 1)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -535,11 +535,11 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
 def test_a_number_made_a_tensor_by_a_compiled_step_loads_as_a_number(tmp_path: Path) -> None:
     model = nn.mlp((2, 3, 1), key=tk.random.key(0))
     adam = nn.Adam(1e-2)
-    learned, state = tk.jit(adam.update)(model, model, adam.init(model))
+    updated, state = tk.jit(adam.update)(model, model, adam.init(model))
     assert isinstance(state.step, tk.Tensor)
-    checkpoints.save(tmp_path / "step", (learned, state))
+    checkpoints.save(tmp_path / "step", (updated, state))
     again, loaded = checkpoints.load(tmp_path / "step", (model, adam.init(model)))
     assert type(loaded.step) is int and loaded.step == 1
-    assert again[0].weight.tolist() == learned[0].weight.tolist()
+    assert again[0].weight.tolist() == updated[0].weight.tolist()
     with pytest.raises(CheckpointError, match="step is int32"):
         checkpoints.load(tmp_path / "step", (model, adam.init(model)._replace(step=0.5)))

@@ -59,12 +59,12 @@ def test_clipping_is_compiled_with_the_step() -> None:
     optimizer, parameters = nn.SGD(1.0), tree.map(tk.zeros_like, gradients())
 
     def step(parameters: Any, slopes: Any, state: Any) -> Any:
-        moved, state = optimizer.update(parameters, nn.clip_by_global_norm(slopes, 1.0), state)
-        return moved, state, nn.global_norm(slopes)
+        updated, state = optimizer.update(parameters, nn.clip_by_global_norm(slopes, 1.0), state)
+        return updated, state, nn.global_norm(slopes)
 
-    moved, _, norm = tk.jit(step)(parameters, gradients(), optimizer.init(parameters))
+    updated, _, norm = tk.jit(step)(parameters, gradients(), optimizer.init(parameters))
     assert norm.item() == 13.0
-    assert nn.global_norm(moved).item() == pytest.approx(1.0)
+    assert nn.global_norm(updated).item() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])

@@ -62,7 +62,7 @@ def deep_network() -> tuple[Sequential, Optimiser]:
 
 
 def by_vertices(model: Sequential, optimiser: Optimiser, data: Data) -> list[float]:
-    """Train as in the article; returns the loss of each epoch."""
+    """Train with an optimiser step after each sample; returns the loss of each epoch."""
     X, y, losses = Matrix(data.inputs), Vector(data.targets), []
     for _ in range(EPOCHS):
         total = 0.0
@@ -146,10 +146,10 @@ def test_the_data_follow_their_functions() -> None:
     data, slopes = linear_data(100)
     for x, clean in zip(data.inputs, data.clean, strict=True):
         assert clean == pytest.approx(sum(a * b for a, b in zip(x, slopes, strict=True)), rel=1e-13)
-    for laws in (data, nonlinear_data(100)):
-        noise = [y - clean for y, clean in zip(laws.targets, laws.clean, strict=True)]
+    for samples in (data, nonlinear_data(100)):
+        noise = [y - clean for y, clean in zip(samples.targets, samples.clean, strict=True)]
         assert 0.0 < max(map(abs, noise)) < 0.5 and abs(sum(noise)) / 100 < 0.03
-        assert all(-1.0 <= x <= 1.0 for row in laws.inputs for x in row)
+        assert all(-1.0 <= x <= 1.0 for row in samples.inputs for x in row)
     assert linear_data(100) == (data, slopes)
 
 
@@ -190,22 +190,22 @@ def test_plots_show_function_data_and_fit(
     figures: list[Any] = []
     canvas = experiments.canvas
 
-    def kept(*size: float) -> Any:
+    def recorded(*size: float) -> Any:
         figures.append(canvas(*size))
         return figures[-1]
 
-    monkeypatch.setattr(experiments, "canvas", kept)
+    monkeypatch.setattr(experiments, "canvas", recorded)
     draw, data, result = results[name]
     draw(data, result, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     left, right = figures[0].axes
     assert left.get_legend_handles_labels()[1] == ["data", "true function", "fit"]
-    shown = {line.get_label(): line for line in left.lines}
-    assert list(shown["data"].get_ydata()) == data.targets
+    lines = {line.get_label(): line for line in left.lines}
+    assert list(lines["data"].get_ydata()) == data.targets
     if name == "nonlinear":
-        places = list(shown["fit"].get_xdata())
-        assert (places[0], places[-1]) == (-1.0, 1.0)
-        assert list(shown["fit"].get_ydata()) == predict(result.model, places)
+        points = list(lines["fit"].get_xdata())
+        assert (points[0], points[-1]) == (-1.0, 1.0)
+        assert list(lines["fit"].get_ydata()) == predict(result.model, points)
     assert list(right.lines[0].get_ydata()) == list(result.losses)
 
 

@@ -31,8 +31,8 @@ DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
 Reader = Callable[[Path], Any]
 
 
-def facts(value: Any) -> Any:
-    """The properties by which results are compared."""
+def comparable(value: Any) -> Any:
+    """The leaves and the structure of a result, in a form that can be compared."""
     leaves = [*tree.leaves(value), str(tree.structure(value))]
     return [
         np.asarray(x).tobytes() + str((x.shape, x.dtype)).encode() if isinstance(x, Tensor) else x
@@ -60,7 +60,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def attempt_with(
-    file: Path, samples: list[tuple[bytes, Reader]], json_of: bool
+    file: Path, samples: list[tuple[bytes, Reader]], has_json: bool
 ) -> Callable[[random.Random], str]:
     """Damage one of the samples and read it."""
     expected: list[Any] = []
@@ -68,32 +68,32 @@ def attempt_with(
         file.write_bytes(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UncheckedWarning)
-            expected.append(facts(read(file)))
+            expected.append(comparable(read(file)))
 
     def attempt(rng: random.Random) -> str:
-        place = rng.randrange(len(samples))
-        data, read = samples[place]
+        i = rng.randrange(len(samples))
+        data, read = samples[i]
         try:
-            damaged = _damaged(data, rng, json_of)
+            damaged = _damaged(data, rng, has_json)
         except (ValueError, UnicodeError):  # JSON that Python cannot encode
             return "unwritten"
         file.write_bytes(damaged)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UncheckedWarning)
-                found = facts(read(file))
+                result = comparable(read(file))
         except TensorkenError as error:
             message = str(error)
         else:
-            return "same" if found == expected[place] else "different"
+            return "same" if result == expected[i] else "different"
         assert "\n" not in message and len(message) < 600, message
         return "refused"
 
     return attempt
 
 
-def _damaged(data: bytes, rng: random.Random, json_of: bool) -> bytes:
-    if not json_of or rng.random() < 0.4:
+def _damaged(data: bytes, rng: random.Random, has_json: bool) -> bytes:
+    if not has_json or rng.random() < 0.4:
         return damaged_bytes(data, rng)
     if data[:1] == b"{":
         return json.dumps(damaged_json(data.decode(), rng)).encode()
@@ -104,15 +104,15 @@ def _damaged(data: bytes, rng: random.Random, json_of: bool) -> bytes:
 
 def checkpoint_samples(file: Path) -> list[tuple[bytes, Reader]]:
     """Checkpoints with a checksum, without one, and their metadata."""
-    whole = saved()
-    checkpoints.save(file, whole, {"job": "digits", "settings": '{"rate": 0.1}'})
+    values = saved()
+    checkpoints.save(file, values, {"job": "digits", "settings": '{"rate": 0.1}'})
     data = file.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     del header[METADATA][CHECKSUM]
     text = json.dumps(header).encode()
     unchecked = struct.pack("<Q", len(text)) + text + data[8 + size :]
-    like = tree.map(lambda x: x * 0 if isinstance(x, Tensor) and x.dtype.kind != "bool" else x, whole)
+    like = tree.map(lambda x: x * 0 if isinstance(x, Tensor) and x.dtype.kind != "bool" else x, values)
 
     def load(path: Path) -> Any:
         return checkpoints.load(path, like)
@@ -122,7 +122,7 @@ def checkpoint_samples(file: Path) -> list[tuple[bytes, Reader]]:
 
 def json_samples(file: Path) -> list[tuple[bytes, Reader]]:
     """Tensors of floats and ints, with and without a dtype."""
-    found: list[tuple[bytes, Reader]] = []
+    samples: list[tuple[bytes, Reader]] = []
     for x in (
         tk.tensor([[1.5, -2.0], [1e-30, 3.0]]),
         tk.tensor([1, 2, 3]),
@@ -130,9 +130,9 @@ def json_samples(file: Path) -> list[tuple[bytes, Reader]]:
         tk.tensor(0.25),
     ):
         nn.save_json(file, x)
-        found.append((file.read_bytes(), nn.load_json))
-        found.append((file.read_bytes(), lambda path: nn.load_json(path, "float64")))
-    return found
+        samples.append((file.read_bytes(), nn.load_json))
+        samples.append((file.read_bytes(), lambda path: nn.load_json(path, "float64")))
+    return samples
 
 
 TABLES = (
@@ -158,13 +158,13 @@ def table_samples() -> list[tuple[bytes, Reader]]:
 
 def tally(file: Path, seeds: range) -> dict[str, Counter[str]]:
     """Count the outcomes for each kind of file."""
-    found = {
+    counts_of = {
         "checkpoints": outcomes(attempt_with(file, checkpoint_samples(file), True), seeds),
         "JSON": outcomes(attempt_with(file, json_samples(file), True), seeds),
         "tables": outcomes(attempt_with(file, table_samples(), False), seeds),
     }
-    print({kind: dict(counts) for kind, counts in found.items()})
-    return found
+    print({kind: dict(counts) for kind, counts in counts_of.items()})
+    return counts_of
 
 
 def test_damaged_files_are_refused_or_read(file: Path) -> None:
@@ -178,8 +178,8 @@ def test_metadata_of_a_run_are_checked(file: Path) -> None:
     texts = RunMetadata("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None).to_texts()
     refused = 0
     for name in texts:
-        for strange in ("", "[", "3", "-1", "null", '"x"', "[1]", '{"a": "b"}', "true", "[" * 100_000):
-            checkpoints.save(file, {}, {**texts, name: strange})
+        for invalid in ("", "[", "3", "-1", "null", '"x"', "[1]", '{"a": "b"}', "true", "[" * 100_000):
+            checkpoints.save(file, {}, {**texts, name: invalid})
             try:
                 recorded = RunMetadata.read(file)
             except ArgumentError:
@@ -196,10 +196,10 @@ def test_metadata_of_a_run_are_checked(file: Path) -> None:
 
 
 def test_intact_records_of_a_damaged_file_are_read(file: Path) -> None:
-    whole = b"".join([b'{"step": %d, "epoch": 1, "loss": 0.5, "best": null}\n' % i for i in range(20)])
+    data = b"".join([b'{"step": %d, "epoch": 1, "loss": 0.5, "best": null}\n' % i for i in range(20)])
     rng = random.Random(0)
     for _ in range(500):
-        file.write_bytes(damaged_bytes(whole, rng))
+        file.write_bytes(damaged_bytes(data, rng))
         for record in run_directory.read_records(file):
             assert type(record.pop("step")) is int
             assert all([value is None or type(value) in (int, float) for value in record.values()])

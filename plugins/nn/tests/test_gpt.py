@@ -49,14 +49,14 @@ def test_logits_and_gradients_are_those_of_pytorch(backend: str) -> None:
 
 def test_initial_parameters_have_the_scale_of_gpt2() -> None:
     model = GPT(65, 32, layers=8, heads=4, width=64, key=KEY)
-    spread = {name: x.std().item() for name, x in nn.named_parameters(model).items()}
-    added = [n for n in spread if n.endswith(("output.weight", "down.weight"))]
-    assert len(added) == 2 * 8 and all([abs(spread[n] / (0.02 / 4) - 1.0) < 0.05 for n in added])
-    others = [n for n in spread if spread[n] and n not in added]
-    assert len(others) == 2 + 2 * 8 and all([abs(spread[n] / 0.02 - 1.0) < 0.06 for n in others])
+    deviations = {name: x.std().item() for name, x in nn.named_parameters(model).items()}
+    residual = [n for n in deviations if n.endswith(("output.weight", "down.weight"))]
+    assert len(residual) == 2 * 8 and all([abs(deviations[n] / (0.02 / 4) - 1.0) < 0.05 for n in residual])
+    others = [n for n in deviations if deviations[n] and n not in residual]
+    assert len(others) == 2 + 2 * 8 and all([abs(deviations[n] / 0.02 - 1.0) < 0.06 for n in others])
     tokens, labels = tk.random.randint(KEY, (2, 4, 32), 0, 65)
     assert abs(nn.cross_entropy(model(tokens), labels).item() - math.log(65)) < 0.1
-    assert "head.weight" not in spread
+    assert "head.weight" not in deviations
     untied = nn.named_parameters(small(tied=False, bias=False))
     assert untied["head.weight"].shape == (7, 8) and not any(["bias" in name for name in untied])
 
@@ -81,15 +81,15 @@ def test_cached_and_uncached_logits_agree(backend: str) -> None:
 
 
 def test_generate_takes_the_likeliest_token_at_temperature_0(backend: str) -> None:
-    """Beyond the context, it continues from the second half of the window."""
+    """Beyond the context, generation continues from the second half of the window."""
     model, rows = small(), [[1, 2], [3, 4]]
-    found = generate(model, tk.tensor(rows), 12, tk.random.key(0), temperature=0.0)
+    generated = generate(model, tk.tensor(rows), 12, tk.random.key(0), temperature=0.0)
     window = 2
     for _ in range(12):
         likeliest = model(tk.tensor([row[-window:] for row in rows]))[:, -1].argmax(-1).tolist()
         rows = [[*row, token] for row, token in zip(rows, likeliest, strict=True)]
         window = window + 1 if window < 6 else 3
-    assert found.tolist() == rows
+    assert generated.tolist() == rows
     assert generate(model, tk.tensor([[1, 2]]), 0, tk.random.key(0)).tolist() == [[1, 2]]
 
 
@@ -118,17 +118,17 @@ def test_generate_draws_from_the_models_distribution() -> None:
     for temperature, top_k in ((1.0, None), (2.0, None), (1.0, 2)):
         drawn = generate(model, prompt, 1, KEY, temperature, top_k)[:, 1]
         least = tk.sort(logits)[-(top_k or 7)]
-        chances = tk.softmax(tk.where(logits < least, -math.inf, logits / temperature))
+        probabilities = tk.softmax(tk.where(logits < least, -math.inf, logits / temperature))
         shares = tk.bincount(drawn, length=7) / 4000
-        assert abs(shares - chances).max().item() < 0.04
+        assert abs(shares - probabilities).max().item() < 0.04
         assert (shares > 0.0).sum().item() <= (top_k or 7)
-    same = [generate(model, prompt[:3], 5, tk.random.key(i)).tolist() for i in (1, 1, 2)]
-    assert same[0] == same[1] != same[2]
+    draws = [generate(model, prompt[:3], 5, tk.random.key(i)).tolist() for i in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
 
 
 @pytest.mark.feature(119)
 @pytest.mark.slow
-def test_it_memorizes_a_thousand_characters() -> None:
+def test_a_gpt_memorizes_a_thousand_characters() -> None:
     text = TEXT.read_text(encoding="utf-8")
     letters = sorted(set(text))
     codes = tk.tensor([letters.index(letter) for letter in text])

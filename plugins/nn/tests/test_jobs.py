@@ -20,8 +20,8 @@ from tensorken_nn.jobs import JOBS, bigrams, corpora, digits, names, regressions
 def trained(task: nn.Task, steps: int | None = None) -> tuple[Any, list[nn.Record]]:
     """The state and the records after this many steps, or all."""
     count = itertools.count(1)
-    reached = list(nn.fit(task, stop=lambda: next(count) == steps))
-    return reached[-1][0].state, [record for _, record in reached if record is not None]
+    steps_and_records = list(nn.fit(task, stop=lambda: next(count) == steps))
+    return steps_and_records[-1][0].state, [record for _, record in steps_and_records if record is not None]
 
 
 def test_each_job_has_a_summary_and_a_seed() -> None:
@@ -46,16 +46,16 @@ def test_pairs_are_counted(tmp_path: Path) -> None:
     task = bigrams.prepare(bigrams.Settings())
     counts, (record,) = trained(task)
     assert record.metrics["loss"] == pytest.approx(2.454576820115704, abs=1e-5)
-    shown = task.summarize(counts, tmp_path)
-    assert list(shown.results["pairs"].items())[:5] == [
+    summary = task.summarize(counts, tmp_path)
+    assert list(summary.results["pairs"].items())[:5] == [
         ("n.", 6763),
         ("a.", 6640),
         ("an", 5438),
         (".a", 4410),
         ("e.", 3983),
     ]
-    assert sum(shown.results["pairs"].values()) == 228146
-    assert len(list(shown.lines)) == 2 + bigrams.SAMPLES
+    assert sum(summary.results["pairs"].values()) == 228146
+    assert len(list(summary.lines)) == 2 + bigrams.SAMPLES
     assert (tmp_path / "bigrams.png").read_bytes().startswith(b"\x89PNG")
     values = json.loads((tmp_path / "bigrams.vl.json").read_text(encoding="utf-8"))["data"]["values"]
     assert len(values) == 27 * 27 and values[0] == {"first": "n", "second": ".", "count": 6763}
@@ -70,18 +70,18 @@ def test_a_network_of_one_layer_takes_the_expected_steps() -> None:
     counts = np.zeros((27, 27))
     np.add.at(counts, (first, second), 1.0)
 
-    def chances() -> Any:
+    def probabilities() -> Any:
         powers = np.exp(weights)
         return powers / powers.sum(1, keepdims=True)
 
     for _ in range(3):
-        weights -= 50.0 * (chances() * counts.sum(1, keepdims=True) - counts) / counts.sum()
+        weights -= 50.0 * (probabilities() * counts.sum(1, keepdims=True) - counts) / counts.sum()
     learner, _ = trained(task, 3)
     np.testing.assert_allclose(
         np.asarray(learner.model.weight), weights, atol=1e-3
     )  # sums of thousands, in float32
     assert names.mean_loss(learner.model, *next(task.batches(0))) == pytest.approx(
-        -(counts * np.log(chances())).sum() / counts.sum(), abs=1e-4
+        -(counts * np.log(probabilities())).sum() / counts.sum(), abs=1e-4
     )
 
 
@@ -97,8 +97,8 @@ def test_examples_of_names_end_with_a_mark_and_ignore_the_rest() -> None:
     assert inputs.tolist() == [[0, 1, 2, 0], [0, 2, 0, 0]]
     assert labels.tolist() == [[1, 2, 0, -1], [2, 0, -1, -1]]
     even = names.Bigram(tk.zeros((3, 3)))
-    total, places = names.negative_log_likelihood(even, inputs, labels)
-    assert (total.item(), places.item()) == (pytest.approx(5 * math.log(3)), 5)
+    total, count = names.negative_log_likelihood(even, inputs, labels)
+    assert (total.item(), count.item()) == (pytest.approx(5 * math.log(3)), 5)
 
 
 def test_a_perceptron_sees_only_the_last_characters() -> None:
@@ -151,14 +151,14 @@ def test_a_small_gpt_learns_and_backends_agree() -> None:
     settings = shakespeare.Settings(
         layers=1, heads=2, width=16, context=8, batch_size=4, steps=12, evaluate_every=6, evaluate_batches=2
     )
-    found = {}
+    metrics = {}
     for backend in ("numpy", "reference"):
         with tk.use_backend(backend), pytest.MonkeyPatch.context() as patch:
             patch.setattr(corpora, "packaged", lambda name: "abcdefgh " * 40)
             _, records = trained(shakespeare.prepare(settings))
-        found[backend] = [value for record in records for value in record.metrics.values()]
-    assert found["numpy"] == pytest.approx(found["reference"], abs=1e-4)
-    assert found["numpy"][-1] < found["numpy"][1]
+        metrics[backend] = [value for record in records for value in record.metrics.values()]
+    assert metrics["numpy"] == pytest.approx(metrics["reference"], abs=1e-4)
+    assert metrics["numpy"][-1] < metrics["numpy"][1]
 
 
 def test_known_words_are_counted() -> None:
@@ -195,11 +195,11 @@ def test_functions_are_learned_and_plotted(tmp_path: Path) -> None:
     linear = regressions.prepare_linear(regressions.Linear(epochs=2, samples=50))
     nonlinear = regressions.prepare_nonlinear(regressions.Nonlinear(epochs=2, samples=20))
     for task, result in ((linear, "slopes"), (nonlinear, "clean_error")):
-        place = tmp_path / result
-        place.mkdir()
+        folder = tmp_path / result
+        folder.mkdir()
         state, records = trained(task)
         assert records[1].metrics["loss"] < records[0].metrics["loss"]
         rows = [json.dumps({"step": record.step, **record.metrics}) for record in records]
-        (place / "metrics.jsonl").write_text("\n".join(rows) + "\n", encoding="ascii")
-        assert list(task.summarize(state, place).results) == [result]
-        assert (place / regressions.PICTURE).read_bytes().startswith(b"\x89PNG")
+        (folder / "metrics.jsonl").write_text("\n".join(rows) + "\n", encoding="ascii")
+        assert list(task.summarize(state, folder).results) == [result]
+        assert (folder / regressions.PICTURE).read_bytes().startswith(b"\x89PNG")

@@ -34,20 +34,20 @@ def loader(request: pytest.FixtureRequest, backend: str) -> Loader:
 
 
 def test_from_step_continues_the_sequence_of_batches(loader: Loader) -> None:
-    whole = numbers(itertools.islice(loader.from_step(0), 9))
+    batches = numbers(itertools.islice(loader.from_step(0), 9))
     for step in (1, 3, 4, 8):
-        assert numbers(itertools.islice(loader.from_step(step), 9 - step)) == whole[step:], step
+        assert numbers(itertools.islice(loader.from_step(step), 9 - step)) == batches[step:], step
 
 
 def test_one_key_gives_the_same_batches_on_every_backend(loader: Loader) -> None:
-    here = numbers(itertools.islice(loader.from_step(2), 5))
+    expected = numbers(itertools.islice(loader.from_step(2), 5))
     with tk.use_backend("numpy"):
-        there: Loader = (
+        on_numpy: Loader = (
             Windows(loader.tokens.to("numpy"), loader.context, loader.batch_size, loader.key)
             if isinstance(loader, Windows)
             else DataLoader(examples(11), 3, key=loader.key, drop_last=loader.drop_last)  # type: ignore[attr-defined]
         )
-        assert numbers(itertools.islice(there.from_step(2), 5)) == here
+        assert numbers(itertools.islice(on_numpy.from_step(2), 5)) == expected
 
 
 def test_steps_count_from_0(loader: Loader) -> None:
@@ -72,10 +72,10 @@ def test_an_epoch_has_every_row_once(
     backend: str, rows: int, size: int, drop_last: bool, sizes: list[int]
 ) -> None:
     loader = DataLoader(examples(rows), size, key=KEY, drop_last=drop_last)
-    seen = list(loader.epoch(3))
-    assert [labels.size for _, labels in seen] == sizes and len(loader) == len(sizes)
-    assert all(x.tolist() == [[float(i), -float(i)] for i in y.tolist()] for x, y in seen)
-    order = [i for _, y in seen for i in y.tolist()]
+    batches = list(loader.epoch(3))
+    assert [labels.size for _, labels in batches] == sizes and len(loader) == len(sizes)
+    assert all(x.tolist() == [[float(i), -float(i)] for i in y.tolist()] for x, y in batches)
+    order = [i for _, y in batches for i in y.tolist()]
     assert len(set(order)) == sum(sizes) and set(order) <= set(range(rows))
     if rows > 3:
         assert order != sorted(order)

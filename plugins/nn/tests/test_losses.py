@@ -20,7 +20,7 @@ from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.losses import minimum_cross_entropy
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
-OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))["losses"]
+EXPECTED = json.loads(RECORDED.read_text(encoding="ascii"))["losses"]
 
 Loss = Callable[..., tk.Tensor]
 LOSSES: dict[str, tuple[Loss, str]] = {
@@ -28,7 +28,7 @@ LOSSES: dict[str, tuple[Loss, str]] = {
     "l1": (nn.l1, "targets"),
     "huber": (functools.partial(nn.huber, delta=1.25), "targets"),
     "binary_cross_entropy_with_logits": (nn.binary_cross_entropy_with_logits, "targets"),
-    "kl_divergence": (lambda x, y, **how: nn.kl_divergence(tk.log_softmax(x), y, **how), "chances"),
+    "kl_divergence": (lambda x, y, **options: nn.kl_divergence(tk.log_softmax(x), y, **options), "chances"),
     "cross_entropy": (nn.cross_entropy, "labels"),
     "cross_entropy, smoothed": (functools.partial(nn.cross_entropy, label_smoothing=0.2), "labels"),
     "cross_entropy, ignoring": (functools.partial(nn.cross_entropy, ignore_index=1), "labels"),
@@ -37,7 +37,7 @@ LOSSES: dict[str, tuple[Loss, str]] = {
 
 
 def targets(name: str, dtype: Any) -> tk.Tensor:
-    return tk.tensor(OTHERS[name], tk.int32 if name == "labels" else dtype)
+    return tk.tensor(EXPECTED[name], tk.int32 if name == "labels" else dtype)
 
 
 def plain_cross_entropy(logits: list[list[float]], labels: list[int], smoothing: float = 0.0) -> float:
@@ -46,8 +46,8 @@ def plain_cross_entropy(logits: list[list[float]], labels: list[int], smoothing:
     for row, label in zip(logits, labels, strict=True):
         log_sum = math.log(math.fsum([math.exp(z) for z in row]))
         for i, z in enumerate(row):
-            chance = smoothing / len(row) + (1 - smoothing if i == label else 0.0)
-            total -= chance * (z - log_sum)
+            probability = smoothing / len(row) + (1 - smoothing if i == label else 0.0)
+            total -= probability * (z - log_sum)
     return total / len(labels)
 
 
@@ -61,7 +61,7 @@ def test_cross_entropy_is_its_definition(backend: str, smoothing: float) -> None
     assert loss.item() == pytest.approx(plain_cross_entropy(logits, labels, smoothing), rel=1e-13)
 
 
-def test_its_gradient_is_softmax_minus_label(backend: str) -> None:
+def test_the_gradient_of_cross_entropy_is_softmax_minus_label(backend: str) -> None:
     logits, labels = tk.tensor([[1.0, 2.0, -1.0], [0.0, 0.5, 3.0]], tk.float64), tk.tensor([1, 0])
     gradient = tk.grad(nn.cross_entropy)(logits, labels)
     one_hot = tk.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], tk.float64)
@@ -116,23 +116,23 @@ def test_bad_arguments_are_refused() -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_and_gradients_are_those_of_another_library(backend: str, name: str) -> None:
     """With logits up to 1e4."""
-    loss, of = LOSSES[name]
-    expected = OTHERS["cases"][name]
-    x, y = tk.tensor(OTHERS["logits"], tk.float64), targets(of, tk.float64)
+    loss, target_kind = LOSSES[name]
+    expected = EXPECTED["cases"][name]
+    x, y = tk.tensor(EXPECTED["logits"], tk.float64), targets(target_kind, tk.float64)
     none = loss(x, y, reduction="none")
     assert none.ravel().tolist() == pytest.approx(
         tk.tensor(expected["none"], tk.float64).ravel().tolist(), rel=1e-12
     )
     mean, gradient = tk.value_and_grad(loss)(x, y)
     assert mean.item() == pytest.approx(expected["mean"], rel=1e-13)
-    wanted = tk.tensor(expected["gradient"], tk.float64).ravel().tolist()
-    assert gradient.ravel().tolist() == pytest.approx(wanted, rel=1e-12, abs=1e-14)
+    expected_gradient = tk.tensor(expected["gradient"], tk.float64).ravel().tolist()
+    assert gradient.ravel().tolist() == pytest.approx(expected_gradient, rel=1e-12, abs=1e-14)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_reductions_are_sums_and_means_of_individual_losses(backend: str, name: str) -> None:
-    loss, of = LOSSES[name]
-    x, y = tk.tensor(OTHERS["logits"], tk.float32), targets(of, tk.float32)
+    loss, target_kind = LOSSES[name]
+    x, y = tk.tensor(EXPECTED["logits"], tk.float32), targets(target_kind, tk.float32)
     single = loss(x, y, reduction="none")
     count = 2 if name == "cross_entropy, ignoring" else single.size
     assert single.dtype is tk.float32
@@ -144,22 +144,22 @@ def test_reductions_are_sums_and_means_of_individual_losses(backend: str, name: 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_derivatives_agree_with_finite_differences(name: str) -> None:
-    loss, of = LOSSES[name]
+    loss, target_kind = LOSSES[name]
     rng = random.Random(2)
     x = tk.tensor([[rng.uniform(-2, 2) for _ in range(3)] for _ in range(4)], tk.float64)
-    y = targets(of, tk.float64)
+    y = targets(target_kind, tk.float64)
     check_grads(lambda x: loss(x, y), (x,), order=2)
-    if of == "targets":
+    if target_kind == "targets":
         check_grads(lambda y: loss(x, y), (y,), order=2)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_compiled_losses_are_the_same(name: str) -> None:
-    loss, of = LOSSES[name]
-    x, y = tk.tensor(OTHERS["logits"], tk.float64), targets(of, tk.float64)
-    found = tk.jit(tk.value_and_grad(loss))(x, y)
+    loss, target_kind = LOSSES[name]
+    x, y = tk.tensor(EXPECTED["logits"], tk.float64), targets(target_kind, tk.float64)
+    compiled = tk.jit(tk.value_and_grad(loss))(x, y)
     expected = tk.value_and_grad(loss)(x, y)
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(compiled, expected, strict=True):
         assert a.ravel().tolist() == pytest.approx(b.ravel().tolist(), rel=1e-13, abs=1e-15)
 
 
@@ -186,9 +186,9 @@ def test_shapes_do_not_broadcast(loss: Loss) -> None:
 @pytest.mark.parametrize("loss", [nn.squared_error, nn.l1, nn.huber, nn.binary_cross_entropy_with_logits])
 def test_targets_take_the_dtype_of_the_outputs(loss: Loss) -> None:
     outputs, expected = tk.tensor([0.5, -1.0]), loss(tk.tensor([0.5, -1.0]), tk.tensor([1.0, 0.0]))
-    for same in (tk.tensor([True, False]), tk.tensor([1, 0]), tk.tensor([1.0, 0.0], tk.float64)):
-        found = loss(outputs, same)
-        assert (found.dtype, found.item()) == (tk.float32, expected.item())
+    for equal_targets in (tk.tensor([True, False]), tk.tensor([1, 0]), tk.tensor([1.0, 0.0], tk.float64)):
+        result = loss(outputs, equal_targets)
+        assert (result.dtype, result.item()) == (tk.float32, expected.item())
 
 
 def test_huber_does_not_square_large_errors() -> None:
@@ -207,21 +207,21 @@ def test_binary_cross_entropy_is_accurate_to_the_last_digits(backend: str, targe
     logits = [-700.0, -40.0, -3.0, -1e-9, 0.0, 1e-9, 0.5, 20.0, 300.0]
     x = tk.tensor(logits, tk.float64)
     y = tk.full((len(logits),), target, dtype=tk.float64)
-    found = nn.binary_cross_entropy_with_logits(x, y, reduction="none")
+    losses = nn.binary_cross_entropy_with_logits(x, y, reduction="none")
     slope = tk.grad(lambda x: nn.binary_cross_entropy_with_logits(x, y, reduction="sum"))(x)
     with mpmath.workdps(400):
         t = mpmath.mpf(target)
-        chances = [1 / (1 + mpmath.exp(-mpmath.mpf(z))) for z in logits]
-        expected = [float(-t * mpmath.log(p) - (1 - t) * mpmath.log(1 - p)) for p in chances]
-        slopes = [float(p - t) for p in chances]
-    assert found.tolist() == pytest.approx(expected, rel=1e-14, abs=0.0)
+        probabilities = [1 / (1 + mpmath.exp(-mpmath.mpf(z))) for z in logits]
+        expected = [float(-t * mpmath.log(p) - (1 - t) * mpmath.log(1 - p)) for p in probabilities]
+        slopes = [float(p - t) for p in probabilities]
+    assert losses.tolist() == pytest.approx(expected, rel=1e-14, abs=0.0)
     assert slope.tolist() == pytest.approx(slopes, rel=1e-13, abs=1e-16 if target == 0.3 else 0.0)
 
 
 @pytest.mark.parametrize(("name", "logit"), [(name, z) for name in LOSSES for z in (1e4, -1e4)])
 def test_no_loss_and_no_gradient_is_lost_at_large_logits(name: str, logit: float) -> None:
-    loss, of = LOSSES[name]
-    y = targets(of, tk.float32)
+    loss, target_kind = LOSSES[name]
+    y = targets(target_kind, tk.float32)
     x = tk.full((4, 3), 0.0).at[:, 1].set(logit)
     value, gradient = tk.value_and_grad(loss)(x, y)
     assert math.isfinite(value.item())
@@ -239,15 +239,15 @@ def test_divergence_is_zero_between_equals_and_never_below() -> None:
 
 def test_impossible_classes_with_target_zero_add_nothing() -> None:
     """A target of 0 with a log-probability of -inf adds 0 to the loss and both derivatives, not NaN."""
-    believed, wanted = tk.tensor([[0.0, -math.inf]], tk.float64), tk.tensor([[1.0, 0.0]], tk.float64)
-    value, gradients = tk.value_and_grad(nn.kl_divergence, (0, 1))(believed, wanted)
+    log_probabilities, target = tk.tensor([[0.0, -math.inf]], tk.float64), tk.tensor([[1.0, 0.0]], tk.float64)
+    value, gradients = tk.value_and_grad(nn.kl_divergence, (0, 1))(log_probabilities, target)
     assert value.item() == 0.0
     assert [g.tolist() for g in gradients] == [[[-1.0, 0.0]], [[1.0, 0.0]]]
-    assert nn.kl_divergence(believed, tk.tensor([[0.5, 0.5]], tk.float64)).item() == math.inf
+    assert nn.kl_divergence(log_probabilities, tk.tensor([[0.5, 0.5]], tk.float64)).item() == math.inf
 
 
 def test_labels_may_be_ignored(backend: str) -> None:
-    """Whether they are a class or not, the result is as if they were missing."""
+    """The result is as without the ignored labels, whether `ignore_index` is a class or not."""
     rng = random.Random(3)
     logits = tk.randn((2, 3, 4), rng, tk.float64)
     rows = logits.reshape(6, 4)[tk.tensor([0, 2, 3])]
@@ -255,12 +255,12 @@ def test_labels_may_be_ignored(backend: str) -> None:
         labels = tk.tensor([[0, ignored, 2], [1, ignored, ignored]])
         for smoothing in (0.0, 0.1):
             expected = nn.cross_entropy(rows, tk.tensor([0, 2, 1]), smoothing).item()
-            found = nn.cross_entropy(logits, labels, smoothing, ignore_index=ignored)
-            assert found.item() == pytest.approx(expected, rel=1e-14)
+            loss = nn.cross_entropy(logits, labels, smoothing, ignore_index=ignored)
+            assert loss.item() == pytest.approx(expected, rel=1e-14)
         gradient = tk.grad(lambda x, y, i: nn.cross_entropy(x, y, ignore_index=i))(logits, labels, ignored)
         assert gradient.reshape(6, 4)[tk.tensor([1, 4, 5])].tolist() == [[0.0] * 4] * 3
-    nothing = nn.cross_entropy(logits, tk.full((2, 3), -1), ignore_index=-1)
-    assert math.isnan(nothing.item())
+    all_ignored = nn.cross_entropy(logits, tk.full((2, 3), -1), ignore_index=-1)
+    assert math.isnan(all_ignored.item())
 
 
 # ---- metrics -----------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_confusion_table_adds_up() -> None:
     table = nn.confusion(labels, predictions, 5)
     assert [sum(row) for row in table] == [labels.count(i) for i in range(5)]
     assert [sum(column) for column in zip(*table, strict=True)] == [predictions.count(i) for i in range(5)]
-    right = sum(a == b for a, b in zip(labels, predictions, strict=True))
-    assert sum(table[i][i] for i in range(5)) == right
+    correct = sum(a == b for a, b in zip(labels, predictions, strict=True))
+    assert sum(table[i][i] for i in range(5)) == correct
     with pytest.raises(ValueError, match="shorter"):
         nn.confusion([0, 1], [0], 2)

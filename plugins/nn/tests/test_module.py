@@ -95,7 +95,7 @@ def test_replace_makes_another_module() -> None:
 
 
 @pytest.mark.feature(153)
-def test_parameters_are_named_by_their_path() -> None:
+def test_parameters_are_named_by_their_path_in_the_tree() -> None:
     assert list(nn.named_parameters(pair())) == ["left.weight", "left.bias", "right.deep.0"]
     assert nn.named_parameters(pair())["right.deep.0"].tolist() == [1.0, 1.0]
     assert nn.size(pair()) == 2 * 3 + 3 + 2

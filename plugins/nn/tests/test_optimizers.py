@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 Numbers = list[float]
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
-OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))["optimizers"]
+EXPECTED = json.loads(RECORDED.read_text(encoding="ascii"))["optimizers"]
 
 FALLING = nn.warmup(nn.cosine(0.1, 0.01, 6), 2)
 EVERY: list[nn.Optimizer] = [
@@ -57,11 +57,11 @@ def trace(optimizer: nn.Optimizer, start: Numbers, gradients: list[Numbers]) -> 
     """The parameters after every step."""
     parameters = parameter_tree(start)
     state = optimizer.init(parameters)
-    found = []
+    steps = []
     for gradient in gradients:
         parameters, state = optimizer.update(parameters, parameter_tree(gradient), state)
-        found.append(numbers(parameters))
-    return found
+        steps.append(numbers(parameters))
+    return steps
 
 
 def plain_adam(
@@ -74,7 +74,7 @@ def plain_adam(
 ) -> list[Numbers]:
     """Algorithm 1 of Kingma and Ba (2015), line by line, for each number."""
     theta, m, v = list(start), [0.0] * len(start), [0.0] * len(start)
-    found = []
+    steps = []
     for t, gradient in enumerate(gradients, start=1):
         for i, g in enumerate(gradient):
             m[i] = b1 * m[i] + (1 - b1) * g
@@ -82,8 +82,8 @@ def plain_adam(
             m_hat = m[i] / (1 - b1**t)
             v_hat = v[i] / (1 - b2**t)
             theta[i] = theta[i] - rate(t) * m_hat / (math.sqrt(v_hat) + epsilon)
-        found.append(list(theta))
-    return found
+        steps.append(list(theta))
+    return steps
 
 
 def draw(steps: int) -> tuple[Numbers, list[Numbers]]:
@@ -97,20 +97,20 @@ def draw(steps: int) -> tuple[Numbers, list[Numbers]]:
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
 def test_adam_is_the_published_algorithm(backend: str, betas: tuple[float, float]) -> None:
     start, gradients = draw(100)
-    found = trace(nn.Adam(1e-2, *betas), start, gradients)
+    steps = trace(nn.Adam(1e-2, *betas), start, gradients)
     expected = plain_adam(lambda step: 1e-2, start, gradients, *betas, 1e-8)
-    worst = max(abs(a - b) for x, y in zip(found, expected, strict=True) for a, b in zip(x, y, strict=True))
+    worst = max(abs(a - b) for x, y in zip(steps, expected, strict=True) for a, b in zip(x, y, strict=True))
     assert worst < 1e-12
-    assert found[-1][4] == start[4]  # its gradient was always 0
+    assert steps[-1][4] == start[4]  # its gradient was always 0
 
 
 @pytest.mark.feature(157)
 def test_a_learning_rate_may_change_from_step_to_step(backend: str) -> None:
     start, gradients = draw(20)
     rate = nn.linear(0.1, 0.0, 20)
-    found = trace(nn.Adam(rate), start, gradients)
+    steps = trace(nn.Adam(rate), start, gradients)
     expected = plain_adam(rate, start, gradients, 0.9, 0.999, 1e-8)
-    assert found[-1] == pytest.approx(expected[-1], abs=1e-13)
+    assert steps[-1] == pytest.approx(expected[-1], abs=1e-13)
 
 
 @pytest.mark.feature(157)
@@ -129,9 +129,9 @@ def test_momentum_adds_up_the_gradients(backend: str) -> None:
     """For a constant gradient g the velocity is g * (1 - m**n) / (1 - m)."""
     start, rate, momentum, steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.01, 0.9, 30
     gradient = [1.0, -1.0, 0.5, 0.0, 2.0, 1e-3]
-    found = trace(nn.SGD(rate, momentum), start, [gradient] * steps)[-1]
+    result = trace(nn.SGD(rate, momentum), start, [gradient] * steps)[-1]
     moved = sum(rate * (1 - momentum**n) / (1 - momentum) for n in range(1, steps + 1))
-    assert found == pytest.approx([p - moved * g for p, g in zip(start, gradient, strict=True)], rel=1e-13)
+    assert result == pytest.approx([p - moved * g for p, g in zip(start, gradient, strict=True)], rel=1e-13)
 
 
 def test_without_momentum_there_is_no_velocity() -> None:
@@ -185,7 +185,7 @@ def test_parameters_are_tensors() -> None:
 
 
 def test_gradients_of_another_shape_are_refused() -> None:
-    """Otherwise they and the parameters would broadcast."""
+    """Otherwise gradients and parameters would broadcast."""
     parameters = {"w": tk.zeros(2)}
     with pytest.raises(ShapeError, match=r"a gradient has shape \(\), need \(2,\), that of its parameter"):
         nn.SGD(0.1).update(parameters, {"w": tk.zeros(())}, nn.SGD(0.1).init(parameters))
@@ -194,8 +194,8 @@ def test_gradients_of_another_shape_are_refused() -> None:
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
 def test_an_empty_tree_of_parameters_works(optimizer: nn.Optimizer) -> None:
     parameters: Any = {"w": (), "b": None}
-    moved, state = optimizer.update(parameters, parameters, optimizer.init(parameters))
-    assert moved == parameters
+    updated, state = optimizer.update(parameters, parameters, optimizer.init(parameters))
+    assert updated == parameters
     assert state.step == 1
 
 
@@ -203,18 +203,18 @@ def test_an_empty_tree_of_parameters_works(optimizer: nn.Optimizer) -> None:
 
 
 @pytest.mark.feature(157)
-@pytest.mark.parametrize("case", OTHERS["cases"], ids=lambda case: f"{case['optimizer']} {case['options']}")
+@pytest.mark.parametrize("case", EXPECTED["cases"], ids=lambda case: f"{case['optimizer']} {case['options']}")
 def test_a_hundred_steps_agree_with_other_libraries(case: Any) -> None:
     with tk.use_backend("numpy"):
         optimizer = getattr(nn, case["optimizer"])(**case["options"])
-        found = trace(optimizer, OTHERS["start"], OTHERS["gradients"])
-    assert len(found) == 100
+        steps = trace(optimizer, EXPECTED["start"], EXPECTED["gradients"])
+    assert len(steps) == 100
     for step, expected in case["parameters"].items():
-        assert found[int(step) - 1] == pytest.approx(expected, rel=1e-11, abs=1e-13)
+        assert steps[int(step) - 1] == pytest.approx(expected, rel=1e-11, abs=1e-13)
 
 
 def test_each_optimizer_is_compared() -> None:
-    names = {case["optimizer"] for case in OTHERS["cases"]}
+    names = {case["optimizer"] for case in EXPECTED["cases"]}
     assert names | {"MomentumSGD"} == {type(optimizer).__name__ for optimizer in EVERY}
     assert nn.MomentumSGD(0.1) == nn.MomentumSGD(0.1, 0.9)
 
@@ -224,14 +224,14 @@ def test_each_optimizer_is_compared() -> None:
 
 def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10) -> tuple[Any, Any, int]:
     """The parameters and the state after steps on a small loss, and the number of times that the step was traced."""
-    made = 0
+    traces = 0
 
     def loss(p: Any) -> Any:
         return ((p["w"] @ p["b"][0] * p["b"][1]).square().sum() + (p["w"].square() * 0.1).sum()) * 0.1
 
     def step(parameters: Any, state: Any) -> Any:
-        nonlocal made
-        made += 1
+        nonlocal traces
+        traces += 1
         return optimizer.update(parameters, tk.grad(loss)(parameters), state)
 
     parameters: Any = {
@@ -239,10 +239,10 @@ def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10
         "b": (tk.tensor([0.5, 1.0], dtype), tk.tensor(2.0, dtype)),
     }
     state = optimizer.init(parameters)
-    take = tk.jit(step) if compiled else step
+    run_step = tk.jit(step) if compiled else step
     for _ in range(steps):
-        parameters, state = take(parameters, state)
-    return parameters, state, made
+        parameters, state = run_step(parameters, state)
+    return parameters, state, traces
 
 
 @pytest.mark.feature(157)
@@ -252,25 +252,25 @@ def test_compiled_steps_are_traced_once_and_agree_with_eager_ones(
     backend: str, optimizer: nn.Optimizer, dtype: Any
 ) -> None:
     """In compiled steps, the step number, the rate and the bias correction are tensors."""
-    expected, plain, made = descend(optimizer, dtype, compiled=False)
-    found, state, traced = descend(optimizer, dtype, compiled=True)
-    assert (made, traced) == (10, 1)
+    expected, plain, eager_traces = descend(optimizer, dtype, compiled=False)
+    parameters, state, compiled_traces = descend(optimizer, dtype, compiled=True)
+    assert (eager_traces, compiled_traces) == (10, 1)
     assert (plain.step, int(state.step), state.step.dtype) == (10, 10, tk.int32)
-    assert {x.dtype for x in tree.leaves(found)} == {dtype}
+    assert {x.dtype for x in tree.leaves(parameters)} == {dtype}
     bound = 1e-13 if dtype is tk.float64 else 3e-6
-    assert numbers(found) == pytest.approx(numbers(expected), rel=bound, abs=bound)
+    assert numbers(parameters) == pytest.approx(numbers(expected), rel=bound, abs=bound)
 
 
 def test_each_parameter_keeps_its_dtype() -> None:
-    """Scalars have its dtype; for float16, steps and moving averages are in float32."""
+    """Scalars have the dtype of the parameter; for float16, steps and moving averages are in float32."""
     parameters = {name: tk.ones(3, dtype=name) for name in ("float16", "float32", "float64")}
     optimizer = nn.AdamW(FALLING)
     step = tk.jit(lambda p, s: optimizer.update(p, p, s))
-    moved, state = step(*step(parameters, optimizer.init(parameters)))
-    assert {name: x.dtype.name for name, x in moved.items()} == {name: name for name in parameters}
+    updated, state = step(*step(parameters, optimizer.init(parameters)))
+    assert {name: x.dtype.name for name, x in updated.items()} == {name: name for name in parameters}
     for slot in (state.mean, state.square):
         assert [x.dtype.name for x in slot.values()] == ["float32", "float32", "float64"]
-    assert tree.map(lambda x: round(x[0].item(), 2), moved) == dict.fromkeys(parameters, 0.9)
+    assert tree.map(lambda x: round(x[0].item(), 2), updated) == dict.fromkeys(parameters, 0.9)
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
@@ -278,13 +278,13 @@ def test_float16_is_updated_in_float32(optimizer: nn.Optimizer) -> None:
     """Also for gradients whose squares overflow float16, for zeros, where epsilon underflows, and for late steps."""
     halves = tk.tensor([1.0, -2.0, 0.5], tk.float16)
     slopes = tk.tensor([1e-4, 3e4, 0.0], tk.float16)
-    found = []
+    results = []
     for p, g in ((halves, slopes), (halves.astype(tk.float32), slopes.astype(tk.float32))):
         state = optimizer.init(p)._replace(step=tk.tensor(70_000))
         for _ in range(3):
             p, state = optimizer.update(p, g, state)
-        found.append(p.astype(tk.float32).clip(-1e3, 1e3).tolist())
-    assert found[0] == pytest.approx(found[1], rel=3e-3)
+        results.append(p.astype(tk.float32).clip(-1e3, 1e3).tolist())
+    assert results[0] == pytest.approx(results[1], rel=3e-3)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.999, 0.99999])
@@ -318,8 +318,8 @@ def test_the_learning_rate_is_differentiable() -> None:
 
     def after(rate: tk.Tensor) -> Any:
         optimizer, x = nn.SGD(rate), tk.tensor(3.0, tk.float64)
-        moved, _ = optimizer.update(x, x * 2.0, optimizer.init(x))
-        return moved.square()
+        updated, _ = optimizer.update(x, x * 2.0, optimizer.init(x))
+        return updated.square()
 
     assert tk.grad(after)(tk.tensor(0.1, tk.float64)).item() == pytest.approx(-2 * 3.0 * (1 - 0.2) * 6.0)
 
@@ -334,18 +334,20 @@ def test_a_mask_selects_the_parameters_that_decay(backend: str, kind: Callable[.
     """A function of names and parameters, or a tree of bools: a module of them, for a module."""
     model = nn.mlp((2, 3, 1), key=tk.random.key(0))
     model = tree.map(lambda x: x + 0.5, model)
-    still = tree.map(tk.zeros_like, model)
+    zeros = tree.map(tk.zeros_like, model)
     trees = tree.map(lambda x: x.ndim == 2, model)
     masks: list[Any] = [nn.only_matrices, trees, lambda name, p: name.endswith("weight")]
     for mask in masks:
         optimizer = kind(0.1, weight_decay=0.5, mask=mask)
-        moved, _ = optimizer.update(model, still, optimizer.init(model))
+        updated, _ = optimizer.update(model, zeros, optimizer.init(model))
         for name, p in nn.named_parameters(model).items():
-            same = nn.named_parameters(moved)[name].tolist() == p.tolist()
+            same = nn.named_parameters(updated)[name].tolist() == p.tolist()
             assert same == name.endswith("bias"), name
-    everything = kind(0.1, weight_decay=0.5)
-    moved, _ = everything.update(model, still, everything.init(model))
-    assert all(a.tolist() != b.tolist() for a, b in zip(tree.leaves(model), tree.leaves(moved), strict=True))
+    without_mask = kind(0.1, weight_decay=0.5)
+    updated, _ = without_mask.update(model, zeros, without_mask.init(model))
+    assert all(
+        a.tolist() != b.tolist() for a, b in zip(tree.leaves(model), tree.leaves(updated), strict=True)
+    )
 
 
 def test_a_mask_of_another_structure_is_refused() -> None:
@@ -360,8 +362,8 @@ def test_a_small_decay_is_not_lost_to_rounding() -> None:
         nn.AdamW(1e-3, weight_decay=1e-2),
         tk.random.uniform(tk.random.key(0), (4000,), minval=1.0, maxval=2.0),
     )
-    moved, _ = optimizer.update(p, tk.zeros_like(p), optimizer.init(p))
-    before, after = p.astype(tk.float64), moved.astype(tk.float64)
+    updated, _ = optimizer.update(p, tk.zeros_like(p), optimizer.init(p))
+    before, after = p.astype(tk.float64), updated.astype(tk.float64)
     assert (1.0 - after / before).mean().item() == pytest.approx(1e-5, rel=4e-4)
 
 

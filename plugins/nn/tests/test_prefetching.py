@@ -1,4 +1,4 @@
-"""Prefetching changes only when items are made, and leaves no thread behind."""
+"""Prefetching returns the items of its source, which a thread produces ahead, and leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _no_thread_is_left() -> Iterator[None]:
     assert not prefetching()
 
 
-def until(holds: Callable[[], bool]) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     """Wait for a condition, with a time limit."""
     deadline = time.monotonic() + 10
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -56,34 +56,34 @@ def test_batches_are_the_same_in_a_thread(backend: str) -> None:
 
 
 def test_at_most_size_items_wait() -> None:
-    made: list[int] = []
+    produced: list[int] = []
 
     def source() -> Iterator[int]:
         for number in itertools.count():
-            made.append(number)
+            produced.append(number)
             yield number
 
-    things = prefetch(source(), 3)
-    assert made == []
-    assert next(things) == 0
-    until(lambda: len(made) == 4)
+    items = prefetch(source(), 3)
+    assert produced == []
+    assert next(items) == 0
+    wait_for(lambda: len(produced) == 4)
     time.sleep(0.02)
-    assert made == [0, 1, 2, 3]
-    things.close()
+    assert produced == [0, 1, 2, 3]
+    items.close()
 
 
-def test_items_are_made_in_a_thread_with_the_callers_context() -> None:
+def test_items_are_produced_in_a_thread_with_the_callers_context() -> None:
     def source() -> Iterator[tuple[threading.Thread, str]]:
         while True:
             yield threading.current_thread(), tk.zeros(()).backend
 
     with tk.use_backend("reference"):
-        things = prefetch(source())
-    seen = list(itertools.islice(things, 3))
+        items = prefetch(source())
+    seen = list(itertools.islice(items, 3))
     assert {name for _, name in seen} == {"reference"}
     assert {thread.name for thread, _ in seen} == {"prefetch"}
     assert tk.zeros(()).backend == "numpy"
-    del things
+    del items
 
 
 def test_an_error_comes_after_the_items_before_it() -> None:
@@ -92,13 +92,13 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         yield 2
         raise KeyError("gone")
 
-    things = prefetch(broken(), 5)
-    assert [next(things), next(things)] == [1, 2]
+    items = prefetch(broken(), 5)
+    assert [next(items), next(items)] == [1, 2]
     with pytest.raises(KeyError, match="gone") as caught:
-        next(things)
+        next(items)
     assert "broken" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     with pytest.raises(StopIteration):
-        next(things)
+        next(items)
 
 
 def test_a_source_that_is_not_iterable_raises_in_the_consumer() -> None:
@@ -106,9 +106,9 @@ def test_a_source_that_is_not_iterable_raises_in_the_consumer() -> None:
         next(prefetch(7))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("taken", [1, 5])
-@pytest.mark.parametrize("how", ["closed", "forgotten", "left by an error"])
-def test_the_thread_ends_with_the_iterator(how: str, taken: int) -> None:
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("end", ["closed", "unreferenced", "left by an error"])
+def test_the_thread_ends_with_the_iterator(end: str, count: int) -> None:
     closed: list[bool] = []
 
     def source() -> Iterator[int]:
@@ -117,48 +117,48 @@ def test_the_thread_ends_with_the_iterator(how: str, taken: int) -> None:
         finally:
             closed.append(threading.current_thread() is not threading.main_thread())
 
-    things = prefetch(source(), 2)
-    assert [next(things) for _ in range(taken)] == list(range(taken))
-    if how == "closed":
-        things.close()
-    elif how == "forgotten":
-        del things
+    items = prefetch(source(), 2)
+    assert [next(items) for _ in range(count)] == list(range(count))
+    if end == "closed":
+        items.close()
+    elif end == "unreferenced":
+        del items
     else:
         with pytest.raises(ValueError, match="enough"):
-            _fail(things)
-        del things
+            _fail(items)
+        del items
     gc.collect()
     assert closed == [True]
 
 
-def _fail(things: Iterator[int]) -> None:
-    for _ in things:
+def _fail(items: Iterator[int]) -> None:
+    for _ in items:
         raise ValueError("enough")
 
 
-def test_the_thread_ends_while_it_makes_an_item() -> None:
-    making, go_on = threading.Event(), threading.Event()
+def test_the_thread_ends_while_it_produces_an_item() -> None:
+    producing, proceed = threading.Event(), threading.Event()
 
     def source() -> Iterator[int]:
         yield 0
-        making.set()
-        go_on.wait(10)
+        producing.set()
+        proceed.wait(10)
         yield 1
 
-    things = prefetch(source())
-    assert next(things) == 0
-    assert making.wait(10)
-    timer = threading.Timer(0.01, go_on.set)
+    items = prefetch(source())
+    assert next(items) == 0
+    assert producing.wait(10)
+    timer = threading.Timer(0.01, proceed.set)
     timer.start()
-    things.close()
-    assert go_on.is_set()
+    items.close()
+    assert proceed.is_set()
     timer.join(10)
 
 
 def test_a_nested_iterator_ends_with_the_outer_one() -> None:
-    things = prefetch(prefetch(prefetch(itertools.count())))
-    assert next(things) == 0
-    things.close()
+    items = prefetch(prefetch(prefetch(itertools.count())))
+    assert next(items) == 0
+    items.close()
 
 
 def test_nothing_runs_before_the_first_request() -> None:

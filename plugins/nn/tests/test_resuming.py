@@ -38,8 +38,8 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path: Path, seed: int) -> N
     subprocess.run(
         command(*JOB, "--out", "whole"), cwd=tmp_path, check=True, capture_output=True, timeout=300
     )
-    whole = time.monotonic() - start
-    moments = random.Random(seed)
+    duration = time.monotonic() - start
+    rng = random.Random(seed)
     checkpoint = tmp_path / "parts" / "checkpoint.safetensors"
     for _ in range(5):
         arguments = (
@@ -47,7 +47,7 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path: Path, seed: int) -> N
             if checkpoint.exists()
             else (*JOB, "--out", "parts", "--force")
         )
-        killed(arguments, moments.uniform(0.3, 1.0) * whole, tmp_path)
+        killed(arguments, rng.uniform(0.3, 1.0) * duration, tmp_path)
     last = (
         ("train", "digits", "--resume", "parts")
         if checkpoint.exists()

@@ -15,7 +15,7 @@ from tensorken_core.errors import ArgumentError
 from tensorken_nn.schedules import Rate, Schedule, rate_at
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
-OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))
+EXPECTED = json.loads(RECORDED.read_text(encoding="ascii"))
 STEPS = range(1, 41)
 
 SCHEDULES: dict[str, Rate] = {
@@ -31,7 +31,7 @@ SCHEDULES: dict[str, Rate] = {
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_rates_agree_with_other_libraries(name: str) -> None:
     rate = SCHEDULES[name]
-    assert [rate(step) for step in STEPS] == pytest.approx(OTHERS["schedules"][name], rel=1e-7, abs=1e-9)
+    assert [rate(step) for step in STEPS] == pytest.approx(EXPECTED["schedules"][name], rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -40,9 +40,9 @@ def test_a_tensor_step_gives_the_rate_of_its_number(backend: str, name: str) -> 
     exact = [rate(step) for step in STEPS]
     assert all(type(x) is float for x in exact)
     for dtype, bound in ((tk.float64, 1e-15), (tk.float32, 1e-7), (tk.int32, 1e-7)):
-        found = [rate(tk.tensor(step, dtype)) for step in STEPS]
-        assert {x.dtype for x in found} == {tk.float64 if dtype is tk.float64 else tk.float32}
-        assert [x.item() for x in found] == pytest.approx(exact, rel=bound, abs=bound)
+        rates = [rate(tk.tensor(step, dtype)) for step in STEPS]
+        assert {x.dtype for x in rates} == {tk.float64 if dtype is tk.float64 else tk.float32}
+        assert [x.item() for x in rates] == pytest.approx(exact, rel=bound, abs=bound)
 
 
 def test_one_program_works_for_all_steps() -> None:
@@ -53,8 +53,8 @@ def test_one_program_works_for_all_steps() -> None:
         return sum([rate(step) for rate in SCHEDULES.values()], start=step.zeros_like())
 
     compiled = tk.jit(total)
-    found = [compiled(tk.tensor(step, tk.float64)).item() for step in STEPS]
-    assert found == pytest.approx(
+    totals = [compiled(tk.tensor(step, tk.float64)).item() for step in STEPS]
+    assert totals == pytest.approx(
         [sum([rate(step) for rate in SCHEDULES.values()]) for step in STEPS], rel=1e-14
     )
     assert len(traced) == 1

@@ -41,7 +41,7 @@ def test_a_header_may_consist_of_numbers(header: bool | None, rows: int, file: P
 
 
 @pytest.mark.parametrize(
-    ("column", "classes", "places"),
+    ("column", "classes", "indices"),
     [
         (["rose", "lily", "rose"], ("lily", "rose"), [1, 0, 1]),
         (["10", "9", "10.0"], ("9", "10"), [1, 0, 1]),
@@ -50,11 +50,11 @@ def test_a_header_may_consist_of_numbers(header: bool | None, rows: int, file: P
     ],
 )
 def test_labels_are_numbered(
-    column: list[str], classes: tuple[str, ...], places: list[int], file: Path
+    column: list[str], classes: tuple[str, ...], indices: list[int], file: Path
 ) -> None:
     file.write_text("".join([f"0.5,{label}\n" for label in column]))
     table = read_csv(file, labels=True)
-    assert table.classes == classes and table.targets.tolist() == places
+    assert table.classes == classes and table.targets.tolist() == indices
     assert table.targets.dtype == tk.int32
     assert table.columns == ("column 1", "column 2")
 

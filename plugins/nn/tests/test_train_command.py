@@ -51,8 +51,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     return run
 
 
-def metrics(place: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()]
+def metrics(directory: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line) for line in (directory / "metrics.jsonl").read_text(encoding="ascii").splitlines()
+    ]
 
 
 # ---- output ------------------------------------------------------------------------------------------
@@ -70,20 +72,20 @@ def test_a_run_prints_its_progress_and_ends_with_the_accuracy(run: Any, working_
     assert "80 images to train on, 20 to test" in lines[0]
     assert "backend: numpy" in lines[3]
     assert re.fullmatch(r"test accuracy: \d+\.\d %", lines[-1])
-    place = working_directory / "runs" / "digits-1"
+    directory = working_directory / "runs" / "digits-1"
     assert f"results are in {Path('runs', 'digits-1')}" in lines[-2]
-    assert sorted(path.name for path in place.iterdir()) == [
+    assert sorted(path.name for path in directory.iterdir()) == [
         "checkpoint.safetensors",
         "curves.png",
         "metrics.jsonl",
         "run.json",
     ]
-    recorded = metrics(place)
+    recorded = metrics(directory)
     assert [list(row) for row in recorded] == [
         ["epoch", "step", "loss", "accuracy", "test_loss", "test_accuracy"]
     ] * 2
     assert [row["epoch"] for row in recorded] == [1, 2]
-    summary = json.loads((place / "run.json").read_text(encoding="ascii"))
+    summary = json.loads((directory / "run.json").read_text(encoding="ascii"))
     assert summary["hidden"] == [8] and summary["limit"] == 100 and summary["seed"] == 0
     assert lines[-1] == f"test accuracy: {100 * summary['test_accuracy']:.1f} %"
 
@@ -95,8 +97,8 @@ def test_the_confusion_table_adds_up(run: Any, working_directory: Path) -> None:
     ]
     assert len(table) == 10 and {len(row) for row in table} == {10}
     assert sum(map(sum, table)) == 20
-    right = sum(table[i][i] for i in range(10))
-    assert out.splitlines()[-1] == f"test accuracy: {100 * right / 20:.1f} %"
+    correct = sum(table[i][i] for i in range(10))
+    assert out.splitlines()[-1] == f"test accuracy: {100 * correct / 20:.1f} %"
     printed = [line.split() for line in out.splitlines() if re.match(r" {3}\d ", line)]
     assert printed == [[str(i), *[str(n) if n else "." for n in row]] for i, row in enumerate(table)]
 
@@ -124,8 +126,8 @@ def test_the_same_seed_writes_the_same_bytes(run: Any, working_directory: Path) 
     first, second, other = ((working_directory / name / "metrics.jsonl").read_bytes() for name in "abc")
     assert first == second != other
     assert b"\r" not in first
-    tell = [[line for line in out.splitlines() if "results are in" not in line] for out in outs]
-    assert tell[0] == tell[1] != tell[2]
+    lines = [[line for line in out.splitlines() if "results are in" not in line] for out in outs]
+    assert lines[0] == lines[1] != lines[2]
 
 
 def test_quiet_prints_only_the_accuracy(run: Any) -> None:
@@ -185,7 +187,7 @@ def test_curves_show_the_metrics(working_directory: Path, monkeypatch: pytest.Mo
     assert figure.get_suptitle() == "the title"
 
 
-def test_without_matplotlib_a_line_says_so(
+def test_without_matplotlib_a_line_gives_the_reason(
     run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
@@ -217,22 +219,22 @@ def test_a_folder_taken_by_another_run_is_skipped(
     (working_directory / "runs" / "digits-1").mkdir(parents=True)
     monkeypatch.setattr(
         Path, "glob", lambda *_: iter(())
-    )  # as if the other run made its folder after the listing
+    )  # as if the other run created its folder after the listing
     assert run_directory.create("digits") == Path("runs", "digits-2")
 
 
 def test_results_are_replaced_only_on_request(run: Any, working_directory: Path) -> None:
-    place = working_directory / "mine"
-    place.mkdir()
-    (place / "thesis.txt").write_text("years of work", encoding="utf-8")
+    directory = working_directory / "mine"
+    directory.mkdir()
+    (directory / "thesis.txt").write_text("years of work", encoding="utf-8")
     status, out, err = run("digits", *QUICK, "--out", "mine")
     assert (status, out) == (1, "")
     assert err == "tensorken: mine is not empty; choose another --out, or --force to replace results there\n"
-    assert [path.name for path in place.iterdir()] == ["thesis.txt"]
-    (place / "metrics.jsonl").write_text("old\n", encoding="utf-8")
+    assert [path.name for path in directory.iterdir()] == ["thesis.txt"]
+    (directory / "metrics.jsonl").write_text("old\n", encoding="utf-8")
     assert run("digits", *QUICK, "--out", "mine", "--force")[0] == 0
-    assert (place / "thesis.txt").read_text(encoding="utf-8") == "years of work"
-    assert [row["epoch"] for row in metrics(place)] == [1, 2]
+    assert (directory / "thesis.txt").read_text(encoding="utf-8") == "years of work"
+    assert [row["epoch"] for row in metrics(directory)] == [1, 2]
 
 
 def test_an_empty_or_new_folder_is_accepted(run: Any, working_directory: Path) -> None:
@@ -386,27 +388,27 @@ def test_ctrl_c_saves_and_ends_with_130_and_a_clean_line(working_directory: Path
     with subprocess.Popen(command, encoding="utf-8", cwd=working_directory, **pipes) as process:  # type: ignore[call-overload]
         guard = threading.Timer(120, process.kill)
         guard.start()
-        seen = list(_through(process.stdout, "epoch    2/1000"))
+        lines = list(_through(process.stdout, "epoch    2/1000"))
         if by == "signal":
             process.send_signal(signal.SIGINT)
         out, err = process.communicate("now\n" if by == "thread" else None)
         guard.cancel()
     assert process.returncode == 130
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"tensorken: interrupted in epoch (\d+) of 1000; --resume out continues from there\n", err
     )
-    assert found, err
+    assert match, err
     rows = metrics(working_directory / "out")
-    assert int(found[1]) - len(rows) in (0, 1)  # the signal may arrive just after a line
+    assert int(match[1]) - len(rows) in (0, 1)  # the signal may arrive just after a line
     assert RunMetadata.read(working_directory / "out" / "checkpoint.safetensors").step >= rows[-1]["step"]
-    assert "test accuracy" not in "".join(seen) + out
+    assert "test accuracy" not in "".join(lines) + out
 
 
-@pytest.mark.parametrize("where", ["tensorken_nn.jobs.digits.read", "tensorken_nn.curves.draw"])
+@pytest.mark.parametrize("target", ["tensorken_nn.jobs.digits.read", "tensorken_nn.curves.draw"])
 def test_ctrl_c_outside_the_steps_ends_with_a_clean_line(
-    run: Any, monkeypatch: pytest.MonkeyPatch, where: str
+    run: Any, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    module, _, name = where.rpartition(".")
+    module, _, name = target.rpartition(".")
     monkeypatch.setattr(sys.modules[module], name, _interrupt)
     status, _, err = run("digits", *QUICK)
     assert (status, err) == (
@@ -554,15 +556,15 @@ def test_checkpoint_every_sets_the_interval(run: Any, monkeypatch: pytest.Monkey
 
 
 def test_an_ascii_console_is_enough(working_directory: Path) -> None:
-    done = _process("train", "digits", *QUICK, "--out", "Übung", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert done.returncode == 0, done.stderr
-    assert r"results are in \xdcbung" in done.stdout
+    process = _process("train", "digits", *QUICK, "--out", "Übung", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert process.returncode == 0, process.stderr
+    assert r"results are in \xdcbung" in process.stdout
     assert len(metrics(working_directory / "Übung")) == 2
 
 
 def test_no_display_is_needed(working_directory: Path) -> None:
-    done = _process("train", "digits", *QUICK, MPLBACKEND="TkAgg")
-    assert done.returncode == 0, done.stderr
+    process = _process("train", "digits", *QUICK, MPLBACKEND="TkAgg")
+    assert process.returncode == 0, process.stderr
     assert (working_directory / "runs" / "digits-1" / "curves.png").exists()
 
 

@@ -84,8 +84,8 @@ def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
 def test_metrics_are_means_over_the_steps_of_a_period() -> None:
     records = [record for _, record in nn.fit(counting())]
     assert all(record is not None for record in records)
-    shown = [(r.step, r.metrics["loss"], r.metrics["test_loss"]) for r in records if r is not None]
-    assert shown == [(3, 2.0, 6.0), (6, 5.0, 21.0), (7, 7.0, 28.0)]
+    rows = [(r.step, r.metrics["loss"], r.metrics["test_loss"]) for r in records if r is not None]
+    assert rows == [(3, 2.0, 6.0), (6, 5.0, 21.0), (7, 7.0, 28.0)]
 
 
 def test_each_step_has_its_own_key() -> None:
@@ -99,7 +99,7 @@ def test_each_step_has_its_own_key() -> None:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_training_resumes_after_any_step_with_the_same_bits(stop: int, compiled: bool) -> None:
     task = counting(compiled=compiled)
-    whole = [record for _, record in nn.fit(task)]
+    expected = [record for _, record in nn.fit(task)]
     steps = itertools.count(1)
     first = list(nn.fit(task, stop=lambda: next(steps) == stop))
     progress, last = first[-1]
@@ -107,14 +107,14 @@ def test_training_resumes_after_any_step_with_the_same_bits(stop: int, compiled:
     assert (last is None) == (stop not in (3, 6, 7))
     records = [record for _, record in first if record is not None]
     records += [record for _, record in nn.fit(task, progress) if record is not None]
-    assert records == whole
+    assert records == expected
 
 
 def test_a_run_resumed_with_more_steps_has_means_of_full_periods() -> None:
     *_, (progress, _) = nn.fit(counting(steps=7))
-    further = [record for _, record in nn.fit(counting(steps=12), progress) if record is not None]
-    at_one_go = [record for _, record in nn.fit(counting(steps=12)) if record is not None]
-    assert further == at_one_go[2:]
+    resumed = [record for _, record in nn.fit(counting(steps=12), progress) if record is not None]
+    uninterrupted = [record for _, record in nn.fit(counting(steps=12)) if record is not None]
+    assert resumed == uninterrupted[2:]
 
 
 def test_finite_batches_and_empty_periods_are_refused() -> None:
@@ -125,8 +125,8 @@ def test_finite_batches_and_empty_periods_are_refused() -> None:
 
 
 def test_progress_is_also_yielded_between_periods() -> None:
-    reached = [(progress.step, record is None) for progress, record in nn.fit(counting(), every=2)]
-    assert reached == [(2, True), (3, False), (4, True), (6, False), (7, False)]
+    steps = [(progress.step, record is None) for progress, record in nn.fit(counting(), every=2)]
+    assert steps == [(2, True), (3, False), (4, True), (6, False), (7, False)]
 
 
 def test_steps_are_compiled_unless_disabled() -> None:
@@ -191,8 +191,8 @@ def test_the_metrics_are_those_of_the_state(backend: str) -> None:
     images = digits.read()
     for progress, record in nn.fit(digits.prepare(SMALL)):
         assert record is not None
-        shown = digits.prepare(SMALL).summarize(progress.state, None)  # type: ignore[arg-type]
-        table = shown.results["confusion"]
+        summary = digits.prepare(SMALL).summarize(progress.state, None)  # type: ignore[arg-type]
+        table = summary.results["confusion"]
         assert sum(map(sum, table)) == 16 < len(images)
         assert sum(table[i][i] for i in range(10)) == round(record.metrics["test_accuracy"] * 16)
 
@@ -212,17 +212,18 @@ def test_another_seed_gives_other_numbers() -> None:
 
 
 def test_backends_agree() -> None:
-    found = {}
+    runs = {}
     for name in ("numpy", "reference"):
         with tk.use_backend(name):
-            started = numbers(digits.prepare(SMALL).state)
+            start = numbers(digits.prepare(SMALL).state)
             records, state = train(SMALL)
             assert {leaf.backend for leaf in tree.leaves(state.model)} == {name}
-            found[name] = started, records, numbers(state)
-    (started, records, numpy), (started_too, records_too, reference) = found["numpy"], found["reference"]
-    assert started == pytest.approx(started_too, rel=1e-6)
-    assert numpy == pytest.approx(reference, abs=1e-4)
-    for a, b in zip(records, records_too, strict=True):
+            runs[name] = start, records, numbers(state)
+    (numpy_start, numpy_records, numpy_end) = runs["numpy"]
+    (reference_start, reference_records, reference_end) = runs["reference"]
+    assert numpy_start == pytest.approx(reference_start, rel=1e-6)
+    assert numpy_end == pytest.approx(reference_end, abs=1e-4)
+    for a, b in zip(numpy_records, reference_records, strict=True):
         assert a.metrics == pytest.approx(b.metrics, abs=1e-4)
 
 
@@ -237,13 +238,13 @@ def test_images_are_never_trained_on() -> None:
 
 
 def test_the_test_set_depends_only_on_the_seed() -> None:
-    def learned_from(hidden: tuple[int, ...]) -> list[list[float]]:
+    def training_rows(hidden: tuple[int, ...]) -> list[list[float]]:
         task = digits.prepare(digits.Settings(hidden=hidden, limit=100))
         return sorted(
             [row for images, _ in itertools.islice(task.batches(0), task.period) for row in images.tolist()]
         )
 
-    assert learned_from(()) == learned_from((5, 5))
+    assert training_rows(()) == training_rows((5, 5))
 
 
 @pytest.mark.parametrize(("limit", "message"), [(1798, "there are 1797 images"), (2, "leave no test set")])

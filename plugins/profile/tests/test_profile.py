@@ -35,8 +35,8 @@ def model(x: Any) -> Any:
 def line(comment: str) -> str:
     """`FILE:LINE: SOURCE` of the line of this file that ends in a comment."""
     lines = enumerate(inspect.getsource(sys.modules[__name__]).splitlines(), 1)
-    (found,) = [(number, text.strip()) for number, text in lines if text.endswith(f"  # {comment}")]
-    return f"{__file__}:{found[0]}: {found[1]}"
+    ((number, source),) = [(i, text.strip()) for i, text in lines if text.endswith(f"  # {comment}")]
+    return f"{__file__}:{number}: {source}"
 
 
 def counts(p: tensorken_profile.Profile, category: str = "op") -> dict[str, int]:
@@ -101,11 +101,11 @@ def test_a_body_does_not_count_its_inner_ops() -> None:
     (outer,) = [event for event in p.events if event.name == "softmax"]
     assert outer.flop == outer.bytes == 0
     assert {"exp", "max"} <= set(counts(p))
-    inside = [event for event in p.events if event is not outer]
+    inner = [event for event in p.events if event is not outer]
     assert all(
-        [outer.start <= e.start and e.start + e.duration <= outer.start + outer.duration for e in inside]
+        [outer.start <= e.start and e.start + e.duration <= outer.start + outer.duration for e in inner]
     )
-    assert 0 <= outer.self_time <= outer.duration - max([event.duration for event in inside])
+    assert 0 <= outer.self_time <= outer.duration - max([event.duration for event in inner])
 
 
 def test_self_times_add_up_to_less_than_the_block() -> None:
@@ -129,7 +129,7 @@ def test_time_is_attributed_to_the_users_lines() -> None:
     assert rows[line("the hidden values")].flop >= 2 * 4**3 + 16
 
 
-def test_a_derivative_belongs_to_the_line_that_made_the_value() -> None:
+def test_a_derivative_belongs_to_the_line_that_computed_the_value() -> None:
     x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
     with tk.profile() as p:
         tk.grad(model)(x)
@@ -371,8 +371,8 @@ def test_the_end_of_a_profile_restores_everything() -> None:
         assert repr(backend) == "Fuse(Reference())"
         1 / 0  # noqa: B018
     assert OBSERVERS == []
-    for one in (backend, *REGISTRY.loaded()):
-        assert not (isinstance(one, Wrapper) and type(one.raw) is Instrumented)
+    for wrapper in (backend, *REGISTRY.loaded()):
+        assert not (isinstance(wrapper, Wrapper) and type(wrapper.raw) is Instrumented)
     count = len(p.events)
     tk.sin(x)
     assert len(p.events) == count == 1

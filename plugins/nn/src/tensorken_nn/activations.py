@@ -64,21 +64,22 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 def _by_tanh(x: Tensor) -> Tensor:
     """x * (1 + tanh(y / 2)) / 2 with y = x * (rate + curvature * x**2)."""
-    return x * _share(x)
+    return x * _gate(x)
 
 
 def _derivative_by_tanh(x: Tensor) -> Tensor:
-    """The derivative of `_by_tanh`, in fewer passes over x than its ops' own rules would take."""
-    share = _share(x)
-    return (1.0 - share) * share * x * (_bent(x, 3.0 * _CURVATURE) + _RATE) + share
+    """The derivative of `_by_tanh`, with fewer passes over x than by the derivatives of its ops."""
+    gate = _gate(x)
+    return (1.0 - gate) * gate * x * (_scaled_square(x, 3.0 * _CURVATURE) + _RATE) + gate
 
 
-def _share(x: Tensor) -> Tensor:
-    return sigmoid((_bent(x, _CURVATURE) + _RATE) * x)
+def _gate(x: Tensor) -> Tensor:
+    """sigmoid(y), which equals (1 + tanh(y / 2)) / 2."""
+    return sigmoid((_scaled_square(x, _CURVATURE) + _RATE) * x)
 
 
-def _bent(x: Tensor, curvature: float) -> Tensor:
-    """curvature * x**2, clipped where `_share` is 0 or 1 already, so that infinity is never multiplied by zero."""
+def _scaled_square(x: Tensor, curvature: float) -> Tensor:
+    """curvature * x**2, clipped where `_gate` is 0 or 1 already, so that infinity is never multiplied by zero."""
     return tk.minimum(x * curvature * x, 500.0 * curvature)
 
 

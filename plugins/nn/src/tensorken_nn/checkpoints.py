@@ -2,7 +2,7 @@
 
 The format is eight bytes for the size of the header, the header in JSON, and the elements, little-endian on every
 machine (https://huggingface.co/docs/safetensors). The library `safetensors` reads the files, as they may come from
-anywhere. It does not write them: it takes elements from memory addresses, and version 0.8.0 ignores strides.
+untrusted sources. It does not write them: it reads elements from memory addresses, and version 0.8.0 ignores strides.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Entry:
 def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | None = None) -> None:
     """Save a tree to a safetensors file, atomically: if the process is killed, the old file remains.
 
-    Each leaf is stored row-major under its dotted path in the tree. The metadata contain a checksum of everything, with
-    which `load` detects damage.
+    Each leaf is stored row-major under its dotted path in the tree. The metadata contain a checksum of all leaves and
+    metadata, with which `load` detects damage.
 
     Args:
         path: of the file; its folder must exist.
@@ -152,21 +152,21 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
     ...     load(path, {"weight": tk.zeros((2, 3), backend="reference")})["weight"].backend
     'reference'
     """
-    wanted = {name: (leaf, _entry("load", name, leaf)) for name, leaf in named_parameters(like).items()}
+    expected = {name: (leaf, _entry("load", name, leaf)) for name, leaf in named_parameters(like).items()}
     data = read(path)
     try:
         rows = dict(safetensors.deserialize(data))  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise _damaged(path, error) from None
-    found = {name: Entry(row["dtype"], tuple(row["shape"])) for name, row in rows.items()}
+    entries = {name: Entry(row["dtype"], tuple(row["shape"])) for name, row in rows.items()}
     texts = _read_metadata(path, data[8 : 8 + int.from_bytes(data[:8], "little")])
-    _check(path, texts, found, {name: row["data"] for name, row in rows.items()})
+    _check(path, texts, entries, {name: row["data"] for name, row in rows.items()})
     differences = [
-        f"it has no {name}, {entry}" if name not in found else f"{name} is {found[name]}, need {entry}"
-        for name, (_, entry) in wanted.items()
-        if not _fits(found.get(name), entry, wanted[name][0])
+        f"it has no {name}, {entry}" if name not in entries else f"{name} is {entries[name]}, need {entry}"
+        for name, (_, entry) in expected.items()
+        if not _fits(entries.get(name), entry, expected[name][0])
     ]
-    differences += [f"it has {name}, {found[name]}" for name in sorted(found) if name not in wanted]
+    differences += [f"it has {name}, {entries[name]}" for name in sorted(entries) if name not in expected]
     if differences:
         more = (
             [f"{len(differences) - MAX_DIFFERENCES} more differences"]
@@ -177,7 +177,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
             f"load: {path} contains another tree: {'; '.join([*differences[:MAX_DIFFERENCES], *more])}; "
             f"load it into a tree made with the same settings"
         )
-    values = [_value(leaf, found[name], rows[name]["data"]) for name, (leaf, _) in wanted.items()]
+    values = [_value(leaf, entries[name], rows[name]["data"]) for name, (leaf, _) in expected.items()]
     return tree.unflatten(tree.structure(like), values)
 
 
@@ -232,16 +232,16 @@ def _check(
         raise _damaged(path, "its content differs from its checksum")
 
 
-def _fits(found: Entry | None, wanted: Entry, leaf: Any) -> bool:
+def _fits(entry: Entry | None, expected: Entry, leaf: Any) -> bool:
     """Whether a leaf can be loaded from an entry: an equal one, or for a number a scalar tensor of the same kind."""
-    if found is None or found == wanted:
-        return found is not None
-    of_number = not isinstance(leaf, Tensor) and found.shape == () and found.code in NAMES
-    return of_number and _dtype(found).kind == _dtype(wanted).kind
+    if entry is None or entry == expected:
+        return entry is not None
+    of_number = not isinstance(leaf, Tensor) and entry.shape == () and entry.code in NAMES
+    return of_number and _dtype(entry).kind == _dtype(expected).kind
 
 
-def _damaged(path: str | os.PathLike[str], why: object) -> CheckpointError:
-    reason = " ".join(str(why).split()).removeprefix("Error while deserializing: ")
+def _damaged(path: str | os.PathLike[str], cause: object) -> CheckpointError:
+    reason = " ".join(str(cause).split()).removeprefix("Error while deserializing: ")
     return CheckpointError(
         f"{path} is not a safetensors file, or is damaged: {reason:.120}; use another checkpoint"
     )

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, job: Job, options: argparse.Namespace) -> TrainRun:
-    """The run described by the options; its folder is made last, after everything else is checked."""
+    """The run described by the options; its folder is created last, after all checks."""
     backend, device = check_backend()
     resumed = _resumed(name, options)
     settings = parse_settings(options, job.settings, resumed.settings if resumed else None)

@@ -214,8 +214,8 @@ class Layout:
     def unravel(self, vector: Tensor) -> Any:
         """The model with the parameters in the vector."""
         ends = list(itertools.accumulate(map(math.prod, self.shapes)))
-        places = zip([0, *ends], ends, self.shapes, strict=False)
-        return tree.unflatten(self.structure, [vector[i:j].reshape(shape) for i, j, shape in places])
+        slices = zip([0, *ends], ends, self.shapes, strict=False)
+        return tree.unflatten(self.structure, [vector[i:j].reshape(shape) for i, j, shape in slices])
 
 
 def epoch_step(optimizer: Optimizer) -> Step:
@@ -331,14 +331,14 @@ def draw_nonlinear(data: Data, result: Result, file: Path) -> None:
     _save(figure, axes, file)
 
 
-def predict(model: Any, places: Sequence[float]) -> list[float]:
+def predict(model: Any, points: Sequence[float]) -> list[float]:
     """The values of a network of one input and one output at these points.
 
     >>> model = linear_experiment(linear_data(2, inputs=1)[0]).model
     >>> predict(model, [0.0, 1.0]) == [0.0, model[0].weight.item()]
     True
     """
-    x = tk.tensor([[place] for place in places], tree.leaves(model)[0].dtype)
+    x = tk.tensor([[point] for point in points], tree.leaves(model)[0].dtype)
     values: list[float] = model(x).reshape(-1).tolist()
     return values
 

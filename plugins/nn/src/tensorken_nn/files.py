@@ -42,8 +42,8 @@ def open_to_read(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with Path(path).open("rb") as file:
             yield file
     except OSError as error:
-        why = error.strerror or error
-        raise FileError(f"cannot read {path}: {why}; give the path of a file that can be read") from error
+        reason = error.strerror or error
+        raise FileError(f"cannot read {path}: {reason}; give the path of a file that can be read") from error
 
 
 @contextmanager
@@ -77,8 +77,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         if isinstance(error, TensorkenError):
             raise
-        why = error.strerror or error
-        raise FileError(f"cannot write {path}: {why}; choose another path, or free some space") from error
+        reason = error.strerror or error
+        raise FileError(f"cannot write {path}: {reason}; choose another path, or free some space") from error
     finally:
         _remove(temporary)
     for leftover in target.parent.glob(f".{_escape_glob(target.name)}.{'[0-9a-f]' * 8}.part"):

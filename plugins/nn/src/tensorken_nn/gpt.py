@@ -55,7 +55,7 @@ class Block(Module):
         key: Tensor,
         dtype: Any = tk.float32,
     ) -> None:
-        inner, added = normal(INITIAL_STD), normal(output_std)
+        hidden_initializer, residual_initializer = normal(INITIAL_STD), normal(output_std)
         first, second, third = tk.random.split(key, 3)
         self.attention_norm = LayerNorm(width, bias=bias, key=key, dtype=dtype)
         self.attention = MultiHeadAttention(
@@ -64,13 +64,17 @@ class Block(Module):
             bias=bias,
             dropout=dropout,
             key=first,
-            weight_initializer=inner,
-            output_initializer=added,
+            weight_initializer=hidden_initializer,
+            output_initializer=residual_initializer,
             dtype=dtype,
         )
         self.perceptron_norm = LayerNorm(width, bias=bias, key=key, dtype=dtype)
-        self.up = Linear(width, 4 * width, bias, key=second, weight_initializer=inner, dtype=dtype)
-        self.down = Linear(4 * width, width, bias, key=third, weight_initializer=added, dtype=dtype)
+        self.up = Linear(
+            width, 4 * width, bias, key=second, weight_initializer=hidden_initializer, dtype=dtype
+        )
+        self.down = Linear(
+            4 * width, width, bias, key=third, weight_initializer=residual_initializer, dtype=dtype
+        )
         self.dropout = Dropout(dropout)
 
     def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
@@ -143,10 +147,10 @@ class GPT(Module):
                 f"GPT: need sizes of 1 or more, got vocabulary {vocabulary}, context {context}, layers {layers}, "
                 f"heads {heads}, width {width}"
             )
-        drawn = normal(INITIAL_STD)
+        initializer = normal(INITIAL_STD)
         first, second, third, last = tk.random.split(key, 4)
-        self.tokens = Embedding(vocabulary, width, key=first, weight_initializer=drawn, dtype=dtype)
-        self.positions = Embedding(context, width, key=second, weight_initializer=drawn, dtype=dtype)
+        self.tokens = Embedding(vocabulary, width, key=first, weight_initializer=initializer, dtype=dtype)
+        self.positions = Embedding(context, width, key=second, weight_initializer=initializer, dtype=dtype)
         self.blocks = tuple(
             [
                 Block(
@@ -155,17 +159,17 @@ class GPT(Module):
                     bias=bias,
                     dropout=dropout,
                     output_std=INITIAL_STD / math.sqrt(2 * layers),
-                    key=own,
+                    key=block_key,
                     dtype=dtype,
                 )
-                for own in tk.random.split(third, layers)
+                for block_key in tk.random.split(third, layers)
             ]
         )
         self.norm = LayerNorm(width, bias=bias, key=key, dtype=dtype)
         self.head = (
             None
             if tied
-            else Linear(width, vocabulary, False, key=last, weight_initializer=drawn, dtype=dtype)
+            else Linear(width, vocabulary, False, key=last, weight_initializer=initializer, dtype=dtype)
         )
         self.dropout = Dropout(dropout)
 
@@ -275,23 +279,23 @@ def generate(
         )
     if temperature == 0.0:
         temperature, top_k = 1.0, 1
-    drawn: list[Tensor] = []
+    generated: list[Tensor] = []
     context = model.context
-    read = list(tk.unstack(tokens[:, -context:], axis=1))  # a tensor of shape (batch,) for each position
+    recent = list(tk.unstack(tokens[:, -context:], axis=1))  # a tensor of shape (batch,) for each position
     cache: Any = None
     position = context  # the next free position of the cache
     for i in range(count):
         if position < context:
-            token, cache = _decode(model, cache, read[-1], position, key, i, temperature, top_k)
+            token, cache = _decode(model, cache, recent[-1], position, key, i, temperature, top_k)
             position += 1
         else:
-            read = read[-context:] if cache is None else read[-max(1, context // 2) :]
-            position = len(read)
-            padded = tk.stack(read + read[:1] * (context - position), axis=1)
+            recent = recent[-context:] if cache is None else recent[-max(1, context // 2) :]
+            position = len(recent)
+            padded = tk.stack(recent + recent[:1] * (context - position), axis=1)
             token, cache = _prefill(model, padded, position - 1, key, i, temperature, top_k)
-        read.append(token)
-        drawn.append(token)
-    return tk.concatenate([tokens, *[token.reshape((-1, 1)) for token in drawn]], axis=1)
+        recent.append(token)
+        generated.append(token)
+    return tk.concatenate([tokens, *[token.reshape((-1, 1)) for token in generated]], axis=1)
 
 
 @functools.partial(tk.jit, static_argnums=6)

@@ -37,9 +37,9 @@ def save_json(path: str | os.PathLike[str], tensor: Tensor) -> None:
     try:
         text = json.dumps({"shape": tensor.shape, "values": values}, allow_nan=False)
     except ValueError:
-        odd = next(i for i, value in enumerate(values) if not math.isfinite(value))
+        index = next(i for i, value in enumerate(values) if not math.isfinite(value))
         raise ExchangeError(
-            f"save_json: element {odd} is {values[odd]}, which JSON cannot represent; use checkpoints.save"
+            f"save_json: element {index} is {values[index]}, which JSON cannot represent; use checkpoints.save"
         ) from None
     with atomic_write(path) as file:
         file.write(text.encode("ascii"))

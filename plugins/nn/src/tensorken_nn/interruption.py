@@ -23,11 +23,11 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._before: dict[int, Any] = {}
+        self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+            self._handlers = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
     def __exit__(
@@ -44,13 +44,13 @@ class Interruption:
         """The exit status of a program ended by the signal, as in shells: 130 for Ctrl-C."""
         return 128 + (self.signal or signal.SIGINT)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self._restore()
         if sys.stderr is not None and sys.stderr.isatty():
             print("\nsaving after this step; press Ctrl-C again to stop at once", file=sys.stderr)
 
     def _restore(self) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        self._before = {}
+        self._handlers = {}

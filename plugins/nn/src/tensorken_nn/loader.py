@@ -142,8 +142,8 @@ class Windows:
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The inputs and targets of a step, each int32 of shape (batch_size, context)."""
         _check_not_negative("Windows", step)
-        here = self.tokens.interpreter.base
-        number, key = tk.tensor(step, tk.int32, backend=here), self.key.to(here)
+        backend = self.tokens.interpreter.base
+        number, key = tk.tensor(step, tk.int32, backend=backend), self.key.to(backend)
         sample = _window_sampler(self.tokens.size, self.context, self.batch_size)
         result: tuple[Tensor, Tensor] = sample(self.tokens, key, number)
         return result
@@ -165,9 +165,9 @@ def _window_sampler(
 
     def windows(tokens: Tensor, key: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         starts = tk.random.randint(tk.random.fold_in(key, step), (count, 1), 0, size - context)
-        places = starts + tk.arange(context + 1, backend=tokens.interpreter.base)
-        found = tokens.gather(places.ravel(), 0).reshape(places.shape).astype(tk.int32)
-        return found[:, :-1], found[:, 1:]
+        positions = starts + tk.arange(context + 1, backend=tokens.interpreter.base)
+        sampled = tokens.gather(positions.ravel(), 0).reshape(positions.shape).astype(tk.int32)
+        return sampled[:, :-1], sampled[:, 1:]
 
     return tk.jit(windows)
 

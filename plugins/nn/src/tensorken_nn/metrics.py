@@ -63,7 +63,7 @@ def format_confusion(counts: Sequence[Sequence[int]]) -> list[str]:
 
 
 def _is_correct(name: str, logits: Tensor, labels: Tensor) -> Tensor:
-    """Whether the largest of each row of logits is at its label."""
+    """Whether the largest logit of each row is at the row's label."""
     if not logits.ndim or labels.shape != logits.shape[:-1]:
         raise ShapeError(
             f"{name}: got labels of shape {labels.shape} for logits of shape {logits.shape}; need one for each row"
@@ -94,7 +94,7 @@ def format_value(name: str, value: float) -> str:
 
 
 def format(metrics: Mapping[str, float]) -> str:
-    """Metrics in a line, those of the same data together.
+    """Metrics in one line, grouped by data set.
 
     >>> format({"loss": 2.0, "accuracy": 0.5, "test_loss": 3.0})
     'train: loss 2.0000, accuracy  50.0 %   test: loss 3.0000'

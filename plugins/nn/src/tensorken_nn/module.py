@@ -167,15 +167,15 @@ def named_parameters(module: Any) -> dict[str, Tensor]:
     ['layers.0.weight', 'layers.0.bias', 'layers.2.weight', 'layers.2.bias']
     """
     pairs, _ = tree.flatten_with_path(module)
-    found: dict[str, Tensor] = {}
+    parameters: dict[str, Tensor] = {}
     for path, leaf in pairs:
         name = PATH_STEP.sub(lambda step: f".{step[step.lastindex or 0]}", path).removeprefix(".")
-        if name in found:
+        if name in parameters:
             raise ArgumentError(
                 f"named_parameters: two paths give the name {name!r}, one of them {path}; rename its key"
             )
-        found[name] = leaf
-    return found
+        parameters[name] = leaf
+    return parameters
 
 
 def format_module(name: str, parts: Iterable[Any]) -> str:

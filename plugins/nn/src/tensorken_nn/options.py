@@ -42,14 +42,14 @@ def add_options(parser: ArgumentParser, settings: type) -> None:
             f"--{field.name.replace('_', '-')}",
             type=read,
             nargs="*" if field.metadata["multiple"] else None,
-            default=SUPPRESS,  # so that only given options are in the namespace
+            default=SUPPRESS,  # so that the namespace has only the options passed
             metavar=getattr(read, "__name__", "word").upper(),
             help=field.metadata["help"] + ("" if default is None else f" (default: {text})"),
         )
 
 
 def parse_settings(options: Namespace, settings: type, saved: Mapping[str, Any] | None = None) -> Any:
-    """The settings from the command line; other settings have their default or, in a resumed run, their saved value.
+    """The settings from the command line; all others have their default or, in a resumed run, their saved value.
 
     Args:
         options: the parsed arguments.
@@ -60,19 +60,19 @@ def parse_settings(options: Namespace, settings: type, saved: Mapping[str, Any] 
         ArgumentError: if a setting differs from its saved value and may not change.
     """
     fields = {field.name: field for field in dataclasses.fields(settings)}
-    given = {name: _tuple(value) for name, value in vars(options).items() if name in fields}
+    passed = {name: _tuple(value) for name, value in vars(options).items() if name in fields}
     if saved is None:
-        return settings(**given)
-    known = {}
+        return settings(**passed)
+    previous = {}
     for name, field in fields.items():
         value = saved.get(name, field.default)
-        known[name] = _tuple(value) if not isinstance(value, str) else field.metadata["read"](value)
-        if name in given and given[name] != known[name] and not field.metadata["may_change"]:
+        previous[name] = _tuple(value) if not isinstance(value, str) else field.metadata["read"](value)
+        if name in passed and passed[name] != previous[name] and not field.metadata["may_change"]:
             raise ArgumentError(
-                f"train: the run was started with --{name.replace('_', '-')} {_format(known[name])}, got "
-                f"{_format(given[name])}; a resumed run keeps its settings, so leave the option out or start a new run"
+                f"train: the run was started with --{name.replace('_', '-')} {_format(previous[name])}, got "
+                f"{_format(passed[name])}; a resumed run keeps its settings, so leave the option out or start a new run"
             )
-    return settings(**{**known, **given})
+    return settings(**{**previous, **passed})
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -145,17 +145,17 @@ def one_of(*words: str) -> Callable[[str], str]:
     'mlp'
     """
 
-    def word(text: str) -> str:
-        return _checked(text, str, lambda given: given in words, f"one of {', '.join(words)}")
+    def choice(text: str) -> str:
+        return _checked(text, str, lambda value: value in words, f"one of {', '.join(words)}")
 
-    return word
+    return choice
 
 
-def _checked(text: str, kind: Callable[[str], N], holds: Callable[[N], bool], need: str) -> N:
+def _checked(text: str, parse: Callable[[str], N], is_valid: Callable[[N], bool], requirement: str) -> N:
     try:
-        number = kind(text)
-        if holds(number):
+        number = parse(text)
+        if is_valid(number):
             return number
     except ValueError:
         pass
-    raise ArgumentTypeError(f"{text!r} is not {need}")
+    raise ArgumentTypeError(f"{text!r} is not {requirement}")

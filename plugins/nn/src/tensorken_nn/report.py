@@ -77,8 +77,8 @@ class Report:
         """Print and record the metrics of a period."""
         run_directory.append_record(self.directory / run_directory.METRICS, self._row(record))
         self.records.append(record)
-        done, wanted = self.task.progress(record.step)
-        self.print(f"{self.task.unit} {done:{len(str(wanted))}}/{wanted}   {metrics.format(record.metrics)}")
+        done, total = self.task.progress(record.step)
+        self.print(f"{self.task.unit} {done:{len(str(total))}}/{total}   {metrics.format(record.metrics)}")
         if preview is not None:
             self.print("\n" + "\n".join([f"  | {line}" for line in preview.splitlines()]) + "\n")
 
@@ -107,10 +107,10 @@ class Report:
     @property
     def progress(self) -> str:
         """The position in the run, for messages."""
-        done, wanted = self.task.progress(self.step)
+        done, total = self.task.progress(self.step)
         if self.step == self.task.steps:
             return f"after the last {self.task.unit}"
-        return f"in {self.task.unit} {done if self.step % self.task.period else done + 1} of {wanted}"
+        return f"in {self.task.unit} {done if self.step % self.task.period else done + 1} of {total}"
 
     def print(self, text: str) -> None:
         """Print a line unless the run is quiet."""

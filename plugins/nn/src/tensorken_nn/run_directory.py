@@ -23,7 +23,7 @@ class RunDirectoryError(TensorkenError, OSError):
 
 
 def create(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
-    """Make the directory of a run: the given one, or runs/JOB-1, runs/JOB-2, ... in the working directory.
+    """Create the directory of a run: `folder`, or runs/JOB-1, runs/JOB-2, ... in the working directory.
 
     Args:
         job: the name of the job.
@@ -31,7 +31,7 @@ def create(job: str, folder: Path | None = None, *, force: bool = False) -> Path
         force: whether to replace the results of an earlier run there; other files are always kept.
 
     Raises:
-        RunDirectoryError: if the folder is not empty and `force` is false, or it cannot be made.
+        RunDirectoryError: if the folder is not empty and `force` is false, or it cannot be created.
     """
     with _describe_errors(folder or RUNS):
         if folder is None:
@@ -83,13 +83,13 @@ def read_records(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _next(parent: Path, job: str) -> Path:
-    """Make the next numbered folder."""
-    taken = [path.name.removeprefix(f"{job}-") for path in parent.glob(f"{job}-*")]
-    for number in count(1 + max((int(text) for text in taken if text.isdecimal()), default=0)):
+    """Create the next numbered folder."""
+    suffixes = [path.name.removeprefix(f"{job}-") for path in parent.glob(f"{job}-*")]
+    for number in count(1 + max((int(text) for text in suffixes if text.isdecimal()), default=0)):
         folder = parent / f"{job}-{number}"
         try:
             folder.mkdir()
-        except FileExistsError:  # another run made it first
+        except FileExistsError:  # another run created it first
             continue
         return folder
     raise AssertionError  # unreachable: count() is infinite
@@ -103,8 +103,8 @@ def _describe_errors(path: Path) -> Iterator[None]:
     except TensorkenError:  # its message is complete
         raise
     except OSError as error:
-        why = error.strerror or error
-        raise RunDirectoryError(f"cannot write to {path}: {why}; choose another --out") from error
+        reason = error.strerror or error
+        raise RunDirectoryError(f"cannot write to {path}: {reason}; choose another --out") from error
 
 
 def _line(record: Mapping[str, Any]) -> str:

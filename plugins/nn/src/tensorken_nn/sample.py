@@ -36,15 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             saved = RunMetadata.read(file)
             job = JOBS.get(saved.job)
             if job is None or job.sampler is None:
-                able = ", ".join([name for name, other in JOBS.items() if other.sampler])
+                jobs = ", ".join([name for name, other in JOBS.items() if other.sampler])
                 raise ArgumentError(
                     f"sample: {file} is from the job {saved.job!r}, which has no text to draw; "
-                    f"pass a checkpoint of {able}"
+                    f"pass a checkpoint of {jobs}"
                 )
             settings = parse_settings(argparse.Namespace(), job.settings, saved.settings)
-            write = job.sampler(settings, saved.facts)
-            state = checkpoints.load(file, write.state)
-            text = write(
+            sampler = job.sampler(settings, saved.facts)
+            state = checkpoints.load(file, sampler.state)
+            text = sampler(
                 state,
                 tk.random.key(options.seed),
                 options.prompt,

@@ -106,10 +106,10 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Rate:
     def rate(step: Any) -> Any:
         # All schedules are evaluated, as one program must work for all steps, but none before its first step.
         rates = [rate_at(s, maximum(step - start, 1)) for s, start in zip(schedules, starts, strict=True)]
-        found = rates[-1]
+        result = rates[-1]
         for last, earlier in zip(reversed(boundaries), reversed(rates[:-1]), strict=True):
-            found = switch_after(last, step, earlier, found)
-        return found
+            result = switch_after(last, step, earlier, result)
+        return result
 
     return rate
 

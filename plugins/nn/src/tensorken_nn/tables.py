@@ -63,7 +63,7 @@ def read_csv(
     first = rows[0].cells
     if len(first) < 2:
         raise ContentError(
-            f"{rows[0].place}: there is only one cell, need at least an input and a target; "
+            f"{rows[0].location}: there is only one cell, need at least an input and a target; "
             f"the delimiter is {delimiter!r}"
         )
     if header is None:
@@ -75,19 +75,19 @@ def read_csv(
     for row in rows:
         if len(row.cells) != len(first):
             raise ContentError(
-                f"{row.place}: there are {len(row.cells)} cells, need {len(first)} as in the first; correct the line"
+                f"{row.location}: there are {len(row.cells)} cells, need {len(first)} as in the first; correct the line"
             )
     inputs = [row.numbers(columns[:-1]) for row in rows]
     if labels:
-        classes, places = _labels(rows)
-        return Table(tk.tensor(inputs, tk.float32), tk.tensor(places, tk.int32), columns, classes)
+        classes, indices = _labels(rows)
+        return Table(tk.tensor(inputs, tk.float32), tk.tensor(indices, tk.int32), columns, classes)
     targets = [row.number(len(first) - 1, columns[-1]) for row in rows]
     return Table(tk.tensor(inputs, tk.float32), tk.tensor(targets, tk.float32), columns, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    place: str  # in the file, for messages
+    location: str  # in the file, for messages
     cells: list[str]
 
     def numbers(self, columns: Sequence[str]) -> list[float]:
@@ -100,7 +100,7 @@ class _Row:
             need = "a number" if value is None else "a finite float32"
             name = column if column.isprintable() else repr(column)  # a quoted name may have line ends
             raise ContentError(
-                f"{self.place}, {name:.60}: {self.cells[i]!r:.60} is not {need}; correct the cell or remove the line"
+                f"{self.location}, {name:.60}: {self.cells[i]!r:.60} is not {need}; correct the cell or remove the line"
             )
         return value
 
@@ -129,12 +129,12 @@ def _labels(rows: Sequence[_Row]) -> tuple[tuple[str, ...], list[int]]:
     texts = [row.cells[-1] for row in rows]
     for row, text in zip(rows, texts, strict=True):
         if not text:
-            raise ContentError(f"{row.place}: the label is empty; add one, or remove the line")
+            raise ContentError(f"{row.location}: the label is empty; add one, or remove the line")
     numbers = [_number(text) for text in texts]
     as_numbers = all([number is not None and math.isfinite(number) for number in numbers])
     keys: list[Any] = list(numbers) if as_numbers else texts  # 1 and 1.0 are one class
     names = dict(
         zip(reversed(keys), reversed(texts), strict=True)
     )  # the spelling of the first row of the class
-    order = {key: place for place, key in enumerate(sorted(names))}
+    order = {key: index for index, key in enumerate(sorted(names))}
     return tuple([names[key] for key in order]), [order[key] for key in keys]

@@ -46,14 +46,14 @@ class Vocabulary:
     """
 
     characters: str
-    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _indices: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        places = {character: place for place, character in enumerate(self.characters)}
-        if len(places) < len(self.characters):
-            twice = next(c for place, c in enumerate(self.characters) if places[c] != place)
-            raise ArgumentError(f"Vocabulary: {twice!r} occurs twice; see Vocabulary.of")
-        object.__setattr__(self, "_places", places)
+        indices = {character: index for index, character in enumerate(self.characters)}
+        if len(indices) < len(self.characters):
+            repeated = next(c for index, c in enumerate(self.characters) if indices[c] != index)
+            raise ArgumentError(f"Vocabulary: {repeated!r} occurs twice; see Vocabulary.of")
+        object.__setattr__(self, "_indices", indices)
 
     @classmethod
     def of(cls, text: str) -> Vocabulary:
@@ -69,9 +69,9 @@ class Vocabulary:
         Raises:
             ArgumentError: if a character is not in the vocabulary.
         """
-        places = self._places
+        indices = self._indices
         try:
-            return [places[character] for character in text]
+            return [indices[character] for character in text]
         except KeyError as error:
             unknown = error.args[0]
             raise ArgumentError(

@@ -72,8 +72,8 @@ class TrainRun:
         task: the task to train.
         directory: of the run; if it contains a checkpoint, the run resumes from it.
         facts: for run.json: job, backend, device, settings.
-        patience: stop after so many periods without improvement; None: never.
-        checkpoint_every: save a checkpoint every so many steps, besides those after each period; None: no others.
+        patience: stop after this many periods without improvement; None: never.
+        checkpoint_every: also save a checkpoint every `checkpoint_every` steps; None: only after each period.
         quiet: whether to print only the last line.
     """
 
@@ -140,9 +140,9 @@ class TrainRun:
         for row in run_directory.read_records(self.directory / run_directory.METRICS):
             step = row.pop("step")
             row.pop(self.task.unit, None)
-            if step <= progress.step:  # what came after the checkpoint will come again
-                figures = {name: math.nan if value is None else value for name, value in row.items()}
-                records.append(Record(step, figures))
+            if step <= progress.step:  # later periods run again
+                metrics = {name: math.nan if value is None else value for name, value in row.items()}
+                records.append(Record(step, metrics))
         return progress, records
 
     def _out_of_patience(self, records: Sequence[Record]) -> bool:

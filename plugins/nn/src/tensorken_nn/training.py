@@ -69,7 +69,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to train: the initial state, the step, the batches and the evaluation.
+    """A training task: the initial state, the step, the batches and the evaluation.
 
     All tensors are on the backend that computes.
     """
@@ -132,7 +132,7 @@ def fit(
     Args:
         task: the task to train.
         progress: where to resume; None for the start.
-        every: also yield every so many steps, without a record.
+        every: also yield every `every` steps, without a record.
         after_step: called after each step.
         stop: called after each step; if true, training ends after one more yield.
     """
@@ -173,8 +173,8 @@ def periods_without_improvement(records: Iterable[Record], monitor: str) -> int:
     >>> periods_without_improvement(records, "test_loss")
     2
     """
-    worth = [score(monitor, record.metrics[monitor]) for record in records]
-    return len(worth) - 1 - max(range(len(worth)), key=worth.__getitem__) if worth else 0
+    scores = [score(monitor, record.metrics[monitor]) for record in records]
+    return len(scores) - 1 - max(range(len(scores)), key=scores.__getitem__) if scores else 0
 
 
 def score(name: str, value: float) -> float:

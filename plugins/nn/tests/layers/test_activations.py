@@ -50,7 +50,7 @@ def test_large_numbers_give_neither_nan_nor_overflow(name: str, backend: str) ->
     """Neither in the value nor in the derivative, which is the slope of the asymptote."""
     x = tk.tensor([-1e30, 1e30])
     assert ELEMENTWISE[name](x).tolist() == pytest.approx(LIMITS[name], rel=1e-6, abs=1e-30)
-    slopes = [limit / at for limit, at in zip(LIMITS[name], (-1e30, 1e30), strict=True)]
+    slopes = [limit / point for limit, point in zip(LIMITS[name], (-1e30, 1e30), strict=True)]
     assert tk.elementwise_grad(ELEMENTWISE[name])(x).tolist() == pytest.approx(slopes, rel=1e-6, abs=1e-20)
 
 

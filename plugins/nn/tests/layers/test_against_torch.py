@@ -28,12 +28,12 @@ def records() -> Any:
 
 def arguments(name: str) -> dict[str, Tensor]:
     """The arguments of a recorded case, on the backend in use."""
-    found = {}
-    for seed, (argument, given) in enumerate(records()[name]["arguments"].items()):
-        whole = all(isinstance(number, int) for number in given)  # a shape; otherwise the numbers
-        data = tk.tensor(numbers(tuple(given), seed) if whole else given, tk.float64)
-        found[argument] = data.reshape(given) if whole else data
-    return found
+    tensors = {}
+    for seed, (argument, values) in enumerate(records()[name]["arguments"].items()):
+        is_shape = all(isinstance(number, int) for number in values)  # a shape; otherwise the numbers
+        data = tk.tensor(numbers(tuple(values), seed) if is_shape else values, tk.float64)
+        tensors[argument] = data.reshape(values) if is_shape else data
+    return tensors
 
 
 def results(y: Any) -> list[Tensor]:
@@ -156,8 +156,12 @@ def test_every_recorded_case_has_a_test() -> None:
 def loss_of(name: str) -> Callable[..., Any]:
     """From named arguments: the weighted sum of all results, and the results."""
 
-    def loss(given: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
-        ys = results(CASES[name](**given) if len(given) > 1 else CASES[name](*given.values()))
+    def loss(case_arguments: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        ys = results(
+            CASES[name](**case_arguments)
+            if len(case_arguments) > 1
+            else CASES[name](*case_arguments.values())
+        )
         totals = [(y * y.constant(weights(y.size), y.dtype, y.shape)).sum() for y in ys]
         return sum(totals[1:], totals[0]), ys
 
@@ -193,12 +197,13 @@ def test_a_batch_gives_the_results_of_its_examples(name: str) -> None:
     stacked = {argument: tk.stack([x, second[argument]]) for argument, x in first.items()}
     differentiated = tk.value_and_grad(loss_of(name), has_aux=True)
     (_, ys), gradients = tk.vmap(differentiated)(stacked)
-    for i, given in enumerate((first, second)):
-        (_, expected), expected_gradients = differentiated(given)
-        for y, wanted in zip(ys, expected, strict=True):
-            assert y[i].ravel().tolist() == pytest.approx(wanted.ravel().tolist(), **CLOSE)
-        for argument, wanted in expected_gradients.items():
-            assert gradients[argument][i].ravel().tolist() == pytest.approx(wanted.ravel().tolist(), **CLOSE)
+    for i, example in enumerate((first, second)):
+        (_, expected_ys), expected_gradients = differentiated(example)
+        for y, expected in zip(ys, expected_ys, strict=True):
+            assert y[i].ravel().tolist() == pytest.approx(expected.ravel().tolist(), **CLOSE)
+        for argument, expected in expected_gradients.items():
+            gradient = gradients[argument][i]
+            assert gradient.ravel().tolist() == pytest.approx(expected.ravel().tolist(), **CLOSE)
 
 
 SMOOTH = ("gelu", "glu", "layer norm", "rms norm", "conv stride", "avg pool overlap", "gru", "lstm")
@@ -206,4 +211,4 @@ SMOOTH = ("gelu", "glu", "layer norm", "rms norm", "conv stride", "avg pool over
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_of_both_modes_are_those_of_finite_differences(name: str) -> None:
-    tk.testing.check_grads(lambda given: loss_of(name)(given)[0], (arguments(name),), order=1)
+    tk.testing.check_grads(lambda args: loss_of(name)(args)[0], (arguments(name),), order=1)

@@ -29,14 +29,14 @@ def by_definition(layer: MultiHeadAttention, x: Tensor) -> list[Any]:
     for sequence in layer.inputs(x):
         rows = []
         for i in range(len(sequence)):
-            found = []
+            outputs = []
             for head in range(layer.heads):
                 part = slice(head * size, head * size + size)
                 q, k, v = sequence[i, :6][part], sequence[:, 6:12][:, part], sequence[:, 12:][:, part]
-                seen = range(i + 1) if layer.causal else range(len(sequence))
-                chances = tk.exp(tk.stack([(q * k[j]).sum() / math.sqrt(size) for j in seen]))
-                found.append(sum([chances[j] * v[j] for j in seen]) / chances.sum())
-            rows.append(layer.output(tk.concatenate(found)))
+                visible = range(i + 1) if layer.causal else range(len(sequence))
+                weights = tk.exp(tk.stack([(q * k[j]).sum() / math.sqrt(size) for j in visible]))
+                outputs.append(sum([weights[j] * v[j] for j in visible]) / weights.sum())
+            rows.append(layer.output(tk.concatenate(outputs)))
         result.append(tk.stack(rows).tolist())
     return result
 
@@ -75,11 +75,11 @@ def test_extending_a_cache_gives_the_same_outputs(backend: str, compiled: bool) 
         return layer.extend(x, cache, position)
 
     run = tk.jit(step, donate_argnums=2) if compiled else step
-    found, cache = run(layer, x[:, :3], layer.cache(2, 8), 0)
-    parts = [found]
+    output, cache = run(layer, x[:, :3], layer.cache(2, 8), 0)
+    parts = [output]
     for i in range(3, 6):
-        found, cache = run(layer, x[:, i : i + 1], cache, i)
-        parts.append(found)
+        output, cache = run(layer, x[:, i : i + 1], cache, i)
+        parts.append(output)
     assert tk.allclose(tk.concatenate(parts, 1), layer(x), rtol=1e-5, atol=1e-5)
     assert cache.keys.shape == cache.values.shape == (2, 2, 8, 3)
     assert len(traced) == (2 if compiled else 4)

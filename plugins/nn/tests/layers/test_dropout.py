@@ -51,8 +51,8 @@ def test_the_derivative_is_zero_where_elements_were_dropped(backend: str) -> Non
 def test_vmap_with_a_key_for_each_example() -> None:
     x, keys = tk.ones((3, 50)), tk.random.split(KEY, 3)
     together = tk.vmap(lambda x, key: nn.Dropout()(x, key=key))(x, keys)
-    for row, key, found in zip(x, keys, together, strict=True):
-        assert found.tolist() == nn.Dropout()(row, key=key).tolist()
+    for row, key, result in zip(x, keys, together, strict=True):
+        assert result.tolist() == nn.Dropout()(row, key=key).tolist()
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])

@@ -11,7 +11,7 @@ from tensorken_core.errors import ArgumentError, DTypeError, IndexingError
 KEY = tk.random.key(0)
 
 
-def test_it_looks_up_rows_for_labels_of_any_shape(backend: str) -> None:
+def test_an_embedding_looks_up_rows_for_labels_of_any_shape(backend: str) -> None:
     table = nn.Embedding(3, 2, key=tk.random.key(0)).replace(
         weight=tk.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     )

@@ -21,7 +21,7 @@ def test_windows_agree_with_their_definition(
     backend: str, size: Any, kernel: Any, strides: Any, dilations: Any
 ) -> None:
     x = tk.arange(2 * 3 * size[0] * size[1]).reshape(2, 3, *size)
-    seen, elements = windows("test", x, kernel, strides, dilations).tolist(), x.tolist()
+    result, elements = windows("test", x, kernel, strides, dilations).tolist(), x.tolist()
     down, across = (
         (n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
     )
@@ -44,7 +44,7 @@ def test_windows_agree_with_their_definition(
         ]
         for images in elements
     ]
-    assert seen == expected
+    assert result == expected
 
 
 def test_a_convolution_is_linear_and_translation_equivariant() -> None:
@@ -98,9 +98,9 @@ def test_equal_maxima_share_the_derivative() -> None:
 
 def test_padding_is_never_the_maximum_but_nan_is() -> None:
     x = tk.tensor([[[-5.0, float("nan")], [-float("inf"), -7.0]]])
-    found = nn.max_pool2d(x, 2, 1, 1).tolist()[0]
-    assert found[0][0] == -5.0 and found[2][0] == -float("inf") and found[2][2] == -7.0
-    assert found[1][1] != found[1][1]
+    pooled = nn.max_pool2d(x, 2, 1, 1).tolist()[0]
+    assert pooled[0][0] == -5.0 and pooled[2][0] == -float("inf") and pooled[2][2] == -7.0
+    assert pooled[1][1] != pooled[1][1]
 
 
 def test_a_small_convolutional_network_learns_stripes(backend: str) -> None:

@@ -52,13 +52,13 @@ def recurrent() -> tuple[Any, Callable[[Any], Tensor]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [convolutional, recurrent])
 def test_values_and_gradients_are_those_of_numpy(gpu: Any, case: Callable[[], Any]) -> None:
-    found = []
+    results = []
     for name in ("numpy", "wgpu"):
         with tk.use_backend(name):
             model, loss = case()
             value, gradient = tk.jit(tk.value_and_grad(loss))(model)
             assert value.backend == name
-            found.append(
+            results.append(
                 [value.item(), *[x for leaf in tree.leaves(gradient) for x in leaf.ravel().tolist()]]
             )
-    assert found[1] == pytest.approx(found[0], rel=1e-3, abs=1e-4)
+    assert results[1] == pytest.approx(results[0], rel=1e-3, abs=1e-4)

@@ -55,7 +55,7 @@ def test_float16_is_kept_and_does_not_overflow(kind: Any, backend: str) -> None:
     assert y.tolist() == [pytest.approx(expected, abs=1e-3), pytest.approx(expected[::-1], abs=1e-3)]
 
 
-def test_a_state_keeps_its_dtype_whatever_the_batch_has() -> None:
+def test_a_state_keeps_its_dtype_for_batches_of_another_dtype() -> None:
     norm = nn.BatchNorm(2)
     _, state = norm.train(tk.random.normal(KEY, (4, 2), tk.float64), norm.initial_state())
     assert state.mean.dtype is state.variance.dtype is tk.float32
@@ -112,8 +112,8 @@ def test_a_step_of_training_with_a_state_is_compiled_once() -> None:
         _, state = step(x, state)
         _, expected = norm.train(x, expected)
     assert len(traced) == 1
-    for found, wanted in zip(state, expected, strict=True):
-        assert found.tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
+    for statistic, expected_statistic in zip(state, expected, strict=True):
+        assert statistic.tolist() == pytest.approx(expected_statistic.tolist(), rel=1e-6)
 
 
 def test_derivatives_include_the_statistics_of_the_batch() -> None:

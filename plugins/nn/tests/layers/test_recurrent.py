@@ -1,4 +1,4 @@
-"""Recurrent layers: they agree with a loop, sequences can be split, and a network learns to remember."""
+"""Recurrent layers: they agree with a loop, sequences can be split, and a network learns from the first element."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_leading_axes_are_batch_axes(kind: Any) -> None:
     for i in range(2):
         alone, _ = layer(x[i, 0])
         assert outputs[i, 0].ravel().tolist() == pytest.approx(alone.ravel().tolist(), rel=1e-12)
-    nothing, state = layer(x[0, :, :0])
-    assert nothing.shape == (2, 0, 2)
+    empty, state = layer(x[0, :, :0])
+    assert empty.shape == (2, 0, 2)
     assert all(leaf.tolist() == [[0.0, 0.0]] * 2 for leaf in tree.leaves(state))
 
 
@@ -94,7 +94,7 @@ def test_initial_parameters_are_within_the_bounds(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_learns_the_first_element_of_a_sequence(kind: Any) -> None:
+def test_a_network_learns_the_first_element_of_a_sequence(kind: Any) -> None:
     """The label is the sign of the first number of a sequence."""
     x = tk.random.normal(tk.random.key(1), (32, 6, 1))
     labels = (x[:, 0, 0] > 0.0).astype(tk.int32)

@@ -91,7 +91,7 @@ def test_the_state_has_a_part_for_each_layer() -> None:
     assert nn.mlp((2, 3, 1), key=KEY).initial_state() == (None, None, None)
 
 
-def test_training_carries_the_state_along_and_a_call_uses_it() -> None:
+def test_training_updates_the_state_and_a_call_uses_it() -> None:
     model, x = with_states(), tk.random.normal(KEY, (5, 3))
     y, state = model.train(x, model.initial_state())
     h = model[0](x)

@@ -59,11 +59,11 @@ def test_a_linear_layer() -> None:
     b[0].value = 10.0
     b[1].value = -10.0
     x = [1.0, 2.0, 3.0]
-    wanted = [
+    expected = [
         max(0.0, math.fsum(w * a for w, a in zip(row, x, strict=True)) + c.value)
         for row, c in zip(values(W), b, strict=True)
     ]
-    assert values(layer(Vector(x))) == pytest.approx(wanted, rel=1e-14) and wanted[1] == 0.0 < wanted[0]
+    assert values(layer(Vector(x))) == pytest.approx(expected, rel=1e-14) and expected[1] == 0.0 < expected[0]
     with pytest.raises(ShapeError, match="Linear: need a Vector of size 3, got one of size 2"):
         layer(Vector(1.0, 2.0))
     with pytest.raises(ArgumentError, match="Linear: need a Vector, got list"):
@@ -120,9 +120,9 @@ def test_a_custom_component() -> None:
 def test_initialisers_have_their_standard_deviation(initialiser: Any, deviation: float) -> None:
     weights = initialiser(100, 50, random.Random(0))
     assert weights.shape == (100, 50) and len({id(v) for row in weights for v in row}) == 5000
-    found = [x for row in values(weights) for x in row]
-    assert statistics.pstdev(found) == pytest.approx(deviation, rel=0.03)
-    assert statistics.fmean(found) == pytest.approx(0.0, abs=4 * deviation / math.sqrt(5000))
+    numbers = [x for row in values(weights) for x in row]
+    assert statistics.pstdev(numbers) == pytest.approx(deviation, rel=0.03)
+    assert statistics.fmean(numbers) == pytest.approx(0.0, abs=4 * deviation / math.sqrt(5000))
 
 
 # ---- optimisers ------------------------------------------------------------------------------------------------

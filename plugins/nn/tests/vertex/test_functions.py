@@ -32,14 +32,14 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def pulled(of_tensors: Callable[..., Any], t: float, *operands: float) -> list[float]:
+def cotangents_of(of_tensors: Callable[..., Any], t: float, *operands: float) -> list[float]:
     """Tensorken's cotangents in double precision, on a backend whose ops are Python's functions of floats."""
     with tk.use_backend("reference"):
         _, pull_back = tk.vjp(of_tensors, *[tk.scalar(x, "float64") for x in operands])
         return [x.item() for x in pull_back(tk.scalar(t, "float64"))]
 
 
-def same(a: float, b: float) -> bool:
+def is_close(a: float, b: float) -> bool:
     """Up to the last digits, as the reference backend computes some ops by their bodies."""
     return math.isclose(a, b, rel_tol=1e-14) or (math.isnan(a) and math.isnan(b))
 
@@ -59,9 +59,9 @@ def test_derivatives_of_floats_agree_with_the_op(name: str) -> None:
     if op.arity == 2:
         points = [(a, b) for (a,) in points for b in (middle[1], middle[4], 0.0, 1.0, 2.0)]
     for operands in points:
-        found = vjp_of(name)(3.0, op.scalar(*operands), *operands)
-        wanted = pulled(lambda a, *rest: a.apply(op, *rest), 3.0, *operands)
-        assert all(map(same, found, wanted)), (operands, found, wanted)
+        cotangents = vjp_of(name)(3.0, op.scalar(*operands), *operands)
+        expected = cotangents_of(lambda a, *rest: a.apply(op, *rest), 3.0, *operands)
+        assert all(map(is_close, cotangents, expected)), (operands, cotangents, expected)
 
 
 @pytest.mark.parametrize("function", BUILT_IN, ids=lambda function: function.name)
@@ -76,9 +76,9 @@ def test_functions_of_floats_and_tensors_agree(function: Elementwise, backend: s
     z = function(*tensors)
     z.backward(tk.full((2,), 0.5, "float64"))
     assert z.value.tolist() == pytest.approx([y.value] * 2, rel=1e-14)
-    for slope, one, both in zip(function.backward(*floats), floats, tensors, strict=True):
-        assert one.grad == pytest.approx(0.5 * slope, rel=1e-14)
-        assert both.grad.tolist() == pytest.approx([one.grad] * 2, rel=1e-13, abs=1e-300)
+    for slope, vertex, pair in zip(function.backward(*floats), floats, tensors, strict=True):
+        assert vertex.grad == pytest.approx(0.5 * slope, rel=1e-14)
+        assert pair.grad.tolist() == pytest.approx([vertex.grad] * 2, rel=1e-13, abs=1e-300)
     for slopes, slope in zip(function.backward(*tensors), function.backward(*floats), strict=True):
         assert slopes.tolist() == pytest.approx([slope] * 2, rel=1e-13, abs=1e-300)  # type: ignore[union-attr]
 
@@ -109,7 +109,7 @@ def test_a_wrong_number_of_arguments_is_refused() -> None:
 @pytest.mark.parametrize(("a", "b"), [(1.25, 0.5), (0.75, 3.0), (3, 2), (2.5, 2)])
 def test_operators_agree_with_floats(symbol: str, a: float, b: float) -> None:
     apply = OPERATORS[symbol]
-    slopes = pulled(apply, 1.0, a, b)
+    slopes = cotangents_of(apply, 1.0, a, b)
     for left, right in [
         (Vertex(a), Vertex(b)),
         (Vertex(a), b),
@@ -150,9 +150,9 @@ def test_operators_broadcast_tensors(symbol: str, shapes: tuple[Any, Any], backe
     t = tk.linspace(-1.0, 1.0, value.size, dtype=value.dtype).reshape(value.shape)
     z.backward(t)
     assert z.value.tolist() == value.tolist()
-    for vertex, wanted in zip((x, y), pull_back(t), strict=True):
-        assert (vertex.grad.shape, vertex.grad.dtype) == (wanted.shape, wanted.dtype)
-        assert vertex.grad.ravel().tolist() == pytest.approx(wanted.ravel().tolist(), rel=1e-6, abs=1e-6)
+    for vertex, expected in zip((x, y), pull_back(t), strict=True):
+        assert (vertex.grad.shape, vertex.grad.dtype) == (expected.shape, expected.dtype)
+        assert vertex.grad.ravel().tolist() == pytest.approx(expected.ravel().tolist(), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("symbol", OPERATORS)
@@ -170,9 +170,9 @@ def test_the_gradient_of_a_float_with_a_tensor_is_a_float(symbol: str, backend: 
         order = (lambda f, a, b: f(b, a)) if swapped else (lambda f, a, b: f(a, b))
         order(apply, a, b).backward(t)
         _, pull_back = tk.vjp(lambda a, b: order(apply, a, b), tk.scalar(0.7, "float64"), b.value)  # noqa: B023
-        wanted = pull_back(t)
-        assert type(a.grad) is float and a.grad == pytest.approx(wanted[0].item(), rel=1e-14)
-        assert b.grad.tolist() == pytest.approx(wanted[1].tolist(), rel=1e-14)
+        expected = pull_back(t)
+        assert type(a.grad) is float and a.grad == pytest.approx(expected[0].item(), rel=1e-14)
+        assert b.grad.tolist() == pytest.approx(expected[1].tolist(), rel=1e-14)
 
 
 # ---- sums and products -----------------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def test_sums_and_products_of_tensors(backend: str) -> None:
     ):
         vertices = [Vertex(x) for x in values]
         function(*vertices).backward(t)
-        wanted = tk.vjp(plain, *values)[1](t)
-        for vertex, x in zip(vertices, wanted, strict=True):
+        expected = tk.vjp(plain, *values)[1](t)
+        for vertex, x in zip(vertices, expected, strict=True):
             assert vertex.grad.shape == x.shape
             assert vertex.grad.ravel().tolist() == pytest.approx(x.ravel().tolist(), rel=1e-14)
 
@@ -247,11 +247,11 @@ def test_a_custom_function_broadcasts(backend: str) -> None:
     _, pull_back = tk.vjp(
         lambda x, y, f: hypot(x, y) + hypot(y, f) + hypot(2.0, y), x.value, y.value, tk.scalar(1.0, "float64")
     )
-    wanted = pull_back(tk.ones((2, 2), "float64"))
+    expected = pull_back(tk.ones((2, 2), "float64"))
     assert x.grad.dtype is tk.float32 and x.grad.shape == (2, 1)
-    assert x.grad.ravel().tolist() == pytest.approx(wanted[0].ravel().tolist(), rel=1e-6)
-    assert y.grad.tolist() == pytest.approx(wanted[1].tolist(), rel=1e-14)
-    assert type(f.grad) is float and f.grad == pytest.approx(wanted[2].item(), rel=1e-14)
+    assert x.grad.ravel().tolist() == pytest.approx(expected[0].ravel().tolist(), rel=1e-6)
+    assert y.grad.tolist() == pytest.approx(expected[1].tolist(), rel=1e-14)
+    assert type(f.grad) is float and f.grad == pytest.approx(expected[2].item(), rel=1e-14)
 
 
 @pytest.mark.feature(147)
@@ -311,10 +311,10 @@ def test_any_function_of_tensors_can_be_lifted(backend: str) -> None:
     x, y = Vertex(tk.tensor([[1.0, 2.0], [3.0, 4.0]])), Vertex(tk.tensor([1.0, -1.0]))
     z = functions.sum(lift(tk.softmax)(x @ y, axis=0) * tk.tensor([1.0, 3.0]))
     z.backward()
-    wanted = tk.grad(lambda x, y: (tk.softmax(x @ y, axis=0) * tk.tensor([1.0, 3.0])).sum(), (0, 1))(
+    expected = tk.grad(lambda x, y: (tk.softmax(x @ y, axis=0) * tk.tensor([1.0, 3.0])).sum(), (0, 1))(
         x.value, y.value
     )
-    for vertex, t in zip((x, y), wanted, strict=True):
+    for vertex, t in zip((x, y), expected, strict=True):
         assert vertex.grad.ravel().tolist() == pytest.approx(t.ravel().tolist(), rel=1e-6, abs=1e-7)
     assert functions.mean(x, axis=0).value.tolist() == [2.0, 3.0]
 

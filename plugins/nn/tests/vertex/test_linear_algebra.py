@@ -75,7 +75,7 @@ def test_an_empty_vector_is_refused(elements: tuple[Any, ...]) -> None:
 @pytest.mark.feature(150)
 def test_vectors_compute_elementwise() -> None:
     v, w, x = Vector(1.0, -2.0), Vector(4.0, 5.0), Vertex(2.0)
-    for found, wanted in [
+    for result, expected in [
         (v + w, [5.0, 3.0]),
         (v - w, [-3.0, -7.0]),
         (v * w, [4.0, -10.0]),
@@ -92,7 +92,7 @@ def test_vectors_compute_elementwise() -> None:
         (np.float64(2.0) * v, [2.0, -4.0]),
         (v.map(abs), [1.0, 2.0]),
     ]:
-        assert isinstance(found, Vector) and numbers(found) == wanted
+        assert isinstance(result, Vector) and numbers(result) == expected
     with pytest.raises(ShapeError, match="Vector: sizes 2 and 3 differ; they must be equal"):
         v + Vector(1.0, 2.0, 3.0)
     for other in ("text", [1.0, 2.0], Matrix([[1.0, 2.0]])):
@@ -171,7 +171,7 @@ def test_malformed_matrices_are_refused(data: Any, error: type[Exception], messa
 @pytest.mark.feature(151)
 def test_matrices_compute_elementwise() -> None:
     m, a = Matrix(A), np.array(A)
-    for found, wanted in [
+    for result, expected in [
         (m + m, a + a),
         (m - 1.0, a - 1),
         (2 * m, 2 * a),
@@ -180,7 +180,7 @@ def test_matrices_compute_elementwise() -> None:
         (-m, -a),
         (m**2, a**2),
     ]:
-        assert isinstance(found, Matrix) and numbers(found) == wanted.tolist()
+        assert isinstance(result, Matrix) and numbers(result) == expected.tolist()
     with pytest.raises(ShapeError, match=r"Matrix: shapes \(2, 3\) and \(3, 2\) differ; they must be equal"):
         m + Matrix(B)
     with pytest.raises(TypeError):

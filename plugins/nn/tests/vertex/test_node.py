@@ -21,7 +21,7 @@ LONG = 100_000
 
 
 @pytest.mark.feature(142, 143, 163)
-def test_a_vertex_knows_its_value_its_gradient_and_its_parents() -> None:
+def test_a_vertex_has_a_value_a_gradient_and_parents() -> None:
     x = Vertex(0.44661426582452757)
     assert repr(x) == "Vertex(0.44661426582452757)"
     assert (x.value, x.grad, x.parents) == (0.44661426582452757, 0.0, ())
@@ -78,7 +78,7 @@ def test_leaves_accumulate_until_they_are_reset() -> None:
     assert x.grad == 7.0
 
 
-def test_two_results_may_share_what_they_are_computed_from() -> None:
+def test_two_results_may_share_operands() -> None:
     x = Vertex(3.0)
     square = x * x
     (square + 1.0).backward()
@@ -130,8 +130,8 @@ def test_each_vertex_comes_before_its_parents() -> None:
     c = add(a, b, a, y)
     order = c.topological_order()
     assert order[0] is c and len(order) == len(set(order)) == 5
-    places = {vertex: i for i, vertex in enumerate(order)}
-    assert all(places[v] < places[parent] for v in order for parent in v.parents)
+    indices = {vertex: i for i, vertex in enumerate(order)}
+    assert all(indices[v] < indices[parent] for v in order for parent in v.parents)
 
 
 @pytest.mark.feature(144)
@@ -149,10 +149,10 @@ def test_a_long_chain_needs_no_recursion() -> None:
     assert x.grad == 0.0
     cycle: list[Any] = [y]
     cycle.append(cycle)
-    gone = weakref.ref(y)
+    reference = weakref.ref(y)
     del y, cycle
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_leaves_can_be_copied() -> None:
@@ -204,9 +204,9 @@ def test_a_vertex_may_hold_a_tensor(backend: str) -> None:
     y.backward(weights)
     value, pull_back = tk.vjp(lambda x, b: tk.exp(x * 0.5) * b + 1.0, x.value, b.value)
     assert y.value.tolist() == value.tolist()
-    for vertex, wanted in zip((x, b), pull_back(weights), strict=True):
-        assert vertex.grad.dtype is wanted.dtype is vertex.value.dtype
-        assert vertex.grad.ravel().tolist() == pytest.approx(wanted.ravel().tolist(), rel=1e-6)
+    for vertex, expected in zip((x, b), pull_back(weights), strict=True):
+        assert vertex.grad.dtype is expected.dtype is vertex.value.dtype
+        assert vertex.grad.ravel().tolist() == pytest.approx(expected.ravel().tolist(), rel=1e-6)
     y.zero_grad()
     assert x.grad == b.grad == 0.0
     (x * 2.0).backward(weights)
@@ -236,9 +236,9 @@ def test_vertices_of_tensors_can_be_traced(backend: str) -> None:
         return loss.value, weight.grad
 
     w, x = tk.tensor([1.0, 2.0, 3.0], "float64"), tk.tensor([0.5, -1.0, 2.0], "float64")
-    wanted = tk.value_and_grad(lambda w: ((2.0 * w * x + 1.0) @ x) ** 2)(w)
-    for found in (step(w, x), tk.jit(step)(w, x)):
-        assert [t.tolist() for t in found] == [pytest.approx(t.tolist(), rel=1e-14) for t in wanted]
+    expected = tk.value_and_grad(lambda w: ((2.0 * w * x + 1.0) @ x) ** 2)(w)
+    for result in (step(w, x), tk.jit(step)(w, x)):
+        assert [t.tolist() for t in result] == [pytest.approx(t.tolist(), rel=1e-14) for t in expected]
 
 
 @each_of(
@@ -258,11 +258,11 @@ def test_vertices_of_tensors_can_be_traced(backend: str) -> None:
 def test_a_tensor_may_be_the_left_operand_of_a_vertex(combine: Any) -> None:
     x, value = tk.tensor([2.0, 5.0], "float64"), tk.tensor([3.0, 0.7], "float64")
     v, w = Vertex(value), Vertex(value)
-    found, wanted = combine(x, v), combine(Vertex(x), w)
-    assert type(found) is Vertex
-    assert found.value.tolist() == wanted.value.tolist()
-    found.backward(found.value)
-    wanted.backward(wanted.value)
+    result, expected = combine(x, v), combine(Vertex(x), w)
+    assert type(result) is Vertex
+    assert result.value.tolist() == expected.value.tolist()
+    result.backward(result.value)
+    expected.backward(expected.value)
     assert v.grad.tolist() == w.grad.tolist()
 
 

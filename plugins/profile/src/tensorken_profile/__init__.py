@@ -1,4 +1,4 @@
-"""A profiler for Tensorken: time, memory and arithmetic of each op, and the user's line that it ran for.
+"""A profiler for Tensorken: time, memory and FLOPs of each op, and the user's line that ran it.
 
 It observes only the backend, so it sees each op once under any nesting of transforms.
 

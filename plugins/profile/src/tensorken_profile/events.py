@@ -12,10 +12,10 @@ from tensorken_core.source_line import Origin
 Category = Literal["op", "program", "trace", "prepare", "data"]
 
 TITLES = {"trace": "trace ", "prepare": "prepare "}
-"""Prefixes of the titles of events that make a program rather than run it."""
+"""Prefixes of the titles of events that trace or prepare a program."""
 
 EventFields = tuple[Any, ...]
-"""The fields of an Event as a tuple, which is faster to make while recording."""
+"""The fields of an Event as a tuple, which is faster to create while recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Event:
 
     @property
     def title(self) -> str:
-        """The name, with a prefix if the event makes a program rather than runs it."""
+        """The name, with a prefix if the event traces or prepares a program."""
         return TITLES.get(self.category, "") + self.name
 
     def relative_to(self, start: int) -> Event:

@@ -1,7 +1,7 @@
 """Instrumentation: the observer of all ops, and an interpreter that makes the deferred work of wrappers observable.
 
 Ops are recorded where a backend runs them. During a profile, `Instrumented` is inserted between a wrapper such as Fuse
-and its backend, so that the ops that the wrapper runs in the end pass through `run`, with their actual operands.
+and its backend, so that the ops that the wrapper runs later pass through `run`, with their actual operands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Recorder(Protocol):
     """Receives events."""
 
     def record(self, fields: EventFields, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """Record an event; `results` are those of its results that no earlier event had."""
+        """Record an event; `results` are its results, unless a nested event recorded them."""
 
 
 _recorders: tuple[Recorder, ...] = ()
@@ -55,7 +55,7 @@ def stop(recorder: Recorder) -> None:
     """Stop sending events to a recorder."""
     global _recorders
     with _lock:
-        _recorders = tuple([one for one in _recorders if one is not recorder])
+        _recorders = tuple([other for other in _recorders if other is not recorder])
         if _recorders:
             return
         unobserve(_observe)
@@ -183,7 +183,7 @@ class _Timing:
         self.start = perf_counter_ns()
 
     def stop(self) -> None:
-        """End the event; the time after it is the profiler's."""
+        """End the event; later time belongs to the profiler."""
         self.duration = perf_counter_ns() - self.start
         self.self_time = self.duration - self.inner
         _thread.running.pop()
@@ -202,7 +202,7 @@ class _Timing:
         """Send the event to the recorders.
 
         Args:
-            shape_dtypes: of the operands; None to ask the backend.
+            shape_dtypes: of the operands; None to read them from the operands.
         """
         line, derivative_of = _thread.line or current_line()
         shape, dtype = backend.shape, backend.dtype
@@ -222,7 +222,7 @@ class _Timing:
             self.is_leaf,
             backend.capabilities.shares_memory,
         )
-        new = results if self.is_leaf else ()  # else nested events had them
+        new = results if self.is_leaf else ()  # else nested events recorded them
         if isinstance(backend, Wrapper):
             new = [backend.value(y) for y in new]
             operands = [value for x in operands if (value := getattr(x, "value", None)) is not None]

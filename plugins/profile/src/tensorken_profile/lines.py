@@ -1,4 +1,4 @@
-"""Source lines: find the user's line that an op runs for, also in programs and backward passes."""
+"""Source lines: find the user's line that runs an op, also in programs and backward passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _lines: WeakKeyDictionary[Reverse[Any], dict[int, Origin]] = WeakKeyDictionary()
 
 
 def remember_line(tape: Reverse[Any], result: Any, line: Origin | None) -> None:
-    """Remember the line that computed a value, for when its cotangent is pulled back."""
+    """Remember the line that computed a value, as the line of the ops that pull its cotangent back."""
     if line is not None and result.index is not None:
         _lines.setdefault(tape, {})[result.index] = line
 

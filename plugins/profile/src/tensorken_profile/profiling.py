@@ -99,9 +99,13 @@ class Profile:
         A compiler may make one function of all kernels of a program, so that there is no time for each.
         """
         programs = dict.fromkeys([event.params[0] for event in self.events if event.op is PROGRAM])
-        found = {program: kernels_of(program) for program in programs}
-        names = unique_names([program for program, kernels in found.items() if kernels is not None])
-        return {names[program]: kernels for program, kernels in found.items() if kernels is not None}
+        kernels_by_program = {program: kernels_of(program) for program in programs}
+        names = unique_names(
+            [program for program, kernels in kernels_by_program.items() if kernels is not None]
+        )
+        return {
+            names[program]: kernels for program, kernels in kernels_by_program.items() if kernels is not None
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the events as JSON for Perfetto (https://ui.perfetto.dev) and chrome://tracing."""
@@ -129,7 +133,7 @@ def profile() -> Profile:
     """Profile the backends within a block: `with tk.profile() as p:`.
 
     Each op is recorded once, when a backend runs it, under any transforms: a deferred product when it is used, the
-    sine of a thousand equal numbers as that of one. All threads are recorded.
+    sine of a thousand equal numbers as the sine of one number. All threads are recorded.
 
     >>> import tensorken as tk
     >>> x = tk.arange(1000, dtype="float32")

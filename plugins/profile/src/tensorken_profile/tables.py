@@ -42,8 +42,8 @@ class Table(Sequence[Row]):
         self.title = title
         self.rows = sorted(rows, key=lambda row: (-row.time, row.name))
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.rows[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,16 +54,16 @@ class Table(Sequence[Row]):
     def __str__(self) -> str:
         lines: list[tuple[str, ...]] = [(self.title, "calls", "time", "bytes", "FLOP", "share")]
         for row in self.rows:
-            shown = [
+            quantities = [
                 format_quantity(row.time, "s"),
                 format_quantity(row.bytes, "B"),
                 format_quantity(row.flop, ""),
             ]
-            lines.append((_in_ascii(row.name), str(row.calls), *shown, f"{100 * row.share:.1f} %"))
+            lines.append((_in_ascii(row.name), str(row.calls), *quantities, f"{100 * row.share:.1f} %"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         texts = []
-        for name, *figures in lines:
-            cells = [name.ljust(widths[0]), *map(str.rjust, figures, widths[1:])]
+        for name, *numbers in lines:
+            cells = [name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]
             texts.append("  ".join(cells).rstrip())
         return "\n".join(texts)
 

@@ -46,8 +46,8 @@ def count(first: Tensor, second: Tensor, size: int) -> Tensor:
 def negative_log_likelihood(counts: Tensor, smoothing: float) -> Tensor:
     """The mean of -log(probability) over all counted pairs; shape ()."""
     smoothed = counts + smoothing
-    chances = smoothed / smoothed.sum(1, keepdims=True)
-    return -tk.where(counts > 0, counts * tk.log(chances), 0.0).sum() / counts.sum()
+    probabilities = smoothed / smoothed.sum(1, keepdims=True)
+    return -tk.where(counts > 0, counts * tk.log(probabilities), 0.0).sum() / counts.sum()
 
 
 def prepare(settings: Settings) -> Task:

@@ -144,9 +144,9 @@ def examples(words: Sequence[str], vocabulary: Vocabulary, length: int) -> tuple
 def negative_log_likelihood(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The sum of -log(probability of the next character) over all positions that are not ignored, and their number."""
     counted = labels != IGNORED
-    chances = tk.log_softmax(model(inputs), -1)
-    right = tk.take_along_axis(chances, tk.where(counted, labels, 0)[..., None], -1).squeeze(-1)
-    return -tk.where(counted, right, 0.0).sum(), counted.sum()
+    log_probabilities = tk.log_softmax(model(inputs), -1)
+    of_labels = tk.take_along_axis(log_probabilities, tk.where(counted, labels, 0)[..., None], -1).squeeze(-1)
+    return -tk.where(counted, of_labels, 0.0).sum(), counted.sum()
 
 
 def initial_learner(
@@ -180,20 +180,22 @@ def prepare(settings: Settings) -> Task:
     cut = 0 if batch_size is None else max(1, round(len(words) * HELD_OUT))
     if cut == len(words):
         raise ArgumentError("names: one name leaves no test set; pass a file with more names")
-    learned, held_out = ([words[i] for i in part] for part in (order[cut:], order[:cut]))
+    train_words, test_words = ([words[i] for i in part] for part in (order[cut:], order[:cut]))
     if batch_size is None:
-        train = test = pairs(learned, vocabulary)
+        train = test = pairs(train_words, vocabulary)
 
         def batches(step: int) -> Iterator[Any]:
             return itertools.repeat(train)
 
     else:
-        train, test = (examples(part, vocabulary, longest + 1) for part in (learned, held_out))
-        batches = DataLoader(train, min(batch_size, len(learned)), key=order_key, drop_last=True).from_step
-    monitor = "test_loss" if held_out else "all_loss"
+        train, test = (examples(part, vocabulary, longest + 1) for part in (train_words, test_words))
+        batches = DataLoader(
+            train, min(batch_size, len(train_words)), key=order_key, drop_last=True
+        ).from_step
+    monitor = "test_loss" if test_words else "all_loss"
     return Task(
         description=(
-            f"names: {len(learned)} to train on, {len(held_out)} to test; {len(vocabulary)} characters",
+            f"names: {len(train_words)} to train on, {len(test_words)} to test; {len(vocabulary)} characters",
             f"model: {settings.model}, {size(learner.model)} parameters",
         ),
         state=learner,

@@ -78,13 +78,13 @@ def _task(name: str, experiment: Experiment, data: Data, epochs: int) -> Callabl
 
     def task(lines: Lines, draw: Draw) -> Task:
         def summarize(learner: Learner, directory: Path) -> Summary:
-            shown = lines(learner.model)
+            summary = lines(learner.model)
             losses = tuple(
                 [row[LOSS] for row in run_directory.read_records(directory / run_directory.METRICS)]
             )
             result = Result(learner.model, losses)
             problem = try_draw(lambda file: draw(data, result, file), directory / PICTURE)
-            return shown._replace(lines=[*shown.lines, *problem])
+            return summary._replace(lines=[*summary.lines, *problem])
 
         return Task(
             description=(

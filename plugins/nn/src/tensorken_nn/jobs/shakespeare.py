@@ -101,11 +101,11 @@ def prepare(settings: Settings) -> Task:
         inputs, labels = batch
         return cross_entropy(model(inputs, key=key if settings.dropout else None), labels), {}
 
-    measured = tk.jit(lambda model, inputs, labels: cross_entropy(model(inputs), labels))
+    loss_of = tk.jit(lambda model, inputs, labels: cross_entropy(model(inputs), labels))
 
     def evaluate(learner: Learner) -> dict[str, float]:
-        chosen = itertools.islice(batches["validation"](0), settings.evaluate_batches)
-        losses = [measured(learner.model, *batch) for batch in chosen]
+        evaluated = itertools.islice(batches["validation"](0), settings.evaluate_batches)
+        losses = [loss_of(learner.model, *batch) for batch in evaluated]
         return {"validation_loss": sum(map(float, losses)) / len(losses)}
 
     write = Writer(settings, vocabulary)

@@ -145,7 +145,7 @@ class MultiHeadAttention(Module):
         return parts[0] * (1.0 / math.sqrt(size)), parts[1], parts[2]
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, key: Tensor | None) -> Tensor:
-        """The output for queries; `visible` tells which keys each may attend to, None for all."""
+        """The output for queries; `visible` is a mask of the keys that each query may attend to, None for all."""
         batch, heads, time, size = q.shape
         scores = q @ k.swapaxes(-1, -2)
         if visible is not None:

@@ -82,10 +82,10 @@ class BatchNorm(Module):
     def initial_state(self) -> BatchStatistics:
         """The state before any batch, with mean 0 and variance 1, on the backend of the parameters."""
         if self.weight is None:
-            zeros, none = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
+            zeros, no_batches = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
         else:
-            zeros, none = tk.zeros_like(self.weight), tk.zeros_like(self.weight, tk.int32, shape=())
-        return BatchStatistics(zeros, tk.ones_like(zeros), none)
+            zeros, no_batches = tk.zeros_like(self.weight), tk.zeros_like(self.weight, tk.int32, shape=())
+        return BatchStatistics(zeros, tk.ones_like(zeros), no_batches)
 
     def __call__(self, x: Tensor, state: BatchStatistics | None = None) -> Tensor:
         """Normalise x, of shape (count, channels, ...), by the running statistics.
@@ -120,8 +120,8 @@ class BatchNorm(Module):
         mean = y.mean(axes, keepdims=True)
         y = y - mean
         variance = (y * y).mean(axes, keepdims=True)
-        of_sample = variance.reshape((self.channels,)) * (count / (count - 1))
-        new_state = self._update_statistics(state, mean.reshape((self.channels,)), of_sample)
+        unbiased = variance.reshape((self.channels,)) * (count / (count - 1))
+        new_state = self._update_statistics(state, mean.reshape((self.channels,)), unbiased)
         return self._normalized(y, variance, x.dtype), new_state
 
     def _check(self, x: Tensor) -> None:
@@ -155,6 +155,6 @@ class BatchNorm(Module):
         return BatchStatistics(mean, variance, batches)
 
 
-def _per_channel(of_channels: Tensor, x: Tensor) -> Tensor:
+def _per_channel(values: Tensor, x: Tensor) -> Tensor:
     """Reshape one value for each channel to broadcast with x."""
-    return of_channels.reshape((of_channels.size, *[1] * (x.ndim - 2)))
+    return values.reshape((values.size, *[1] * (x.ndim - 2)))

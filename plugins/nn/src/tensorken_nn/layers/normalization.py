@@ -119,7 +119,7 @@ class RMSNorm(Module):
         return affine_transform(y.astype(x.dtype), self.weight, None)
 
 
-# ---- helpers ------------------------------------------------------------------------------------------------
+# ---- shared functions ---------------------------------------------------------------------------------------
 
 
 def sizes_of(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:

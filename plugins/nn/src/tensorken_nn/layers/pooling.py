@@ -76,11 +76,11 @@ def avg_pool2d(
     if pads == (0, 0):
         return _pooled(windows("avg_pool2d", images, kernel, strides).mean((1, 2)), x)
     around = ((0, 0), (0, 0), *[(n, n) for n in pads])
-    seen = windows("avg_pool2d", images.pad(around), kernel, strides)
+    patches = windows("avg_pool2d", images.pad(around), kernel, strides)
     if count_include_pad:
-        return _pooled(seen.mean((1, 2)), x)
+        return _pooled(patches.mean((1, 2)), x)
     inside = images.ones_like()[:1, :1].pad(around)  # the counts are the same for all channels
-    return _pooled(seen.sum((1, 2)) / windows("avg_pool2d", inside, kernel, strides).sum((1, 2)), x)
+    return _pooled(patches.sum((1, 2)) / windows("avg_pool2d", inside, kernel, strides).sum((1, 2)), x)
 
 
 def _sizes(

@@ -51,9 +51,9 @@ class Recurrent(Module):
         rows = self.gates * width
         keys = tk.random.split(key, 4)
         shapes = [(rows, inputs), (rows, width), *([(rows,), (rows,)] if bias else [])]
-        drawn = [tk.random.uniform(keys[i], s, dtype, -limit, limit) for i, s in enumerate(shapes)]
-        self.input_weight, self.state_weight = drawn[:2]
-        self.input_bias, self.state_bias = drawn[2:] if bias else (None, None)
+        parameters = [tk.random.uniform(keys[i], s, dtype, -limit, limit) for i, s in enumerate(shapes)]
+        self.input_weight, self.state_weight = parameters[:2]
+        self.input_bias, self.state_bias = parameters[2:] if bias else (None, None)
 
     def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """The outputs of all steps, and the last state.

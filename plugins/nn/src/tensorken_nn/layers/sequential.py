@@ -56,16 +56,16 @@ class Sequential(Module):
         """The output of the last layer.
 
         Args:
-            x: what the first layer takes.
+            x: the input of the first layer.
             state: the state of the layers; needed only if a layer has one.
             key: for randomness in training, as in `Dropout`; each layer that takes a key gets its own.
 
         Raises:
             ArgumentError: if the state does not fit the layers.
         """
-        for i, (layer, own) in enumerate(self._with_states(state)):
-            rest = _key_of_layer(key, i, type(layer).__call__)
-            x = layer(x, own, **rest) if has_state(layer) else layer(x, **rest)
+        for i, (layer, layer_state) in enumerate(self._with_states(state)):
+            keywords = _key_of_layer(key, i, type(layer).__call__)
+            x = layer(x, layer_state, **keywords) if has_state(layer) else layer(x, **keywords)
         return x
 
     def train(self, x: Any, state: Any, *, key: Tensor | None = None) -> tuple[Any, tuple[Any, ...]]:
@@ -78,12 +78,12 @@ class Sequential(Module):
             ArgumentError: if the state does not fit the layers.
         """
         states = []
-        for i, (layer, own) in enumerate(self._with_states(state)):
+        for i, (layer, layer_state) in enumerate(self._with_states(state)):
             if has_state(layer):
-                x, own = layer.train(x, own, **_key_of_layer(key, i, type(layer).train))
+                x, layer_state = layer.train(x, layer_state, **_key_of_layer(key, i, type(layer).train))
             else:
                 x = layer(x, **_key_of_layer(key, i, type(layer).__call__))
-            states.append(own)
+            states.append(layer_state)
         return x, tuple(states)
 
     def _with_states(self, state: Any) -> Iterator[tuple[Any, Any]]:
@@ -143,9 +143,9 @@ def mlp(
         raise ArgumentError(f"mlp: need at least the sizes of input and output, got {tuple(sizes)}")
     layers: list[Module | Callable[..., Any]] = []
     for i, (inputs, outputs) in enumerate(pairwise(sizes)):
-        own = tk.random.fold_in(key, i)
+        layer_key = tk.random.fold_in(key, i)
         layers += [
-            Linear(inputs, outputs, key=own, weight_initializer=weight_initializer, dtype=dtype),
+            Linear(inputs, outputs, key=layer_key, weight_initializer=weight_initializer, dtype=dtype),
             activation,
         ]
     return Sequential(*layers[:-1])

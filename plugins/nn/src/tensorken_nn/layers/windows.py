@@ -84,9 +84,9 @@ def window_counts(name: str, images: Pair, sizes: Pair, strides: Pair, dilations
 
 def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int) -> list[Tensor]:
     """Slices of `count` elements from each start, `stride` apart, along an axis counted from the end."""
-    behind = [slice(None)] * (-1 - axis)
+    trailing = [slice(None)] * (-1 - axis)
     if stride == 1:
-        return [x[(..., slice(start, start + count), *behind)] for start in starts]
+        return [x[(..., slice(start, start + count), *trailing)] for start in starts]
     # Split the axis into rows of one stride, so that each slice is a column of it: a view, unlike a slice with a step.
     rows = starts[-1] // stride + count
     shape = x.shape[:axis]
@@ -94,7 +94,8 @@ def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int)
     missing = rows * stride - x.shape[axis]
     if missing > 0:
         x = x.pad((*[(0, 0)] * len(shape), (0, missing), *[(0, 0)] * len(rest)))
-    x = x[(..., slice(rows * stride), *behind)].reshape((*shape, rows, stride, *rest))
+    x = x[(..., slice(rows * stride), *trailing)].reshape((*shape, rows, stride, *rest))
     return [
-        x[(..., slice(start // stride, start // stride + count), start % stride, *behind)] for start in starts
+        x[(..., slice(start // stride, start // stride + count), start % stride, *trailing)]
+        for start in starts
     ]

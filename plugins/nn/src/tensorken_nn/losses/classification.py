@@ -68,8 +68,8 @@ def minimum_cross_entropy(classes: int, label_smoothing: float) -> float:
     0.5003
     """
     other = label_smoothing / classes
-    chances = [1.0 - label_smoothing + other] + [other] * (classes - 1)
-    return -sum([p * math.log(p) for p in chances if p > 0.0])
+    probabilities = [1.0 - label_smoothing + other] + [other] * (classes - 1)
+    return -sum([p * math.log(p) for p in probabilities if p > 0.0])
 
 
 def binary_cross_entropy_with_logits(
@@ -92,9 +92,9 @@ def binary_cross_entropy_with_logits(
     [0.6931472 0 10000]
     """
     name = "binary_cross_entropy_with_logits"
-    wanted = match_targets(name, logits, targets)
+    targets = match_targets(name, logits, targets)
     # -log(p) and -log(1 - p), without differences of large numbers.
-    losses = wanted * tk.softplus(-logits) + (1.0 - wanted) * tk.softplus(logits)
+    losses = targets * tk.softplus(-logits) + (1.0 - targets) * tk.softplus(logits)
     return reduce_losses(name, losses, reduction)
 
 
@@ -115,10 +115,10 @@ def kl_divergence(log_probabilities: Tensor, targets: Tensor, *, reduction: Redu
     >>> kl_divergence(even, tk.tensor([[1.0, 0.0]])).item()
     0.6931471824645996
     """
-    wanted = match_targets("kl_divergence", log_probabilities, targets)
-    if not wanted.ndim:
+    targets = match_targets("kl_divergence", log_probabilities, targets)
+    if not targets.ndim:
         raise ShapeError("kl_divergence: got shape (), need an axis of classes")
-    counts = wanted > 0.0
+    is_positive = targets > 0.0
     # Where the target is 0, neither log(0) nor an infinite log-probability may enter the derivatives.
-    surprise = tk.log(tk.where(counts, wanted, 1.0)) - tk.where(counts, log_probabilities, 0.0)
-    return reduce_losses("kl_divergence", (wanted * surprise).sum(-1), reduction)
+    log_ratios = tk.log(tk.where(is_positive, targets, 1.0)) - tk.where(is_positive, log_probabilities, 0.0)
+    return reduce_losses("kl_divergence", (targets * log_ratios).sum(-1), reduction)

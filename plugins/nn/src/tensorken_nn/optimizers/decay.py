@@ -27,12 +27,12 @@ def weight_decays(weight_decay: float, mask: Mask, parameters: Any) -> Any:
     """
     structure = tree.structure(parameters)
     if mask is None or not weight_decay:
-        chosen = [True] * structure.size
+        selected = [True] * structure.size
     elif callable(mask) and tree.structure(mask) == tree.LEAF:  # a module is callable, too
-        chosen = [bool(mask(name, parameter)) for name, parameter in named_parameters(parameters).items()]
+        selected = [bool(mask(name, parameter)) for name, parameter in named_parameters(parameters).items()]
     else:
-        chosen = [bool(x) for x in tree.flatten_up_to(structure, mask, "update: the mask")]
-    return tree.unflatten(structure, [weight_decay if x else 0.0 for x in chosen])
+        selected = [bool(x) for x in tree.flatten_up_to(structure, mask, "update: the mask")]
+    return tree.unflatten(structure, [weight_decay if x else 0.0 for x in selected])
 
 
 def only_matrices(name: str, parameter: Tensor) -> bool:

@@ -75,8 +75,8 @@ def update_each(
         StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
     """
     leaves, structure = tree.flatten(parameters)
-    slopes = tree.flatten_up_to(structure, gradients, "update: the gradients")
-    for p, g in zip(leaves, slopes, strict=True):
+    gradient_leaves = tree.flatten_up_to(structure, gradients, "update: the gradients")
+    for p, g in zip(leaves, gradient_leaves, strict=True):
         if not isinstance(p, Tensor) or not isinstance(g, Tensor):
             what, x = ("gradient", g) if isinstance(p, Tensor) else ("parameter", p)
             raise ArgumentError(
@@ -84,7 +84,7 @@ def update_each(
             )
         if g.shape != p.shape:
             raise ShapeError(f"update: a gradient has shape {g.shape}, need {p.shape}, that of its parameter")
-    others = [
+    slot_leaves = [
         [None] * len(leaves) if slot is None else tree.flatten_up_to(structure, slot, "update: the state")
         for slot in slots
     ]
@@ -94,10 +94,12 @@ def update_each(
         return tuple([x.astype(dtype) if isinstance(x, Tensor) else x for x in scalars])
 
     results = []
-    for p, g, decay, *own in zip(leaves, slopes, tree.leaves(decays), *others, strict=True):
+    for p, g, decay, *own_slots in zip(
+        leaves, gradient_leaves, tree.leaves(decays), *slot_leaves, strict=True
+    ):
         wide = widen(p)
-        moved, *after = rule(in_dtype(wide.dtype), wide, g.astype(wide.dtype), decay, *own)
-        results.append((moved.astype(p.dtype), *after))
+        updated, *new_slots = rule(in_dtype(wide.dtype), wide, g.astype(wide.dtype), decay, *own_slots)
+        results.append((updated.astype(p.dtype), *new_slots))
     columns = zip(*results, strict=True) if results else [()] * (1 + len(slots))
     used = (True, *[slot is not None for slot in slots])
     return tuple(

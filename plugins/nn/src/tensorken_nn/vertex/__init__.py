@@ -1,8 +1,8 @@
-"""Automatic differentiation with objects: a vertex is a number that knows what it was computed from.
+"""Automatic differentiation with objects: a vertex is a number with references to its operands.
 
-It is meant for learning. Everything that a gradient needs can be inspected: vertices, their parents and gradients, and
-functions with a hand-written forward and backward. The built-in functions use the derivatives of `tensorken`'s ops. The
-value of a vertex is a float or a tensor of any backend.
+The package is for learning: vertices, their parents and gradients, and functions with a hand-written forward and
+backward can be inspected. The built-in functions use the derivatives of `tensorken`'s ops. The value of a vertex is a
+float or a tensor of any backend.
 
 >>> from tensorken_nn.vertex import Vertex
 >>> x = Vertex(3.0)

@@ -68,8 +68,8 @@ def vjp_of(name: str) -> Pull:
     (5.0, 3.0)
     """
     body = "".join([f"{expression}, " for expression in expressions(name)])
-    known = {other.name: other.scalar for other in OPS.values() if other.scalar is not None}
-    pull: Pull = eval(f"lambda t, y, {', '.join(_names(OPS[name]))}: ({body})", known)
+    scope = {other.name: other.scalar for other in OPS.values() if other.scalar is not None}
+    pull: Pull = eval(f"lambda t, y, {', '.join(_names(OPS[name]))}: ({body})", scope)
     return pull
 
 

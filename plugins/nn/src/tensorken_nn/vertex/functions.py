@@ -86,13 +86,13 @@ def lift(function: Callable[..., Any], name: str | None = None) -> Callable[...,
     >>> y.value.item(), x.grad
     (5.0, tensor([0.6, 0.8], dtype=float32))
     """
-    called = getattr(function, "__name__", "function") if name is None else name
+    label = getattr(function, "__name__", "function") if name is None else name
 
     def lifted(*args: Any, **keywords: Any) -> Vertex:
         parents = tuple(map(as_vertex, args))
         tensors = [v.value for v in parents if isinstance(v.value, Tensor)]
         if not tensors:
-            raise ArgumentError(f"{called}: need a tensor among the arguments; write Vertex(tk.tensor(...))")
+            raise ArgumentError(f"{label}: need a tensor among the arguments; write Vertex(tk.tensor(...))")
         dtype = tk.result_type(*tensors)
         values = [
             v.value
@@ -102,15 +102,15 @@ def lift(function: Callable[..., Any], name: str | None = None) -> Callable[...,
         ]
         active = [i for i, v in enumerate(parents) if not isinstance(v, Constant)]
 
-        def of_active(*given: Tensor) -> Any:
+        def of_active(*active_values: Tensor) -> Any:
             arguments = list(values)
-            for i, x in zip(active, given, strict=True):
+            for i, x in zip(active, active_values, strict=True):
                 arguments[i] = x
             return function(*arguments, **keywords)
 
         y, pull_tensors_back = tk.vjp(of_active, *[values[i] for i in active])
         if not isinstance(y, Tensor):
-            raise ArgumentError(f"{called}: need one tensor as the result, got {type(y).__name__}")
+            raise ArgumentError(f"{label}: need one tensor as the result, got {type(y).__name__}")
 
         def pull_back(z: Vertex) -> Iterable[Value | None]:
             contributions: list[Value | None] = [None] * len(parents)
@@ -122,7 +122,7 @@ def lift(function: Callable[..., Any], name: str | None = None) -> Callable[...,
 
         return Vertex(y, parents, pull_back)
 
-    lifted.__name__ = called
+    lifted.__name__ = label
     return lifted
 
 
@@ -147,11 +147,11 @@ class Elementwise(Function):
     """
 
     def __init__(self, op: str, of_tensors: Callable[..., Tensor]) -> None:
-        facts = OPS[op]
-        assert facts.scalar is not None and facts.arity is not None
+        definition = OPS[op]
+        assert definition.scalar is not None and definition.arity is not None
         self.name = op
-        self.arity = facts.arity
-        self._of_floats = facts.scalar
+        self.arity = definition.arity
+        self._of_floats = definition.scalar
         self._of_tensors = of_tensors
         self._lifted = lift(of_tensors, op)
         self._pull = vjp_of(op)

@@ -132,7 +132,7 @@ class Matrix(Arithmetic, Sequence[Vector]):
             if self.shape != other.shape:
                 raise ShapeError(f"Matrix: shapes {self.shape} and {other.shape} differ; they must be equal")
             pairs = zip(self.rows, other.rows, strict=True)
-            return type(self)([map(function, mine, others) for mine, others in pairs])
+            return type(self)([map(function, row, other_row) for row, other_row in pairs])
         return self.map(lambda v: function(v, other)) if is_operand(other) else NotImplemented
 
 

@@ -124,20 +124,22 @@ class Vertex:
         >>> x.grad
         14.0
         """
-        found: dict[Vertex, Any] = {self: self._initial_cotangent(grad)}
+        cotangents: dict[Vertex, Any] = {self: self._initial_cotangent(grad)}
         leaves: list[Vertex] = []
         for vertex in self.topological_order():
-            if vertex not in found:  # no derivative reaches it
+            if vertex not in cotangents:  # no derivative reaches it
                 continue
             if vertex._pull_back is None:
                 leaves.append(vertex)
                 continue
-            vertex.grad = found[vertex]
+            vertex.grad = cotangents[vertex]
             for parent, contribution in zip(vertex._parents, vertex._pull_back(vertex), strict=True):
                 if contribution is not None:
-                    found[parent] = found[parent] + contribution if parent in found else contribution
+                    cotangents[parent] = (
+                        cotangents[parent] + contribution if parent in cotangents else contribution
+                    )
         for leaf in leaves:  # last, so that leaves are unchanged if a function fails
-            leaf.grad = leaf.grad + found[leaf]
+            leaf.grad = leaf.grad + cotangents[leaf]
 
     def _initial_cotangent(self, grad: Value | None) -> Value:
         """The initial cotangent, of the value's shape."""
@@ -151,11 +153,13 @@ class Vertex:
                 f"backward: the value has shape {value.shape}, need one number; sum it, or call backward(grad) with a "
                 f"tensor of that shape"
             )
-        given = Vertex(grad).value
-        shape, needed = (x.shape if isinstance(x, Tensor) else () for x in (given, value))
+        cotangent = Vertex(grad).value
+        shape, needed = (x.shape if isinstance(x, Tensor) else () for x in (cotangent, value))
         if shape != needed:
             raise ShapeError(f"backward: grad has shape {shape}, need {needed}, the value's")
-        return given if isinstance(value, Tensor) or not isinstance(given, Tensor) else float(given)
+        return (
+            cotangent if isinstance(value, Tensor) or not isinstance(cotangent, Tensor) else float(cotangent)
+        )
 
     def zero_grad(self) -> None:
         """Set the `grad` of this vertex and of all its ancestors to 0.0.

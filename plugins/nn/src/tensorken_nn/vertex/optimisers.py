@@ -1,4 +1,4 @@
-"""Optimisers that update parameters in index."""
+"""Optimisers that update parameters in place."""
 
 from __future__ import annotations
 
