@@ -71,21 +71,21 @@ _MODULES = {
     "transforms.linearize": ("linearize",),
     "transforms.vmap": ("vmap",),
 }
-"""For each module the public names that it defines."""
+"""The public names of each module."""
 
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def as_tensor(data: Any, dtype: Any = None, *, backend: Any = None) -> Tensor:
     """A tensor of a number or of nested sequences of numbers.
 
     Args:
-        data: a number, or sequences of one length each, nested.
+        data: a number, or nested sequences of numbers that are not ragged.
         dtype: of the result; by default float32 for floats, int32 for ints, bool for bools.
         backend: a name such as `"reference"`, or an interpreter; the default backend if None.
 
     Raises:
-        ArgumentError, ShapeError: if the data are neither.
+        ArgumentError, ShapeError: if the data are anything else, or ragged.
 
     >>> import tensorken_core as core
     >>> core.as_tensor([[1, 2], [3, 4]], backend="reference").shape
@@ -101,10 +101,10 @@ def as_tensor(data: Any, dtype: Any = None, *, backend: Any = None) -> Tensor:
 def __getattr__(name: str) -> Any:
     if name in ("errors", "tree"):
         return importlib.import_module(f"{__name__}.{name}")
-    module = _PLACES.get(name)
+    module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    importlib.import_module(f"{__name__}.host.registry")  # which sets the default backend
+    importlib.import_module(f"{__name__}.host.registry")  # sets the default backend
     value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

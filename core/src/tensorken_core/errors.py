@@ -1,6 +1,6 @@
 """The errors that Tensorken raises.
 
-Each class is also the built-in exception that people expect, so `except ValueError` works.
+Each class also derives from the built-in exception that users expect, so `except ValueError` works.
 A message is one line: the op, the operand, the requirement, and a remedy.  An error about the operands of an op has a
 note with the line of the user's code, since the traceback ends in the library.
 """
@@ -35,7 +35,7 @@ class OperandError(TensorkenError):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         line = users_line()
-        if line is not None and not line.is_example:  # there doctest would compare the note
+        if line is not None and not line.is_example:  # in an example doctest would compare the note
             self.add_note(f"at {line}")
 
 
@@ -90,7 +90,7 @@ class IndexingError(OperandError, IndexError):
 
 
 class ArgumentError(TensorkenError, TypeError):
-    """A function does not take an argument of this kind.
+    """A function does not accept an argument of this type or form.
 
     >>> import tensorken as tk
     >>> tk.sin(None)  # doctest: +ELLIPSIS
@@ -164,7 +164,7 @@ class ConcretizationError(TensorkenError, TypeError):
     """
 
     def at(self, name: str) -> ConcretizationError:
-        """The same error, with the name of the function that read the value in front."""
+        """The same error, prefixed with the name of the function that read the value."""
         return ConcretizationError(f"{name}: {self}")
 
 
@@ -249,7 +249,7 @@ class ProgramError(TensorkenError, ValueError):
 
 
 class RetraceWarning(UserWarning):
-    """A function is traced by `tk.jit` again and again, which costs far more than running it.
+    """`tk.jit` traces a function again and again, which costs far more than running it.
 
     >>> import warnings
     >>> import tensorken as tk

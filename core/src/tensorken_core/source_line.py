@@ -19,7 +19,7 @@ class Origin:
 
     @property
     def is_example(self) -> bool:
-        """Whether it is an example in a docstring."""
+        """Whether the line is an example in a docstring."""
         return self.file.startswith(_EXAMPLE)
 
     def __str__(self) -> str:

@@ -3,8 +3,8 @@
 A tree is a leaf or a container of trees. The containers are
 
 * `dict`: children in the order of the sorted keys, so two dicts with the same keys have the same structure
-  however they were filled. Keys of several types that do not compare (`1` and `"a"`) are sorted by the type's
-  name first; keys that do not compare even so stay in the order of insertion.
+  whatever the order of insertion. Keys of types that do not compare (`1` and `"a"`) are sorted by the type's
+  name first; keys that still do not compare keep the order of insertion.
 * `list`, `tuple`, named tuples, `OrderedDict` (its order counts) and `defaultdict`;
 * `None`, which has no leaves;
 * dataclasses, frozen or not: the fields are the children, except that a field with the metadata
@@ -38,7 +38,7 @@ MAX_DEPTH = 10_000  # levels; a deeper tree is assumed to contain itself
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Container:
-    """How containers of one type are flattened, unflattened and shown.
+    """How to flatten, unflatten and print containers of one type.
 
     `flatten` returns the children and the container's metadata, which the other functions take.  A dataclass has
     `fields`: the names of the fields that are the children, and of the static ones, whose values are the metadata.
@@ -56,7 +56,7 @@ class Container:
     fields: tuple[Sequence[str], Sequence[str]] | None = None
 
     def __reduce__(self) -> tuple[Callable[[type], Container | None], tuple[type]]:
-        return container_of, (self.kind,)  # so structures can be pickled
+        return container_of, (self.kind,)  # so that structures can be pickled
 
 
 Node: TypeAlias = (
@@ -101,10 +101,10 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Struct
 
     Args:
         tree: any value.
-        is_leaf: called with each container; where it is true, the container is a leaf.
+        is_leaf: called with each container; if the result is true, the container is a leaf.
 
     Raises:
-        StructureError: if the tree is deeper than 10 000 levels, as a list that contains itself is.
+        StructureError: if the tree is deeper than 10 000 levels, for example a list that contains itself.
 
     >>> flatten({"b": (1.0, 2.0), "a": 3.0})
     ([3.0, 1.0, 2.0], Structure({'a': *, 'b': (*, *)}))
@@ -171,21 +171,21 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> Structure:
 
 
 def flatten_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[tuple[str, Any]], Structure]:
-    """As `flatten`, but with each leaf its path, written as it would follow the tree's name in Python.
+    """As `flatten`, but each leaf comes with its path, in Python's syntax.
 
     >>> flatten_with_path({"a": [1.0, 2.0], 0: 3.0})[0]
     [('[0]', 3.0), ('["a"][0]', 1.0), ('["a"][1]', 2.0)]
     """
-    found, structure = flatten(tree, is_leaf)
+    leaves, structure = flatten(tree, is_leaf)
     nodes = structure.nodes
     paths = (path for path, node in zip(_paths(nodes), nodes, strict=True) if node is None)
-    return list(zip(paths, found, strict=True)), structure
+    return list(zip(paths, leaves, strict=True)), structure
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """Apply `f` to the leaves of `tree`, and to the leaves or subtrees of `rest` at the same paths.
 
-    As in JAX, `tree` alone decides what is a leaf: where it has one, a tree of `rest` may have a subtree.
+    As in JAX, `tree` alone determines the leaves: at a leaf of `tree`, a tree of `rest` may have a subtree.
 
     Raises:
         StructureError: if a tree of `rest` differs from `tree` above its leaves.
@@ -207,20 +207,20 @@ def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[A
     >>> flatten_up_to(structure({"a": 0, "b": 0}), {"a": 1, "b": [2, 3]})
     [1, [2, 3]]
     """
-    found: list[Any] = []
+    parts: list[Any] = []
     values = [tree]
     for position, node in enumerate(structure.nodes):
         value = values.pop()
         if node is None:
-            found.append(value)
+            parts.append(value)
             continue
         container = _containers[type(value)]
         children, metadata = container.flatten(value) if container else ((), None)
-        own = (container, metadata, len(children)) if container else None
-        if own != node:
-            raise StructureError(_difference(structure, position, own, what))
+        actual = (container, metadata, len(children)) if container else None
+        if actual != node:
+            raise StructureError(_difference(structure, position, actual, what))
         values.extend(reversed(children))
-    return found
+    return parts
 
 
 def check_same(expected: Structure, got: Structure, what: str) -> None:
@@ -236,9 +236,9 @@ the structure must be {'a': *, 'b': (*, *)}
     """
     if expected == got:
         return
-    for position, (node, own) in enumerate(zip(expected.nodes, got.nodes, strict=False)):
-        if node != own:
-            raise StructureError(_difference(expected, position, own, what))
+    for position, (node, actual) in enumerate(zip(expected.nodes, got.nodes, strict=False)):
+        if node != actual:
+            raise StructureError(_difference(expected, position, actual, what))
 
 
 def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], Callable[..., Any]]) -> Any:
@@ -247,7 +247,7 @@ def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], 
     `leaves` is empty afterwards.
     """
     done: list[Any] = []
-    # in reverse, the children of a container come before it, the first child last
+    # in reverse order, the children of a container come before the container, and the first child comes last
     for node in reversed(structure.nodes):
         if node is None:
             done.append(leaves.pop())
@@ -281,14 +281,14 @@ def _difference(expected: Structure, position: int, got: Node, what: str) -> str
     path = next(path for i, path in enumerate(_paths(expected.nodes)) if i == position)
     needed, came, note = _kind(node), _kind(got), ""
     if node and got and node[0] is got[0]:
-        steps, own_steps = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
-        if steps == own_steps:  # then the static data differ
+        steps, got_steps = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
+        if steps == got_steps:  # then the static data differ
             needed, came = (n[0].show(n[1], ["*"] * n[2]) for n in (node, got))
-        elif set(steps) == set(own_steps):
+        elif set(steps) == set(got_steps):
             note = " (in another order)"
         elif node[1] is not None:  # the children have names
-            clashes = [f"no {step}" for step in steps if step not in own_steps]
-            clashes += [f"an unexpected {step}" for step in own_steps if step not in steps]
+            clashes = [f"no {step}" for step in steps if step not in got_steps]
+            clashes += [f"an unexpected {step}" for step in got_steps if step not in steps]
             more = f" and {len(clashes) - 5} more" if len(clashes) > 5 else ""
             note = f" (with {', '.join(clashes[:5])}{more})"
     elif needed == came and node and got:  # two classes of one name
@@ -344,7 +344,7 @@ def register(
 
     Args:
         kind: the class.
-        flatten: from a container to its children and its metadata, which is hashable and has all else that `unflatten`
+        flatten: from a container to its children and its hashable metadata, with all other data that `unflatten`
             needs.
         unflatten: from metadata and children (of any type) to a container.
 

@@ -1,7 +1,7 @@
 """The choice of a backend: by an argument, `use_backend`, the variable TENSORKEN_BACKEND, or the default.
 
-An explicit argument goes first, then `with use_backend` (this context only), then a plain `use_backend` (the
-process), then TENSORKEN_BACKEND, then the default: numpy if it is installed, else the next in a fixed order.
+The first of these that is present decides: an argument, `with use_backend` (for the block), a plain `use_backend`
+(for the process), TENSORKEN_BACKEND, the default: numpy if it is installed, else the next in a fixed order.
 The names in that order mean our own distributions, so installing a plugin never changes the backend of a program.
 
 A choice is the name of an installed backend (`wgpu`; `wgpu:1` names a device, `wgpu@acme-wgpu` a
@@ -26,7 +26,7 @@ from tensorken_core.host.loading import Registry
 from tensorken_core.language.raw import RawTensor
 
 DISTRIBUTIONS = OURS["backends"]
-"""The distributions of our own backends; no other distribution's backend is selected by these names alone."""
+"""The distributions of our own backends; these names alone select no other distribution's backend."""
 
 DEFAULT_ORDER = tuple(DISTRIBUTIONS)
 """The default backend is the first of these that is installed from our own distribution."""
@@ -47,8 +47,8 @@ VARIABLES = {
 def _reader_of(variable: str) -> Callable[[], Any]:
     """A function that reads an environment variable, as str or bytes; None if it is not set.
 
-    Each creation of a tensor checks whether the variable has changed.  `os.environ.get` takes 0.7 microseconds, and
-    the dictionary behind it 0.02.
+    Each creation of a tensor checks whether the variable has changed.  `os.environ.get` takes 0.7 microseconds; a read
+    of its dictionary takes 0.02.
     """
     values: Any = getattr(os.environ, "_data", os.environ)
     key: Any = variable if values is os.environ else os.environ.encodekey(variable)
@@ -62,7 +62,7 @@ _read_variable = _reader_of("TENSORKEN_BACKEND")
 class BackendChoice:
     """The backend that is used, and why."""
 
-    name: str  # as one would write it: "numpy", "wgpu@acme-wgpu", "module:attribute"
+    name: str  # as the user writes it: "numpy", "wgpu@acme-wgpu", "module:attribute"
     device: str | None
     why: str
     interpreter: Any = field(default=None, repr=False)  # None: not loaded yet
@@ -125,7 +125,7 @@ class Selection:
         """Choose the backend on which tensors are created where no `backend=` is given.
 
         A plain call chooses for the process; `with use_backend(...)` for the block, in this thread or task
-        alone.  Tensors that exist stay where they are.
+        alone.  Existing tensors do not move.
 
         Args:
             choice: a name (`"wgpu"`, `"wgpu:1"`, `"wgpu@acme-wgpu"`, `"wgpu,numpy"`, `"module:attribute"`),
@@ -155,7 +155,7 @@ class Selection:
     def enter(self, context: BackendContext) -> None:
         """Confine a choice that was made for the process to this context.
 
-        Between the calls of `use_backend` and of this method, other threads see the choice for an instant.
+        Between the calls of `use_backend` and of this method, other threads briefly see the choice.
         """
         with self._lock:
             if self._process is context.after:
@@ -163,7 +163,7 @@ class Selection:
         self._contexts.set((*self._contexts.get(), context.choice))
 
     def exit(self, choice: BackendChoice) -> None:
-        """Remove a choice from this context; a generator may remove one below later ones."""
+        """Remove a choice from this context; a generator may remove one that is not the last."""
         stack = self._contexts.get()
         for i in reversed(range(len(stack))):
             if stack[i] is choice:
@@ -174,7 +174,7 @@ class Selection:
         """The backend that is used where no `backend=` is given, and why; this does not load it.
 
         Raises:
-            BackendError: if there is none, or the chosen one cannot be used.
+            BackendError: if there is no backend, or the chosen backend cannot be used.
 
         >>> import tensorken as tk
         >>> tk.default_backend().name
@@ -197,10 +197,10 @@ class Selection:
         chosen = self.current() if backend is None else self._choose(backend, f"devices({backend!r})", None)
         return list(self.registry.devices(chosen.record)) if chosen.record else [chosen.device or "default"]
 
-    # ---- the path of each creation of a tensor -------------------------------------------------------------
+    # ---- from arguments to an interpreter; called by each creation of a tensor -------------------------------
 
     def resolve(self, backend: Any = None, device: str | int | None = None) -> Any:
-        """The interpreter for `backend=` and `device=`; without them, that of the present choice."""
+        """The interpreter for `backend=` and `device=`; without them, the interpreter of the present choice."""
         if backend is None and device is None:
             stack = self._contexts.get()
             if stack:
@@ -248,7 +248,7 @@ class Selection:
             return self._default
 
     def _from_environment(self) -> tuple[str, str]:
-        """The choice of the environment, or else the default; and why."""
+        """The choice of the environment, else the default; and the reason."""
         text = os.environ.get("TENSORKEN_BACKEND", "")
         if not _is_unset(text):
             return text, f"TENSORKEN_BACKEND={text!r}"
@@ -276,9 +276,9 @@ class Selection:
         if not isinstance(choice, str):
             return self._from_interpreter(choice, why, device)
         key = choice, device
-        known = self._cache.get(key)
-        if known is not None and known.installed:
-            return replace(known, why=why)
+        cached = self._cache.get(key)
+        if cached is not None and cached.installed:
+            return replace(cached, why=why)
         device = None if device is None else str(device)
         names = _names_in(choice)
         if len(names) > 1 and device is not None:
@@ -300,7 +300,7 @@ class Selection:
     def _first_usable(
         self, names: list[str], why: str, choose: Callable[[str], BackendChoice], warn: bool = True
     ) -> BackendChoice:
-        """The first of these backends that can be used; a warning names those before it."""
+        """The first of these backends that can be used; a warning names the backends that cannot."""
         failures: list[BackendError] = []
         for name in names:
             try:
@@ -317,21 +317,23 @@ class Selection:
         raise BackendError("\n  ".join([*lines, f"chosen by {why}"]))
 
     def _find(self, text: str, device: str | None) -> tuple[PluginRecord | None, str | None]:
-        """The record and the device of a name; no record if the name must be that of a module."""
+        """The record and the device of a name; no record if the name can only be a module's."""
         before, _, after = (part.strip() for part in text.partition(":"))
         name, _, distribution = before.partition("@")
-        found = self.registry.find("backends", name, distribution)
-        known = distribution or normalized(name) in DISTRIBUTIONS
-        if not found and after and not known and not after.isdecimal():
+        matches = self.registry.find("backends", name, distribution)
+        is_backend_name = distribution or normalized(name) in DISTRIBUTIONS
+        if not matches and after and not is_backend_name and not after.isdecimal():
             return None, device
         if after and device is not None:
             raise BackendError(f"two devices for backend {name!r}: {after!r} and {device!r}")
-        if not found:
+        if not matches:
             raise self._unknown(before)
-        if len(found) > 1:
-            selectors = " or ".join(f"{record.selector} ({record.version})" for record in found)
-            raise BackendError(f"backend {name!r} comes from {len(found)} distributions; choose {selectors}")
-        return found[0], after or device
+        if len(matches) > 1:
+            selectors = " or ".join(f"{record.selector} ({record.version})" for record in matches)
+            raise BackendError(
+                f"backend {name!r} comes from {len(matches)} distributions; choose {selectors}"
+            )
+        return matches[0], after or device
 
     def _load(self, text: str, device: str | None, why: str) -> BackendChoice:
         record, device = self._find(text, device)
@@ -355,19 +357,19 @@ class Selection:
     # ---- messages ------------------------------------------------------------------------------------------
 
     def _unknown(self, text: str) -> UnknownBackendError:
-        """The error for an unknown name, in at most seven lines; the caller adds one that says why it was chosen."""
+        """The error for an unknown name, in at most seven lines; the caller adds the reason of the choice."""
         records = self.backends()
         name = normalized(text.partition("@")[0].partition(":")[0])
         usable = [record for record in records if record.status in ("available", "clash")]
-        likely = close_matches(name, {*(record.name for record in records), *DISTRIBUTIONS})
-        missing = DISTRIBUTIONS.keys() - {record.name for record in records if not record.shared}
-        install = " ".join(DISTRIBUTIONS[candidate] for candidate in likely if candidate in missing)
+        matches = close_matches(name, {*(record.name for record in records), *DISTRIBUTIONS})
+        not_installed = DISTRIBUTIONS.keys() - {record.name for record in records if not record.shared}
+        install = " ".join(DISTRIBUTIONS[candidate] for candidate in matches if candidate in not_installed)
         if self.registry.was_loaded(name):
             first = f"backend {text!r} is no longer installed; tensors made with it keep working"
         else:
             first = f"unknown backend {text!r}"
         lines = {
-            "did you mean": " or ".join(n for n in likely if n != name),
+            "did you mean": " or ".join(n for n in matches if n != name),
             "installed": _few([f"{r.selector} ({r.distribution} {r.version})" for r in usable]) or "none",
             "broken": _few([f"{r}: {r.reason}" for r in records if r not in usable]),
             "to install": f"pip install {install}" if install else "",
@@ -391,9 +393,9 @@ class Selection:
         }
 
     def _warn_of_variables(self) -> None:
-        for variable, likely in self.unknown_variables().items():
-            meant = suggested(likely) or f"; known are {', '.join(VARIABLES)}"
-            self._warn_once(variable, f"Tensorken reads no variable {variable}{meant}")
+        for variable, matches in self.unknown_variables().items():
+            hint = suggested(matches) or f"; known are {', '.join(VARIABLES)}"
+            self._warn_once(variable, f"Tensorken reads no variable {variable}{hint}")
 
     def _warn_once(self, subject: str, message: str) -> None:
         if subject not in self._warned:
@@ -423,7 +425,7 @@ def _few(items: list[str]) -> str:
 
 
 def _warn(message: str) -> None:
-    """Warn at the line of the user's code that led here."""
+    """Warn at the line of the user's code."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:
         frame, level = frame.f_back, level + 1

@@ -34,7 +34,7 @@ from tensorken_core.host.probing import LIMIT, Probe, probe_all, probe_default
 from tensorken_core.host.registry import REGISTRY, SELECTION
 
 COMMANDS = OURS["commands"]
-"""The distributions of our own subcommands; no other distribution's is selected by these names alone."""
+"""The distributions of our own subcommands; these names alone select no other distribution's subcommand."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,8 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     backends.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
     doctor = commands.add_parser("doctor", help="load everything, and report faults and how to fix them")
     limit = "time for each to load (%(default)g)"
-    for parser_of_one in (backends, doctor):
-        parser_of_one.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help=limit)
+    for subparser in (backends, doctor):
+        subparser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help=limit)
     return parser
 
 
@@ -181,7 +181,7 @@ def _examine(options: argparse.Namespace) -> int:
     )
     headers: list[str] = []
     notes = [
-        f"unknown variable {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()
+        f"unknown variable {v}{suggested(matches)}" for v, matches in SELECTION.unknown_variables().items()
     ]
     titles: dict[Group, str] = {
         "backends": "backends",
@@ -214,21 +214,21 @@ def _examine(options: argparse.Namespace) -> int:
 
 def _run_plugin(command: str, arguments: list[str]) -> int:
     name, _, distribution = command.partition("@")
-    found = REGISTRY.find("commands", name, distribution)
-    if len(found) > 1:
+    records = REGISTRY.find("commands", name, distribution)
+    if len(records) > 1:
         write_message(
-            f"{name} comes from {len(found)} distributions; write {' or '.join(r.selector for r in found)}"
+            f"{name} comes from {len(records)} distributions; write {' or '.join(r.selector for r in records)}"
         )
         return 2
-    if found:
-        return REGISTRY.load_object(found[0])(arguments) or 0
-    known = COMMANDS.get(normalized(name))
-    if known:
-        write_message(f"{name} is a subcommand of {known}, which is not installed: pip install {known}")
+    if records:
+        return REGISTRY.load_object(records[0])(arguments) or 0
+    owner = COMMANDS.get(normalized(name))
+    if owner:
+        write_message(f"{name} is a subcommand of {owner}, which is not installed: pip install {owner}")
         return 2
     names = {*OWN_COMMANDS, *COMMANDS, *(record.name for record in REGISTRY.records("commands"))}
-    likely = close_matches(normalized(name), names)
-    write_message(f"there is no subcommand {command!r}{suggested(likely)} (tensorken --help lists them)")
+    matches = close_matches(normalized(name), names)
+    write_message(f"there is no subcommand {command!r}{suggested(matches)} (tensorken --help lists them)")
     return 2
 
 

@@ -1,7 +1,7 @@
 """The installed plugins, found only by the metadata of distributions, and the reasons why some cannot be used.
 
-No plugin is imported here.  A plugin that cannot be used is a record with a reason, and harms only those who select
-it.  The comparison of names, and suggestions for misspelt ones, are here too.
+No plugin is imported here.  A plugin that cannot be used has a record with the reason, and raises an error only
+if it is selected.  This module also compares names, and suggests names for misspelt ones.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ _REQUIREMENT = re.compile(
 class PluginRecord:
     """One entry point of one distribution, as its metadata describes it.
 
-    `status` is "available" until a fault is known: "broken", "incompatible" (it needs another
+    `status` is "available" unless a fault is known: "broken", "incompatible" (it needs another
     version of the core) or "clash" (another distribution has the name, or the name is in `OURS`:
-    `name@distribution` selects).  `reason` names the fault and the way out.
+    `name@distribution` selects).  `reason` describes the fault and the remedy.
     """
 
     name: str
     distribution: str
     version: str
-    needs: str  # its range of versions of tensorken-core; empty if it states none
+    needs: str  # its range of versions of tensorken-core; empty if it has none
     status: Status = "available"
     reason: str = ""
     group: Group = field(default="backends", repr=False)
-    shared: bool = field(default=False, repr=False)  # whether its name alone does not select it
+    shared: bool = field(default=False, repr=False)  # whether only name@distribution selects it
     entry_point: EntryPoint | None = field(default=None, repr=False, compare=False)  # None: not loadable
-    origin: str = field(default="", repr=False, compare=False)  # the folder of its metadata, if it is one
+    origin: str = field(default="", repr=False, compare=False)  # the folder of its metadata, if it has one
 
     @property
     def key(self) -> tuple[str, str]:
@@ -73,12 +73,12 @@ class PluginRecord:
 
     @property
     def selector(self) -> str:
-        """The text that selects it: its name, or `name@distribution` if the name alone does not."""
+        """The text that selects the plugin: its name, or `name@distribution` if the name alone does not."""
         return f"{self.name}@{self.distribution}" if self.shared else self.name
 
     @property
     def installed(self) -> bool:
-        """Whether its metadata is still where it was found."""
+        """Whether the folder of its metadata still exists."""
         return not self.origin or os.path.exists(self.origin)  # noqa: PTH110, faster: every choice by name calls it
 
     def __str__(self) -> str:
@@ -118,17 +118,17 @@ class Installation:
                 try:
                     for record in _read(distribution, core):
                         found[record.group].append(record)
-                except Exception as error:  # noqa: BLE001, the others must still be found
+                except Exception as error:  # noqa: BLE001, the other distributions must still be read
                     self._note(distribution, error)
             self._records = {group: _in_order(records) for group, records in found.items()}
-            for (group, *wanted), verdict in self._verdicts.items():
+            for (group, *key), verdict in self._verdicts.items():
                 for record in self._records[group]:
-                    if [*record.key, record.version] == wanted and record.status in ("available", "clash"):
+                    if [*record.key, record.version] == key and record.status in ("available", "clash"):
                         self.mark(record, *verdict)
             return self._records
 
     def _distributions(self) -> Iterator[Distribution]:
-        """The distributions with entry points for the host; of two copies the first on the path, as for imports."""
+        """The distributions with entry points for the host; of two copies the first on the path, as with imports."""
         from importlib.metadata import distributions
 
         seen: set[str] = set()
@@ -161,15 +161,15 @@ class Installation:
         def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
             return [r for r in records if r.name == wanted and owner in ("", normalized(r.distribution))]
 
-        found = matches(self.records(group))
-        return found if found and all(r.installed for r in found) else matches(self.refresh()[group])
+        matching = matches(self.records(group))
+        return matching if matching and all(r.installed for r in matching) else matches(self.refresh()[group])
 
     def current(self, record: PluginRecord) -> PluginRecord:
-        """The present record of the same plugin; the given one if the plugin is no longer listed."""
+        """The present record of the plugin; the old record if the plugin is no longer listed."""
         return next((r for r in self.records(record.group) if r.key == record.key), record)
 
     def mark(self, record: PluginRecord, status: Status, reason: str) -> None:
-        """Note the result of an attempt to load a plugin; it holds until the plugin is loaded."""
+        """Record the result of an attempt to load a plugin; it is valid until the plugin is loaded."""
         self._verdicts[record.group, *record.key, record.version] = status, reason
         if self._records is not None:
             self._records[record.group] = [
@@ -206,19 +206,19 @@ def required_range(requirements: Sequence[str], distribution: str) -> str:
     """
     plain: list[str] = []
     conditional: list[str] = []
-    for found in filter(None, map(_REQUIREMENT.fullmatch, requirements)):
-        if normalized(found["name"]) == normalized(distribution) and "extra" not in (found["marker"] or ""):
-            (conditional if found["marker"] else plain).append((found["range"] or "").replace(" ", ""))
+    for match in filter(None, map(_REQUIREMENT.fullmatch, requirements)):
+        if normalized(match["name"]) == normalized(distribution) and "extra" not in (match["marker"] or ""):
+            (conditional if match["marker"] else plain).append((match["range"] or "").replace(" ", ""))
     return ",".join(filter(None, plain or (conditional if len(conditional) == 1 else [])))
 
 
 def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord]:
-    """A record for each entry point of a distribution that is for the host."""
+    """A record for each entry point of a distribution that belongs to a group of the host."""
     name, version = distribution.metadata["Name"], distribution.metadata["Version"]
     needs = required_range(distribution.requires or [], CORE)
     status, reason = _compatibility(needs, core, name)
     origin = getattr(distribution, "_path", None)
-    found: dict[tuple[Group, str], PluginRecord] = {}
+    records: dict[tuple[Group, str], PluginRecord] = {}
     for point in distribution.entry_points:
         group: Any = point.group.removeprefix("tensorken.")
         if point.group == group or group not in get_args(Group):
@@ -234,28 +234,28 @@ def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord
             entry_point=point,
             origin=str(origin) if isinstance(origin, os.PathLike) else "",
         )
-        former = found.get((group, record.name))
+        former = records.get((group, record.name))
         if not _VALUE.fullmatch(point.value):
             fault = f"its entry point {point.value!r} is no module or module:attribute"
         elif former and former.entry_point and former.entry_point.value != point.value:
             fault = f"it has two entry points of that name: {former.entry_point.value}, {point.value}"
         else:
-            found[group, record.name] = record
+            records[group, record.name] = record
             continue
-        found[group, record.name] = replace(
+        records[group, record.name] = replace(
             record, status="broken", reason=f"{fault}; update it, pip install -U {name}", entry_point=None
         )
-    yield from found.values()
+    yield from records.values()
 
 
 def _compatibility(needs: str, core: str | None, distribution: str) -> tuple[Status, str]:
     try:
-        place = place_in_range(core, needs) if core else "inside"
+        position = place_in_range(core, needs) if core else "inside"
     except ValueError as error:
         return "broken", f"its requirement on {CORE} cannot be read: {error}"
-    if place == "inside":
+    if position == "inside":
         return "available", ""
-    older = CORE if place == "below" else distribution
+    older = CORE if position == "below" else distribution
     return "incompatible", f"it needs {CORE} {needs}, this is {core}; pip install -U {older}"
 
 
@@ -266,7 +266,7 @@ def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
 
 
 def _mark_clash(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
-    """The record, marked as a clash if its name is reserved, or if another distribution has the name too."""
+    """The record, marked as a clash if its name is reserved, or if another distribution also has the name."""
     name, distribution = record.key
     owner = OURS[record.group].get(name)
     others = [r.distribution for r in among if r.name == name and r.key != record.key]
@@ -275,18 +275,18 @@ def _mark_clash(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord
     record = replace(record, shared=True)
     if record.status != "available":
         return record
-    way_out = f"write {record.selector} for this one"
+    remedy = f"write {record.selector} for this one"
     if record.group == "namespace":
-        way_out = "uninstall this one" if owner else "uninstall one"
+        remedy = "uninstall this one" if owner else "uninstall one"
     cause = f"the name belongs to {owner}" if owner else f"{' and '.join(others)} brings it, too"
-    return replace(record, status="clash", reason=f"{cause}; {way_out}")
+    return replace(record, status="clash", reason=f"{cause}; {remedy}")
 
 
 # ---- names -------------------------------------------------------------------------------------------------
 
 
 def normalized(name: str) -> str:
-    """A name in the form in which names are compared: without differences of case, spaces and dashes.
+    """A name in the form that is compared: lower case, with dashes for spaces, underscores and dots.
 
     >>> normalized(" My_GPU "), normalized("my gpu")
     ('my-gpu', 'my-gpu')
@@ -323,7 +323,7 @@ def suggested(names: Sequence[str]) -> str:
 
 
 class PluginError(Exception):
-    """A fault of a plugin that the host itself finds."""
+    """A fault of a plugin that the host detects."""
 
 
 class IncompatibleError(PluginError):
@@ -336,7 +336,7 @@ def describe(error: BaseException) -> str:
         return f"it called sys.exit({error.code!r:.40})"
     try:
         lines = str(error).strip().splitlines() or [""]
-    except Exception:  # noqa: BLE001, an exception of a plugin's may be broken itself
+    except Exception:  # noqa: BLE001, an exception of a plugin may itself be broken
         lines = ["its message cannot be read"]
     line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
     plain = isinstance(error, (PluginError, TensorkenError)) and line
@@ -346,11 +346,11 @@ def describe(error: BaseException) -> str:
 def hint(error: BaseException, record: PluginRecord) -> str:
     """A remedy for the user of a broken plugin."""
     if isinstance(error, (IncompatibleError, TensorkenError)):
-        return ""  # the message has it
+        return ""  # the message contains the remedy
     name, remedy = record.distribution, f"update it, pip install -U {record.distribution}, or remove it"
     if isinstance(error, ModuleNotFoundError) and error.name:
-        own = record.entry_point.module.split(".")[0] if record.entry_point else ""
-        if error.name.split(".")[0] == own:
+        package = record.entry_point.module.split(".")[0] if record.entry_point else ""
+        if error.name.split(".")[0] == package:
             return f"its files are missing, pip install --force-reinstall {name}"
         remedy = f"install {error.name}, or remove the plugin"
     return f"{remedy}, pip uninstall {name}"

@@ -1,6 +1,6 @@
 """Messages about slow loading, and about an `os._exit` during loading, on stderr.
 
-A plugin runs its own code when it is loaded, so it may do either.  The monitor costs a thread that sleeps.
+A plugin runs its own code when it is loaded, so both can happen.  The monitor costs a thread that sleeps.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _loading: list[tuple[tuple[int, int], str]] = []  # process and thread, and the 
 
 @contextlib.contextmanager
 def monitored(what: str) -> Iterator[None]:
-    """Name a plugin on stderr if the block, which loads it, takes long or ends the process.
+    """Name a plugin on stderr if the block that loads it takes long or ends the process.
 
     >>> with monitored("backend 'toy' of dist-toy 1.0"):
     ...     pass
     """
-    here = ((os.getpid(), threading.get_ident()), what)
+    entry = ((os.getpid(), threading.get_ident()), what)
     timer = threading.Timer(SLOW_LOAD, _report_slow, (what,))
     timer.daemon = True
     with contextlib.suppress(RuntimeError):  # a platform without threads
         timer.start()
     with _lock:
-        _loading.append(here)
+        _loading.append(entry)
         os._exit = _exit
     try:
         yield
     finally:
         timer.cancel()
         with _lock:
-            _loading.remove(here)
+            _loading.remove(entry)
             if not _loading and os._exit is _exit:
                 os._exit = _EXIT
 
@@ -66,8 +66,8 @@ def _report_slow(what: str) -> None:
 
 def _exit(status: int) -> NoReturn:
     """`os._exit` while something loads."""
-    here = (os.getpid(), threading.get_ident())
+    caller = (os.getpid(), threading.get_ident())
     for loader, what in _loading:
-        if loader == here:
+        if loader == caller:
             write_message(f"{what} ended this process by os._exit({status!r:.20}) while it was loaded")
     _EXIT(status)

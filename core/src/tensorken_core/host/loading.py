@@ -1,4 +1,4 @@
-"""Loading of plugins: each is imported when it is first used, and a failure is noted in its record."""
+"""Loading of plugins: a plugin is imported at its first use, and a failure is noted in its record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Registry(Installation):
-    """The installed plugins, and the loaded ones among them.
+    """The installed plugins, and those of them that are loaded.
 
     Args:
         path: the folders to look in; None for `sys.path`.
@@ -54,7 +54,7 @@ class Registry(Installation):
         """The plugins that are loaded."""
         self.plugins.add_hookspecs(hooks)
         self.hook = self.plugins.hook
-        """Their hooks."""
+        """The hooks of the loaded plugins."""
         if trace_enabled():
             self.plugins.trace.root.setwriter(lambda line: write_message(line.removesuffix("\n")))
             self.plugins.enable_tracing()
@@ -63,13 +63,13 @@ class Registry(Installation):
 
     @contextlib.contextmanager
     def _guarded(self, record: PluginRecord) -> Iterator[None]:
-        """Turn any exception of a plugin into a BackendError that names the plugin and the way out."""
+        """Turn any exception of a plugin into a BackendError that names the plugin and the remedy."""
         what = "name" if record.group == "namespace" else record.group[:-1]
         plugin = f"{what} {record.name!r} of {record.distribution} {record.version}"
         if record.entry_point is None or record.status == "incompatible":
             raise BackendError(f"{plugin} cannot be loaded: {record.reason}")
         if record.status == "broken":
-            importlib.invalidate_caches()  # the user may have repaired it
+            importlib.invalidate_caches()  # the user may have repaired the plugin
         ours = OURS[record.group].get(record.name) == normalized(record.distribution)
         try:
             with timed(f"loaded {plugin}", f"loading {plugin}"), nullcontext() if ours else monitored(plugin):
@@ -89,25 +89,25 @@ class Registry(Installation):
         try:
             load(record)
         except BackendError as error:
-            if self.current(record).status in ("available", "clash"):  # such as that there is no device
+            if self.current(record).status in ("available", "clash"):  # for example, there is no device
                 self.mark(record, "broken", str(error))
 
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
-        """Import a plugin, register it with pluggy, examine it, and add its ops; undo all if one step fails."""
+        """Import a plugin, register it with pluggy, examine it, and add its ops; if a step fails, undo all steps."""
         plugin = _imported(record)
         registered = self.plugins.is_registered(plugin)  # as a plugin of another group
         try:
             if not registered:
                 self.plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
                 self._check_hooks(plugin)
-            found = examine(plugin)
+            result = examine(plugin)
             if not registered:
                 self._add_ops(plugin)
         except BaseException:
             if not registered and self.plugins.is_registered(plugin):
                 self.plugins.unregister(plugin)
             raise
-        return found
+        return result
 
     def _check_hooks(self, plugin: Any) -> None:
         callers = self.plugins.get_hookcallers(plugin) or []
@@ -119,7 +119,7 @@ class Registry(Installation):
             raise PluginError(f"it has no function that is marked @hookimpl and named {' or '.join(known)}")
 
     def _call_hook(self, plugin: Any, hook: str) -> list[Any]:
-        """The results of a hook from only this plugin, so a fault of another plugin does no harm."""
+        """The results of a hook from only this plugin, so that faults of other plugins have no effect."""
         return [h.function() for h in getattr(self.hook, hook).get_hookimpls() if h.plugin is plugin]
 
     def _add_ops(self, plugin: Any) -> None:
@@ -137,7 +137,7 @@ class Registry(Installation):
             raise
 
     def entry(self, record: PluginRecord) -> BackendEntry:
-        """The BackendEntry of a backend; this imports its small module, not the heavy ones that `load` imports.
+        """The BackendEntry of a backend; this imports the plugin's small module, not the modules that `load` imports.
 
         Raises:
             BackendError: if the plugin is incompatible or broken.
@@ -201,8 +201,8 @@ class Registry(Installation):
             return self._interpreters[key]
 
     def probe(self, record: PluginRecord) -> PluginRecord:
-        """Try to load a plugin, a backend on its default device; its record afterwards."""
-        if record.group != "namespace" or record.status != "clash":  # such a name selects nothing
+        """Try to load a plugin (a backend on its default device); return its new record."""
+        if record.group != "namespace" or record.status != "clash":  # a clashing name selects nothing
             loaders: dict[Group, Callable[[PluginRecord], object]]
             loaders = {"backends": self.load, "plugins": self._load_plugin}
             self._attempt(record, loaders.get(record.group, self.load_object))
@@ -211,7 +211,7 @@ class Registry(Installation):
     def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None:
         """The interpreter of `module:attribute`, the same one at each call; None if there is no such module.
 
-        The attribute is an interpreter, used as it is; a class or factory without arguments that makes one;
+        The attribute is an interpreter, device_name as it is; a class or factory without arguments that makes one;
         or a BackendEntry, which is loaded like that of an installed backend.
 
         Raises:
@@ -227,7 +227,7 @@ class Registry(Installation):
                 try:
                     with monitored(f"backend {text!r}"):
                         target = attribute_of(importlib.import_module(module), attribute, text)
-                        self._attributes[key], used = _interpreter_from(target, device, text)
+                        self._attributes[key], device_name = _interpreter_from(target, device, text)
                 except (KeyboardInterrupt, UnknownBackendError):
                     raise
                 except BaseException as error:
@@ -235,7 +235,7 @@ class Registry(Installation):
                     if missing and f"{module}.".startswith(f"{missing}."):
                         return None
                     raise BackendError(f"backend {text!r} cannot be loaded: {describe(error)}") from error
-                self.remember(self._attributes[key], key[0], used)
+                self.remember(self._attributes[key], key[0], device_name)
             return self._attributes[key]
 
     def was_loaded(self, name: str) -> bool:
@@ -248,8 +248,8 @@ class Registry(Installation):
 
     def name_of(self, interpreter: Any) -> tuple[str, str]:
         """The backend and device of an interpreter; without a name, its class in lower case."""
-        known = self._names.get(id(interpreter))
-        return known[1:] if known else (type(interpreter).__name__.lower(), "default")
+        named = self._names.get(id(interpreter))
+        return named[1:] if named else (type(interpreter).__name__.lower(), "default")
 
     # ---- other plugins -------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Registry(Installation):
             try:
                 for text in self._call_hook(plugin, "tensorken_report_header"):
                     lines += [text] if isinstance(text, str) else map(str, text)
-            except Exception as error:  # noqa: BLE001, the lines of the others must not be lost
+            except Exception as error:  # noqa: BLE001, the lines of other plugins must be kept
                 lines.append(f"{name}: tensorken_report_header: {describe(error)}")
         return lines
 
@@ -288,10 +288,10 @@ class Registry(Installation):
         if record.group == "namespace" and record.status == "clash":
             raise BackendError(record.reason)
         with self.lock, self._guarded(record):
-            found = _imported(record)
-            if record.group == "commands" and not callable(found):
-                raise PluginError(f"its entry point names {found!r}, which is not a function")
-        return found
+            target = _imported(record)
+            if record.group == "commands" and not callable(target):
+                raise PluginError(f"its entry point names {target!r}, which is not a function")
+        return target
 
     def loaded(self) -> list[RawTensor[Any]]:
         """The interpreters of the backends that are loaded."""
@@ -308,9 +308,9 @@ def _imported(record: PluginRecord) -> Any:
 
 def check_language(entry: BackendEntry, distribution: str) -> None:
     """Raise an IncompatibleError if a backend needs another version of the language."""
-    place = place_in_range(SPEC_VERSION, entry.spec)
-    if place != "inside":
-        older = CORE if place == "below" else distribution
+    position = place_in_range(SPEC_VERSION, entry.spec)
+    if position != "inside":
+        older = CORE if position == "below" else distribution
         raise IncompatibleError(
             f"it needs the language version {entry.spec}, but this core has {SPEC_VERSION}; pip install -U {older}"
         )
@@ -327,7 +327,7 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
 
 
 def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
-    """The device of a name or a number; None is the first.
+    """The name of the device with this name or number; None: the first device.
 
     Raises:
         BackendError: if there is no such device.
@@ -336,12 +336,12 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
         raise BackendError(f"backend {backend!r} finds no device on this machine")
     if device is None:
         return names[0]
-    wanted = device.strip().lower()
+    key = device.strip().lower()
     for name in names:
-        if name.strip().lower() == wanted:
+        if name.strip().lower() == key:
             return name
-    if wanted.isdecimal() and int(wanted) < len(names):
-        return names[int(wanted)]
+    if key.isdecimal() and int(key) < len(names):
+        return names[int(key)]
     raise BackendError(f"backend {backend!r} has no device {device!r}; its devices are {', '.join(names)}")
 
 
@@ -357,7 +357,7 @@ def attribute_of(module: Any, attribute: str, text: str) -> Any:
     """The attribute of a module; the name may have dots.
 
     Raises:
-        UnknownBackendError: if there is none; the message suggests similar names.
+        UnknownBackendError: if there is no such attribute; the message suggests similar names.
     """
     target = module
     for part in attribute.split("."):
@@ -372,7 +372,7 @@ def attribute_of(module: Any, attribute: str, text: str) -> Any:
 
 
 def _interpreter_from(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
-    """The interpreter of an attribute that is one, makes one or describes one; and its device."""
+    """The interpreter from an attribute (an interpreter, a factory or a BackendEntry), and its device."""
     if callable(target) and not isinstance(target, RawTensor):
         target = target()
     if isinstance(target, BackendEntry):

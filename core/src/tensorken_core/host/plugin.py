@@ -5,7 +5,7 @@ entry points:
 
 * `tensorken.backends`: the name of the entry point is that of the backend;
 * `tensorken.plugins`: ops, compilers and reports;
-* `tensorken.commands`: the name is the subcommand, the object a function from `list[str]` to an exit status;
+* `tensorken.commands`: the name is the subcommand; the object is a function from `list[str]` to an exit status;
 * `tensorken.namespace`: the object becomes an attribute of `tensorken` by this name, as `tk.profile`, unless
   `tensorken` has one.
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SPEC_VERSION", "BackendEntry", "Capabilities", "hookimpl"]
 
 SPEC_VERSION = "1.0"
-"""The version of the language: a minor version adds ops with bodies, a major one changes the required methods."""
+"""The version of the language: minor versions add ops with bodies, major versions change the required methods."""
 
 hookimpl = pluggy.HookimplMarker("tensorken")
 """Marks a function of a plugin as the implementation of the hook of its name."""
@@ -45,10 +45,10 @@ class BackendEntry:
 
     Args:
         name: the backend's name, the same as its entry point's.
-        load: makes the interpreter; called once with the name of each device that is used.  The only place
-            that imports heavy dependencies.  `Fuse(...)` around the interpreter finds contractions, so that products
-            are never built; `Lazy(...)` passes whole programs to its `compile`, for a device with a high cost for
-            each call.  Neither is for a backend that shows or rewrites the ops themselves.
+        load: makes the interpreter; called once for each device that is used, with its name.  The only place
+            that imports heavy dependencies.  `Fuse(...)` around the interpreter fuses sums of products, which are
+            never stored; `Lazy(...)` passes whole programs to its `compile`, for a device with a high cost for
+            each call.  Use neither for a backend that prints or rewrites the ops themselves.
         summary: a few words for listings.
         spec: the versions of the language that the backend implements.
         devices: the names of the devices, the default first, or a function that finds them (called once, when

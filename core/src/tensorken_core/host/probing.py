@@ -1,4 +1,4 @@
-"""Probing: loading plugins in child processes, which also finds those that end the process or never return."""
+"""Probing: loading plugins in child processes, so that a plugin may end its process or never return."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ class Probe:
 
     @property
     def loads(self) -> bool:
-        """Whether it could be loaded."""
+        """Whether the plugin could be loaded."""
         return self.record.status in ("available", "clash")
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultBackend:
-    """The default backend, as a child process has loaded it.
+    """The default backend, loaded by a child process.
 
     Attributes:
         choice: the backend and why, or "" if none can be used.
         error: why none can be used.
-        notes: the warnings of that, such as that a backend was passed over.
+        notes: the warnings of the child process, for example that a backend was skipped.
     """
 
     choice: str = ""
@@ -85,7 +85,7 @@ def probe_all(
         {"path": registry.path, "group": r.group, "name": r.name, "distribution": r.distribution}
         for r in records
     ]
-    found: list[Probe] = []
+    probes: list[Probe] = []
     names = [f"{record.group[:-1]} {record.selector} ({record.distribution})" for record in records]
     for record, (facts, fault) in zip(records, _answers(tasks, names, limit), strict=True):
         if fault:
@@ -93,8 +93,8 @@ def probe_all(
         if facts["status"] != record.status:
             registry.mark(record, facts["status"], facts["reason"])
         rest = {key: facts[key] for key in ("devices", "facts", "header") if key in facts}
-        found.append(Probe(registry.current(record), **rest))
-    return found
+        probes.append(Probe(registry.current(record), **rest))
+    return probes
 
 
 def probe_default(limit: float = LIMIT) -> DefaultBackend:
@@ -113,20 +113,20 @@ def probe_default(limit: float = LIMIT) -> DefaultBackend:
 def _answers(
     tasks: Sequence[dict[str, Any]], names: Sequence[str], limit: float
 ) -> Iterator[tuple[dict[str, Any], str]]:
-    """For each task its answer, or what went wrong; as many at a time as there are processors."""
+    """For each task its answer, or a description of its failure; one child process per processor at a time."""
     if not sys.executable or getattr(sys, "frozen", False):
         raise BackendError(
             f"probing starts Python processes, but sys.executable is {sys.executable!r}; use python -m tensorken"
         )
-    width = os.cpu_count() or 1
+    batch_size = os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="tensorken-") as folder:
         files = [Path(folder, f"{i}.json") for i in range(len(tasks))]
-        for i in range(0, len(tasks), width):
+        for i in range(0, len(tasks), batch_size):
             start = time.monotonic()
             with ExitStack() as stack:
                 children = [
                     stack.enter_context(_child(task, file))
-                    for task, file in zip(tasks[i : i + width], files[i:], strict=False)
+                    for task, file in zip(tasks[i : i + batch_size], files[i:], strict=False)
                 ]
                 for child, file, name in zip(children, files[i:], names[i:], strict=False):
                     yield _answer(child, file, name, start, limit)
@@ -165,7 +165,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _answer(
     child: subprocess.Popen[bytes], file: Path, name: str, start: float, limit: float
 ) -> tuple[dict[str, Any], str]:
-    """The answer of a child process, or why there is none."""
+    """The answer of a child process, or the reason why there is none."""
     for wait in sorted({min(SLOW_LOAD, limit), limit}):
         try:
             status = child.wait(max(0.0, start + wait - time.monotonic()))
@@ -196,22 +196,22 @@ def answer(request: dict[str, Any]) -> None:
     """Answer the request of a child process, and end the process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = _loaded(request) if "group" in request else _loaded_default(caught)
-    Path(request["answer"]).write_bytes(json.dumps(found).encode())
+        result = _loaded(request) if "group" in request else _loaded_default(caught)
+    Path(request["answer"]).write_bytes(json.dumps(result).encode())
     os._exit(0)  # even if a plugin has left threads running
 
 
 def _loaded(request: dict[str, Any]) -> dict[str, Any]:
     registry = Registry(request["path"])
-    known = registry.find(request["group"], request["name"], request["distribution"])
-    if not known:
+    records = registry.find(request["group"], request["name"], request["distribution"])
+    if not records:
         return {"status": "broken", "reason": "it is no longer installed"}
-    record = registry.probe(known[0])
-    found: dict[str, Any] = {"status": record.status, "reason": record.reason}
+    record = registry.probe(records[0])
+    result: dict[str, Any] = {"status": record.status, "reason": record.reason}
     if record.group == "backends" and record.status in ("available", "clash"):
-        found["devices"] = list(registry.devices(record))
-        found["facts"] = {device: _facts(registry, record, device) for device in found["devices"]}
-    return {**found, "header": registry.report_header()}
+        result["devices"] = list(registry.devices(record))
+        result["facts"] = {device: _facts(registry, record, device) for device in result["devices"]}
+    return {**result, "header": registry.report_header()}
 
 
 def _facts(registry: Registry, record: PluginRecord, device: str) -> dict[str, str]:
@@ -225,7 +225,7 @@ def _facts(registry: Registry, record: PluginRecord, device: str) -> dict[str, s
 def _loaded_default(caught: list[warnings.WarningMessage]) -> dict[str, Any]:
     try:
         choice, error = str(SELECTION.current()), ""
-    except BackendError as refusal:
-        choice, error = "", str(refusal)
+    except BackendError as failure:
+        choice, error = "", str(failure)
     notes = [str(w.message) for w in caught if ": using " in str(w.message)]
     return {"choice": choice, "error": error, "notes": notes}

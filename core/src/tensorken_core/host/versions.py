@@ -17,7 +17,7 @@ _VERSION = re.compile(
 )
 _CLAUSE = re.compile(r"(===|~=|==|!=|<=|>=|<|>)\s*([^\s,]+)")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, "<=": le, ">=": ge}
-_PRE_RANK = {"a": 0, "alpha": 0, "b": 1, "beta": 1}  # the others are release candidates: 2
+_PRE_RANK = {"a": 0, "alpha": 0, "b": 1, "beta": 1}  # other names are release candidates: 2
 
 _Key = tuple[int, tuple[int, ...], tuple[int, int], int, float]
 """Sorts versions: epoch, release without trailing zeros, pre-release, post-release, development release."""
@@ -26,25 +26,25 @@ _FINAL: tuple[tuple[int, int], int, float] = ((3, 0), -1, float("inf"))
 
 
 def _parsed(version: str) -> re.Match[str]:
-    found = _VERSION.fullmatch(version.strip().lower())
-    if found is None:
+    match = _VERSION.fullmatch(version.strip().lower())
+    if match is None:
         raise ValueError(f"{version!r} is not a version")
-    return found
+    return match
 
 
 def _key(version: str) -> _Key:
-    found = _parsed(version)
-    number = {name: int(text or 0) for name, text in found.groupdict().items() if name.endswith("number")}
-    release = [int(part) for part in found["release"].split(".")]
+    match = _parsed(version)
+    number = {name: int(text or 0) for name, text in match.groupdict().items() if name.endswith("number")}
+    release = [int(part) for part in match["release"].split(".")]
     while len(release) > 1 and release[-1] == 0:
         release.pop()
-    post = int(found["post_short"]) if found["post_short"] else number["post_number"] if found["post"] else -1
-    if found["pre"]:
-        pre = (_PRE_RANK.get(found["pre"], 2), number["pre_number"])
+    post = int(match["post_short"]) if match["post_short"] else number["post_number"] if match["post"] else -1
+    if match["pre"]:
+        pre = (_PRE_RANK.get(match["pre"], 2), number["pre_number"])
     else:
-        pre = (-1, 0) if found["dev"] and post < 0 else _FINAL[0]
-    dev = number["dev_number"] if found["dev"] else float("inf")
-    return int(found["epoch"] or 0), tuple(release), pre, post, dev
+        pre = (-1, 0) if match["dev"] and post < 0 else _FINAL[0]
+    dev = number["dev_number"] if match["dev"] else float("inf")
+    return int(match["epoch"] or 0), tuple(release), pre, post, dev
 
 
 def _is_prerelease(key: _Key) -> bool:
@@ -52,7 +52,7 @@ def _is_prerelease(key: _Key) -> bool:
 
 
 def _starts_with(version: _Key, prefix: _Key, length: int) -> bool:
-    """Whether the first `length` numbers of the release are those of the prefix."""
+    """Whether the first `length` numbers of the release equal those of the prefix."""
     padded = [key[1][:length] + (0,) * (length - len(key[1])) for key in (version, prefix)]
     return version[0] == prefix[0] and padded[0] == padded[1]
 
@@ -60,20 +60,20 @@ def _starts_with(version: _Key, prefix: _Key, length: int) -> bool:
 def _fits(version: str, operator: str, bound: str) -> bool:
     if operator == "===":
         return version.strip().lower() == bound.lower()
-    here, there = _key(version), _key(bound.removesuffix(".*"))
+    key, bound_key = _key(version), _key(bound.removesuffix(".*"))
     length = _parsed(bound.removesuffix(".*"))["release"].count(".")
     if operator in ("==", "!=") and bound.endswith(".*"):
-        return _starts_with(here, there, length + 1) == (operator == "==")
+        return _starts_with(key, bound_key, length + 1) == (operator == "==")
     if operator == "~=":  # the last number of the release may grow
-        return here >= there and _starts_with(here, there, length)
+        return key >= bound_key and _starts_with(key, bound_key, length)
     if operator in _COMPARE:
-        return _COMPARE[operator](here, there)
-    if operator == "<":  # without the pre-releases of the bound, unless it is one
-        same = here[:2] == there[:2] if there[3] < 0 else here[:4] == there[:4]
-        return here < there and not (same and _is_prerelease(here) and not _is_prerelease(there))
-    # >: without the post-releases of the bound, unless it is one; a development release has none
-    post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
-    return here > there and not post_of_bound
+        return _COMPARE[operator](key, bound_key)
+    if operator == "<":  # without pre-releases of the bound, unless the bound is a pre-release
+        same = key[:2] == bound_key[:2] if bound_key[3] < 0 else key[:4] == bound_key[:4]
+        return key < bound_key and not (same and _is_prerelease(key) and not _is_prerelease(bound_key))
+    # >: without post-releases of the bound, unless the bound is a post-release; a development release has none
+    post_of_bound = key[:3] == bound_key[:3] and bound_key[3] < 0 <= key[3] and bound_key[4] == float("inf")
+    return key > bound_key and not post_of_bound
 
 
 def place_in_range(version: str, versions: str) -> Literal["below", "inside", "above"]:
@@ -88,10 +88,10 @@ def place_in_range(version: str, versions: str) -> Literal["below", "inside", "a
     ('inside', 'above', 'below')
     """
     for clause in filter(None, (part.strip() for part in versions.split(","))):
-        found = _CLAUSE.fullmatch(clause)
-        if found is None:
+        match = _CLAUSE.fullmatch(clause)
+        if match is None:
             raise ValueError(f"{versions!r} is not a range of versions such as '>=1.0,<2'")
-        operator, bound = found.groups()
+        operator, bound = match.groups()
         if not _fits(version, operator, bound):
             below = operator.startswith(">") or (
                 operator in ("==", "~=") and _key(version) < _key(bound.removesuffix(".*"))

@@ -8,8 +8,6 @@ from typing import Any
 
 from tensorken_core.errors import ArgumentError
 
-Place = tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
@@ -30,7 +28,7 @@ class Capabilities:
             numbers: 0 is correctly rounded.  By default the limits of the kit's levels apply.
         flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
         nondeterministic: the ops whose results may differ from call to call, within their errors.
-        shares_memory: whether results may be views of operands, as values that never change allow.
+        shares_memory: whether results may be views of operands, which is safe since values are immutable.
         symbolic: whether results have structure but no values, as those of the string backend.
         delegates: the backends of this project that this one calls by design, such as `("numpy",)`.
 
@@ -58,9 +56,9 @@ class Capabilities:
             if name not in fields:
                 from difflib import get_close_matches
 
-                likely = get_close_matches(name, fields, n=1)
-                way_out = f"did you mean {likely[0]}?" if likely else f"there are {', '.join(fields)}"
-                raise ArgumentError(f"Capabilities: there is no field {name!r}; {way_out}")
+                matches = get_close_matches(name, fields, n=1)
+                hint = f"did you mean {matches[0]}?" if matches else f"there are {', '.join(fields)}"
+                raise ArgumentError(f"Capabilities: there is no field {name!r}; {hint}")
         return object.__new__(cls)
 
     def largest_error(self, op: str, dtype: str) -> int | None:
@@ -69,8 +67,8 @@ class Capabilities:
         >>> Capabilities(ulp={"*.float16": 1}).largest_error("exp", "float16")
         1
         """
-        found = [self.ulp[key] for key in _keys(op, dtype) if key in self.ulp]
-        return found[0] if found else None
+        limits = [self.ulp[key] for key in _keys(op, dtype) if key in self.ulp]
+        return limits[0] if limits else None
 
     def why_not(self, op: str, dtype: str) -> str | None:
         """Why the backend does not support an op in a dtype; None if it does.
@@ -80,9 +78,9 @@ class Capabilities:
         """
         if dtype not in self.dtypes:
             return f"has no {dtype}"
-        found = [self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported]
-        return found[0] if found else None
+        reasons = [self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported]
+        return reasons[0] if reasons else None
 
 
-def _keys(op: str, dtype: str) -> Place:
+def _keys(op: str, dtype: str) -> tuple[str, ...]:
     return f"{op}.{dtype}", op, f"*.{dtype}", "*"

@@ -1,4 +1,4 @@
-"""The decorators that declare the ops of the language: `primitive`, and `elementwise` and `linear` made from it."""
+"""The decorators that declare the ops of the language: `primitive`, and `elementwise` and `linear`, built on it."""
 
 from __future__ import annotations
 

@@ -206,11 +206,11 @@ class Diffable(Derived[R]):
         dtype=numeric_with(1),
     )
     def sum(self, x: R, axes: Axes) -> R:
-        """The sum over axes, which keep size 1; a zero sum is 0.0, but of either sign if all elements are -0.0."""
+        """The sum over axes, which are kept with size 1; a zero sum is 0.0, of either sign if all elements are -0.0."""
 
     @primitive(**EXTREME)
     def max(self, x: R, axes: Axes) -> R:
-        """The maximum over axes, which stay with size 1; NaN propagates; of 0.0 and -0.0 either.
+        """The maximum over axes, which are kept with size 1; NaN propagates; of 0.0 and -0.0 either.
 
         Ties share the derivative equally.
         """

@@ -14,19 +14,19 @@ from tensorken_core.language.dtypes import DTYPES, DType, Kind, bool_, float32, 
 DTypeRule = Callable[..., DType]
 
 
-def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], way_out: str = "") -> DType:
+def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], hint: str = "") -> DType:
     first = dtypes[0]
     if any(dtype is not first for dtype in dtypes[1:]):
         raise DTypeError(f"operands need one dtype, got {' and '.join(map(str, dtypes))}; cast them first")
     if first.kind not in kinds:
         takes = ", ".join(name for name, dtype in DTYPES.items() if dtype.kind in kinds)
-        instead = way_out if way_out and first is bool_ else "cast first (x.astype)"
-        raise DTypeError(f"not defined for {first}; it takes {takes}; {instead}")
+        remedy = hint if hint and first is bool_ else "cast first (x.astype)"
+        raise DTypeError(f"not defined for {first}; it takes {takes}; {remedy}")
     return first
 
 
 def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None, for_bools: str = "") -> DTypeRule:
-    """The rule for operands of one dtype, of these kinds, and then `params` params; the result has it, or `result`.
+    """The rule for operands of one dtype of these kinds, then `params` params; the result dtype is theirs, or `result`.
 
     `for_bools` is the remedy in the error for bools.
     """
@@ -49,7 +49,7 @@ predicate = of_kinds("bool", "int", "float", result=bool_)
 
 
 def movement(params: int = 1) -> DTypeRule:
-    """One operand of any dtype, which the result has too."""
+    """One operand of any dtype; the result has the same dtype."""
     return of_kinds("bool", "int", "float", params=params)
 
 
@@ -59,7 +59,7 @@ def numeric_with(params: int = 1) -> DTypeRule:
 
 
 def position(params: int = 1) -> DTypeRule:
-    """Operands of any dtype; the result holds int32 positions."""
+    """Operands of any dtype; the result holds int32 indices."""
     return of_kinds("bool", "int", "float", params=params, result=int32)
 
 

@@ -65,7 +65,7 @@ _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
 
 
 def as_dtype(dtype: Any) -> DType:
-    """The dtype that a DType, a name, a Python type or another library's dtype means.
+    """The DType for a DType, a name, a Python type or another library's dtype.
 
     Raises:
         DTypeError: if there is no such dtype.
@@ -75,19 +75,19 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    found, name = _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None, None
-    if found is None:
+    result, name = _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None, None
+    if result is None:
         name = (
             dtype
             if isinstance(dtype, str)
             else getattr(dtype, "__name__" if isinstance(dtype, type) else "name", None)
         )
-        found = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
-    if found is None:
+        result = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
+    if result is None:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
-        way_out = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
-        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}{way_out}")
-    return found
+        hint = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
+        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}{hint}")
+    return result
 
 
 def of_scalar(value: bool | int | float) -> DType:
@@ -98,7 +98,7 @@ def of_scalar(value: bool | int | float) -> DType:
 def promote(a: DType, b: DType) -> DType:
     """The dtype to which two operands are promoted.
 
-    Two of a kind: the wider. int with float: the float's. bool with anything: the other.
+    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other.
 
     >>> promote(int32, float32), promote(float32, float64)
     (tensorken.float32, tensorken.float64)

@@ -16,12 +16,12 @@ class SubprogramLayout:
 
     Attributes:
         programs: in the order of the params; all have the same inputs.
-        predicates: the first programs, this many, only decide whether to go on; the others give the op's results.
+        predicates: the number of leading programs that only compute loop conditions; the others compute the results.
         selects_branch: whether the first operand selects one of two programs, the first if it is True.  The other
             operands are the inputs of each program; without a selection all operands are.
-        fixed: for each input whether it is the operand itself at every step.
+        fixed: for each input whether it is the same operand at every step.
         carries: pairs of indices: an input, and the output that replaces it at the next step.
-        is_loop: whether the programs run step by step, rather than once.
+        is_loop: whether the programs run once for each step of a loop.
     """
 
     programs: tuple[Any, ...]
@@ -63,7 +63,7 @@ class HigherOrderRules(Protocol[OpT]):
         """
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
-        """Raise a ProgramError unless the programs take these operands, which have a shape and a dtype."""
+        """Raise a ProgramError unless the programs take operands of these shapes and dtypes."""
 
     def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         """The programs among the params, for passes that change them."""
@@ -80,6 +80,6 @@ class HigherOrderRules(Protocol[OpT]):
         Args:
             params: the old params.
             programs: the new programs.
-            inputs: for each new input the index of the old one; None for a new fixed input.
-            outputs: for each new output the index of the old one.
+            inputs: for each new input the index of the old input; None for a new fixed input.
+            outputs: for each new output the index of the old output.
         """

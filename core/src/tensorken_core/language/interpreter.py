@@ -76,7 +76,7 @@ class Interpreter(Generic[R]):
 
     @property
     def base(self) -> Interpreter[Any]:
-        """The backend below all levels; of a backend itself."""
+        """The backend below all levels; for a backend, the backend itself."""
         return self
 
     def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:
@@ -84,11 +84,11 @@ class Interpreter(Generic[R]):
         raise MissingOpError(f"{op.name}: {type(self).__name__} does not implement it")
 
     def shape(self, x: R) -> Shape:
-        """The shape of x, which costs next to nothing and never runs delayed work."""
+        """The shape of x; a cheap call that never runs delayed work."""
         raise NotImplementedError(f"{type(self).__name__} must define shape(x)")
 
     def dtype(self, x: R) -> DType:
-        """The dtype of x, which costs next to nothing and never runs delayed work."""
+        """The dtype of x; a cheap call that never runs delayed work."""
         raise NotImplementedError(f"{type(self).__name__} must define dtype(x)")
 
     def lift(self, x: Any) -> R:

@@ -30,9 +30,9 @@ def observe(observer: Observer) -> None:
 
 
 def unobserve(observer: Observer) -> None:
-    """Remove an observer that `observe` added; the others stay.  Does nothing if there is no such observer."""
+    """Remove an observer that `observe` added; the others stay.  No effect if there is none."""
     with _lock:
-        OBSERVERS[:] = [one for one in OBSERVERS if one is not observer]
+        OBSERVERS[:] = [other for other in OBSERVERS if other is not observer]
 
 
 def notify(

@@ -39,14 +39,14 @@ class Op:
         param_names: the names of the params in printed programs; () if they are named after their kinds.
         operand_kinds: the kind of each operand: data, condition or indices; () if all are data.
         jvp: for each operand the rule that maps its tangent to a tangent of the result; None: no derivative.
-        vjp: for each operand the rule that maps the result's cotangent to its own; None: no derivative.
+        vjp: for each operand the rule that maps the result's cotangent to the operand's; None: no derivative.
         jvp_all: `(tangents, ys, xs, params) -> tangents of the results`, in place of `jvp`.
         vjp_all: `(cotangents, ys, xs, params) -> cotangents of the operands`, in place of `vjp`.
-        vjp_needs_active: whether `vjp_all` takes a last argument: for each operand whether it has a derivative.
+        vjp_needs_active: whether `vjp_all` takes a last argument: a flag for each operand, whether it is active.
         primal_rule: `(active, xs, params) -> (ys, residuals)`: computes the results when the op is differentiated;
-            the derivative rules get the residuals after the results; None: the op computes them itself.
+            the derivative rules get the residuals after the results; None: the op itself computes the results.
         jvp_with_primals: `(tangents, xs, params) -> (ys, tangents)`, in place of `primal_rule` and `jvp_all`.
-        depends_on_first: the results depend on no operands but the first ones, this many; None: on all.
+        depends_on_first: the number of leading operands that the results depend on; None: all operands.
         transposes_through_body: whether the transpose of a linear function follows the body instead of the rules.
         body: `(*operands, *params) -> Tensor`: the op in terms of others.
         scalar: an elementwise op on Python numbers: its meaning in real arithmetic.
@@ -56,17 +56,17 @@ class Op:
         results: the number of results; None: as many as the body returns, in a tuple.
         per_example: whether body and rules are written for one example; a batch then maps them over its examples
             instead of shifting the params.
-        batch: `(batched, xs, params) -> y`: the op on operands of which the flagged ones have a batch axis in front, as
-            the result has; None: all operands get it, and the params are shifted.
+        batch: `(batched, xs, params) -> y`: the batching rule; the flagged operands and the result have a leading batch
+            axis; None: all operands get a batch axis, and the params are shifted.
         min_loop_steps: a lower bound of the steps that loops in the body take (`RawTensor.loop`), for each row or
             column of a matrix.
         higher_order: the rules of an op with programs among its params.
         method: whether a backend may override the op with a method of its name.
         domain: the interval from which tests and the conformance kit draw floating-point operands.
-        adjust_samples: `(*operands) -> operands`: maps drawn operands to some at which the op is smooth; None: the
-            drawn ones are used.
+        adjust_samples: `(*operands) -> operands`: maps drawn operands to operands at which the op is smooth; None: the
+            drawn operands are used.
         samples: operand shapes and params for tests.
-        tape_needs: a cache of reverse.py: by active operands, how much of result and operands the tape keeps.
+        tape_needs: a cache of reverse.py, by active operands: how much of the result and operands the tape keeps.
         result_dtypes: a cache of the dtype rule, by operand dtypes.
     """
 
@@ -122,10 +122,10 @@ class Op:
         if "program" in self.params:
             return self.dtype(*dtypes, *params)
         key = (dtypes, params) if "dtype" in self.params else dtypes
-        found = self.result_dtypes.get(key)
-        if found is None:
-            found = self.result_dtypes[key] = self.dtype(*dtypes, *params)
-        return found
+        result = self.result_dtypes.get(key)
+        if result is None:
+            result = self.result_dtypes[key] = self.dtype(*dtypes, *params)
+        return result
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
@@ -141,11 +141,11 @@ OPS: dict[str, Op] = {}
 
 
 LAZY_OPS: dict[str, str] = {}
-"""Ops that a module registers when it is imported: for each name the module."""
+"""The modules that register ops when they are imported, by the op's name."""
 
 
 def named(name: str) -> Op:
-    """The op of this name in the table; the module that registers it is imported first.  KeyError if there is none."""
+    """The op of this name; its module is imported first if needed.  KeyError if there is no such op."""
     if name not in OPS and name in LAZY_OPS:
         importlib.import_module(LAZY_OPS[name])
     return OPS[name]

@@ -20,8 +20,8 @@ class RawTensor(Diffable[R]):
     """The base class of backends.
 
     A backend implements the methods that have no body.  Shapes, dtypes and params arrive validated and normalised, so a
-    method need not check them, and it never broadcasts or promotes.  The backend may override any other op, whose body
-    otherwise runs, in terms of the rest.
+    method need not check them, and it never broadcasts or promotes.  The backend may override any other op; if it
+    does not, the op's body runs.
     """
 
     broadcasts: bool = False
@@ -37,7 +37,7 @@ class RawTensor(Diffable[R]):
         """A tensor from row-major flat data, which is copied.
 
         Args:
-            data: a C-contiguous buffer of the dtype's format, or a sequence of Python bool, int or float; a range too.
+            data: a C-contiguous buffer of the dtype's format, or a sequence (list, range) of Python bool, int or float.
         """
         raise NotImplementedError(f"{type(self).__name__} must define new(shape, data, dtype)")
 
@@ -74,10 +74,10 @@ class RawTensor(Diffable[R]):
         ),
     )
     def fused_multiply_add(self, a: R, b: R, axes: Axes) -> R:  # type: ignore[empty-body]
-        """sum(a * b, axes), where along each axis the sizes are equal or one is 1, which is repeated.
+        """sum(a * b, axes); along each axis the sizes are equal, or one is 1 and is repeated.
 
-        The only op that broadcasts: which axes are batched, contracted, or belong to one operand alone follows from
-        the two shapes.
+        It is the only op that broadcasts.  The two shapes and `axes` determine which axes are batched, contracted, or
+        present in one operand only.
         """
 
     def fill_value(self, x: R) -> bool | int | float | None:
@@ -85,18 +85,18 @@ class RawTensor(Diffable[R]):
         return None
 
     def deferred_operands(self, x: R) -> Sequence[R]:
-        """The operands of the products whose sum x is, if its computation is deferred; () for any other x."""
+        """The operands of the products that x sums, if x is a deferred sum of products; () for any other x."""
         return ()
 
     def loop(
         self, step: Callable[..., Sequence[Any]], carry: Sequence[Any], inputs: Sequence[Sequence[Any]]
     ) -> tuple[Sequence[Any], list[Sequence[Any]]]:
-        """A loop in a body, whose steps are the same ops on the same shapes, so that one program can run them all.
+        """A loop in a body.  All steps are the same ops on the same shapes, so one program can run them.
 
         Args:
-            step: a function of a module: from the tensors of the carry and the inputs of the step to the next carry,
-                and after it the outputs of the step.
-            carry: the tensors that the first step starts from.
+            step: a module-level function from the tensors of the carry and the inputs of the step to the next carry,
+                followed by the outputs of the step.
+            carry: the initial carry.
             inputs: for each step its inputs: tensors and integers.  If one program runs all steps, an integer
                 arrives as an int32 tensor of shape (1,).
 
@@ -106,8 +106,8 @@ class RawTensor(Diffable[R]):
         outputs = []
         for xs in inputs:
             ys = step(*carry, *xs)
-            carry, rest = ys[: len(carry)], ys[len(carry) :]
-            outputs.append(rest)
+            carry, output = ys[: len(carry)], ys[len(carry) :]
+            outputs.append(output)
         return carry, outputs
 
     def settle(self, x: R) -> R:

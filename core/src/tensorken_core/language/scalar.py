@@ -11,14 +11,14 @@ from typing import TypeVar
 Number = TypeVar("Number", int, float)
 
 
-def _total(function: Callable[[float], float], beyond: Callable[[float], float]) -> Callable[[float], float]:
+def _total(function: Callable[[float], float], default: Callable[[float], float]) -> Callable[[float], float]:
     """`function`, but with the value of IEEE 754 where the math module raises."""
 
     def call(x: float) -> float:
         try:
             return function(x)
         except (ValueError, OverflowError):
-            return beyond(x)
+            return default(x)
 
     return call
 
@@ -88,7 +88,7 @@ def sech_squared(x: float) -> float:
 
 
 def gaussian(x: float) -> float:
-    """e**-(x**2), from the square in two parts, the second without the error of the first."""
+    """e**-(x**2), as the product of exp(-s) for an exact square s near x**2, and exp(s - x**2)."""
     a = minimum(abs(x), 30.0)
     upper = a if a != a else builtins.round(a * 2.0**20) / 2.0**20
     return exp(-upper * upper) * exp((upper - a) * (upper + a))
@@ -111,22 +111,22 @@ def erfinv(x: float) -> float:
 
 
 def sign(x: float) -> float:
-    """-1, 0 or 1; NaN stays."""
+    """-1, 0 or 1; NaN propagates."""
     return x if x != x else math.copysign(1.0, x) if x else 0.0
 
 
 def maximum(a: float, b: float) -> float:
-    """The larger; NaN if either is."""
+    """The larger number; NaN if either is NaN."""
     return b if a < b or b != b else a
 
 
 def minimum(a: float, b: float) -> float:
-    """The smaller; NaN if either is."""
+    """The smaller number; NaN if either is NaN."""
     return b if b < a or b != b else a
 
 
 def relu(x: float) -> float:
-    """max(x, 0); NaN stays."""
+    """max(x, 0); NaN propagates."""
     return x if x > 0 or x != x else 0.0
 
 
@@ -140,7 +140,7 @@ def to_bits(x: float) -> int:
 
 
 def from_bits(x: int) -> float:
-    """The number whose 64 bits these are."""
+    """The float with these 64 bits."""
     (value,) = struct.unpack("<d", struct.pack("<q", x))
     return float(value)
 
@@ -150,11 +150,11 @@ def signbit(x: float) -> bool:
     return math.copysign(1.0, x) < 0.0
 
 
-# ---- to whole numbers, and remainders ------------------------------------------------------------------------
+# ---- rounding, and remainders --------------------------------------------------------------------------------
 
 
 def _to_whole(function: Callable[[float], int]) -> Callable[[float], float]:
-    """`function` as a float with the sign of its operand; infinities and NaN stay."""
+    """`function` as a float with the sign of its operand; infinities and NaN are unchanged."""
 
     def call(x: float) -> float:
         return math.copysign(function(x), x) if math.isfinite(x) else x
@@ -176,7 +176,7 @@ def remainder(a: Number, b: Number) -> Number:
 
 
 def integer_pow(a: int, b: int) -> int:
-    """a**b modulo 2**64; 1 / a**-b without its fraction where b is negative."""
+    """a**b modulo 2**64; 1 / a**-b truncated where b is negative."""
     if b < 0:
         return 0 if abs(a) != 1 else a if b % 2 else 1
     return builtins.pow(a, b, 1 << 64)

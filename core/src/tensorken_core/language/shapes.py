@@ -32,7 +32,7 @@ def same(first: Shape, *rest: Shape) -> Shape:
 
 
 def reduced(x: Shape, axes: Axes) -> Shape:
-    """Reductions: the axes stay, with size 1."""
+    """Reductions: the axes are kept with size 1."""
     check_axes(x, axes)
     sizes = list(x)
     for i in axes:
@@ -41,7 +41,7 @@ def reduced(x: Shape, axes: Axes) -> Shape:
 
 
 def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
-    """Reductions without an identity: the axes stay, with size 1, and must not be empty."""
+    """Reductions without an identity: the axes are kept with size 1, and must not be empty."""
     shape = reduced(x, axes)
     if any(x[i] == 0 for i in axes):
         raise ShapeError(f"no elements to reduce: shape {x} has size 0 along axes {axes}; reduce other axes")
@@ -78,7 +78,7 @@ def expanded(x: Shape, new: Shape) -> Shape:
 
 
 def flipped(x: Shape, axes: Axes) -> Shape:
-    """Flip: the shape stays."""
+    """Flip: the shape is unchanged."""
     check_axes(x, axes)
     return x
 
@@ -95,7 +95,7 @@ def padded(x: Shape, pads: Pairs) -> Shape:
 
 
 def cropped(x: Shape, limits: Pairs) -> Shape:
-    """Crop: along each axis the elements from start to end stay."""
+    """Crop: along each axis the elements from start to end are kept."""
     if len(limits) != len(x):
         raise ShapeError(
             f"shape {x} needs {len(x)} (start, end) pairs, got {len(limits)}; give each axis one"
@@ -157,12 +157,12 @@ def concatenated(*args: object) -> Shape:
 
 
 def without_axis(x: Shape, axis: int) -> Shape:
-    """Argument reductions: the axis stays, with size 1, and must not be empty."""
+    """argmax and argmin: the axis is kept with size 1, and must not be empty."""
     return reduced_nonempty(x, (axis,))
 
 
 def along_axis(x: Shape, axis: int) -> Shape:
-    """Scans and sorts along an axis: the shape stays."""
+    """Scans and sorts along an axis: the shape is unchanged."""
     check_axes(x, (axis,))
     return x
 

@@ -24,7 +24,7 @@ SHIFT_PARAM: dict[str, Callable[[Any, int], Any]] = {
     "pads": lambda pads, size: ((0, 0), *pads),
     "limits": lambda limits, size: ((0, size), *limits),
 }
-"""For each kind of params the change that makes up for a new first axis of some size."""
+"""For each kind of param a function that adapts the param to a new first axis of a given size."""
 
 
 @dataclass(slots=True)
@@ -131,27 +131,27 @@ class Batch(Level[Batched[R]]):
         self.check_open("gather")
         if not indices.batched:
             return self._with_shared_indices(OPS["gather"], x, indices, (axis + 1,))
-        wanted = Tensor(self.inner, indices.value)
-        size, count = wanted.shape
+        index = Tensor(self.inner, indices.value)
+        size, count = index.shape
         rows = Tensor(self.inner, x.value)
         if x.batched:
-            rows, wanted = (
+            rows, index = (
                 self._merge_batch_axis(rows, axis),
-                self._offset_indices(wanted, rows.shape[axis + 1]),
+                self._offset_indices(index, rows.shape[axis + 1]),
             )
-        taken = rows.gather(wanted.reshape((size * count,)), axis)
-        return Batched(self._split_batch_axis(taken, axis, count).representation, True)
+        gathered = rows.gather(index.reshape((size * count,)), axis)
+        return Batched(self._split_batch_axis(gathered, axis, count).representation, True)
 
     def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
         """If each example has its own indices, one scatter_add adds to the rows of all examples."""
         self.check_open("scatter_add")
         if not indices.batched:
             return self._with_shared_indices(OPS["scatter_add"], x, indices, (axis + 1, size))
-        places = Tensor(self.inner, indices.value)
+        index = Tensor(self.inner, indices.value)
         rows = self._merge_batch_axis(self.with_batch_axis(x), axis)
-        flat = self._offset_indices(places, size).reshape((places.size,))
-        added = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
-        return Batched(self._split_batch_axis(added, axis, size).representation, True)
+        flat = self._offset_indices(index, size).reshape((index.size,))
+        result = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
+        return Batched(self._split_batch_axis(result, axis, size).representation, True)
 
     def _with_shared_indices(
         self, op: Op, x: Batched[R], indices: Batched[R], params: tuple[Any, ...]
@@ -161,7 +161,7 @@ class Batch(Level[Batched[R]]):
         return Batched(run(self.inner, op, (x.value, indices.value), params), True)
 
     def _offset_indices(self, indices: Tensor, count: int) -> Tensor:
-        """Indices into the merged rows of all examples; one out of range is clipped to the rows of its example."""
+        """Indices into the merged rows of all examples; an index out of range is clipped to the rows of its example."""
         top = max(count - 1, 0)
         indices = (indices < 0).where(0, (indices > top).where(top, indices))
         if indices.dtype is int32 and self.size * count > 2**31 - 1:
@@ -205,7 +205,7 @@ def vmap_flat(
 def at_batch_level(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
 ) -> tuple[Batch[Any], list[Batched[Any] | None]]:
-    """Run a function at a new level of a batch; the level, and the results there."""
+    """Run a function at a new Batch level; return the level, and the results at the level."""
     inner = interpreter_below([x.interpreter for x in xs], "vmap")
     level: Batch[Any] = Batch(inner, size)
     values = [Tensor(level, Batched(lifted(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
@@ -227,7 +227,7 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
     def mapped(function: Callable[..., Any], *groups: Group) -> Any:
         """A function of groups of tensors of one example, mapped over the batch."""
         tensors = [x for xs, _ in groups for x in xs if x is not None]
-        batched = [flag for xs, own in groups for x, flag in zip(xs, own, strict=True) if x is not None]
+        batched = [flag for xs, marks in groups for x, flag in zip(xs, marks, strict=True) if x is not None]
 
         def flat(*values: Tensor) -> Any:
             rest = iter(values)
@@ -279,13 +279,13 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             (ys, [True] * len(ys)),  # the residuals are among them
             (xs, flags),
         )
-        # Each example contributes to the cotangent of an operand that they share.
+        # Each example contributes to the cotangent of an operand that all examples share.
         return [t if t is None or flag else t.sum(0) for t, flag in zip(pulled, flags, strict=True)]
 
     def shape(*args: Any) -> Any:
         one = [s[1:] if flag else s for s, flag in zip(args, flags, strict=False)]
-        found = op.shape(*one, *args[len(flags) :])
-        return (size, *found) if op.results == 1 else tuple([(size, *s) for s in found])
+        inner = op.shape(*one, *args[len(flags) :])
+        return (size, *inner) if op.results == 1 else tuple([(size, *s) for s in inner])
 
     rules: dict[str, Any] = {"primal_rule": primal_rule, "jvp_with_primals": jvp_with_primals}
     rules |= {"jvp_all": jvp_all, "vjp_all": vjp_all}

@@ -83,7 +83,7 @@ class Forward(Level[Dual[R]]):
         return tuple([Dual(y, None if t is None else self._at_inner(t)) for y, t in pairs])
 
     def _at_inner(self, tangent: Tensor) -> R:
-        """A rule's result as a representation of the level below, to which a constant is lifted."""
+        """A rule's result as a representation of the level below; a constant is lifted to that level."""
         inner = self.inner
         if tangent.interpreter is inner:
             return tangent.representation  # type: ignore[no-any-return]
@@ -103,15 +103,15 @@ def jvp_of_op(
     if op.higher_order is not None:
         active = tuple([t is not None for t in tangents])
         op, params, with_tangent, results_with_tangent = op.higher_order.jvp(active, params)
-        given = [
+        instantiated = [
             x.zeros_like() if t is None else t
             for t, x, needed in zip(tangents, xs, with_tangent, strict=True)
             if needed
         ]
-        interpreter, operands = at_one_level(op, [*xs, *given])
+        interpreter, operands = at_one_level(op, [*xs, *instantiated])
         results = run(interpreter, op, operands, params)
-        found = iter(results[len(results_with_tangent) :])
-        return [Tensor(interpreter, next(found)) if one else None for one in results_with_tangent]
+        result_tangents = iter(results[len(results_with_tangent) :])
+        return [Tensor(interpreter, next(result_tangents)) if one else None for one in results_with_tangent]
     if op.jvp_all is not None:
         pushed: Sequence[Tensor | None] = op.jvp_all(tangents, ys, xs, params)
         return pushed

@@ -27,7 +27,7 @@ class TapeValue(Generic[R]):
 
 @dataclass(slots=True)
 class ShapeAndDtype:
-    """A value on the tape whose elements no rule reads."""
+    """The shape and dtype of a value on the tape whose elements no rule reads."""
 
     shape: Shape
     dtype: Any  # None if no rule reads it
@@ -58,12 +58,12 @@ class Reverse(Level[TapeValue[R]]):
 
     transform = "vjp"
     linear = False
-    """Whether it transposes a linear function, such as the rule of a custom_jvp."""
+    """Whether this level transposes a linear function, such as the rule of a custom_jvp."""
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
         self.tape: list[TapeEntry | None] = []
-        """None is a variable, or a further result of the op before it."""
+        """An entry is None for a variable, and for each result of an op after the first."""
 
     def lift(self, x: R) -> TapeValue[R]:
         return TapeValue(x, None)
@@ -112,7 +112,7 @@ class Reverse(Level[TapeValue[R]]):
         return TapeValue(y, index if tape[index] is entry else self._index_of(entry))
 
     def _index_of(self, entry: TapeEntry) -> int:
-        """The index of a new entry, behind which other threads may have put theirs."""
+        """The index of a new entry; other threads may have appended entries after it."""
         return next(index for index in range(len(self.tape) - 1, -1, -1) if self.tape[index] is entry)
 
     def _record(
@@ -175,8 +175,8 @@ class Reverse(Level[TapeValue[R]]):
     def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
         """The cotangents of the variables by tape index, from the cotangents of results.
 
-        The tape is read backwards.  A cotangent starts as its first contribution and adds up the others; when its op
-        is reached all have arrived, so the op's rule runs once, and the cotangent is freed.
+        The tape is read backwards.  Contributions to a cotangent are added as they arrive.  All have arrived when the
+        entry of its op is reached, so the op's rule runs once, and the cotangent is freed.
 
         Args:
             consume: whether to drop each entry after use, which frees its values; the tape can then be used once.
@@ -214,19 +214,19 @@ class Reverse(Level[TapeValue[R]]):
         """The cotangents of the operands of an op with one rule for all, or with several results."""
         op, parents, kept, params = entry
         results = len(kept) - len(parents)
-        given = [cotangents.pop(index + i, None) for i in range(results)]
-        if not any([t is not None for t in given]):
+        result_cotangents = [cotangents.pop(index + i, None) for i in range(results)]
+        if not any([t is not None for t in result_cotangents]):
             return [None] * len(parents)
         assert op.vjp_all is not None
         values = [Tensor(self.inner, x) for x in kept]
         active = (tuple([parent is not None for parent in parents]),) if op.vjp_needs_active else ()
         pulled: Sequence[Tensor | None] = op.vjp_all(
-            given, values[:results], values[results:], params, *active
+            result_cotangents, values[:results], values[results:], params, *active
         )
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:
-        """A tensor lifted to the level below; one above it stays, since a pullback may be differentiated itself."""
+        """A tensor lifted to the level below; a tensor above it is unchanged, for pullbacks that are differentiated."""
         inner = self.inner
         if x.interpreter is inner or deepest((x.interpreter, inner), self.transform) is not inner:
             return x
@@ -266,7 +266,7 @@ class _Reads(Interpreter[Any]):
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         if op.results == 1:
             return ShapeAndDtype(shape, dtype)
-        return tuple([ShapeAndDtype(*facts) for facts in zip(shape, dtype, strict=True)])
+        return tuple([ShapeAndDtype(*parts) for parts in zip(shape, dtype, strict=True)])
 
 
 def _tape_needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
@@ -285,7 +285,7 @@ def _tape_needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
     for shapes, params in op.samples:
         reads = _Reads()
         y = ShapeAndDtype(op.shape(*shapes, *params), op.result_dtype(dtypes, params))
-        values = [y, *[ShapeAndDtype(*facts) for facts in zip(shapes, dtypes, strict=True)]]
+        values = [y, *[ShapeAndDtype(*parts) for parts in zip(shapes, dtypes, strict=True)]]
         t = Tensor(reads, ShapeAndDtype(y.shape, y.dtype), y.shape, y.dtype)
         for rule in rules:
             result = rule(t, *[Tensor(reads, v) for v in values], *params)

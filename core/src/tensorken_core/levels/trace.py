@@ -23,8 +23,8 @@ from tensorken_core.tensor.tensor import Tensor, result_at
 
 _scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
 _numbers = itertools.count(1)  # gives each scope its own
-_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
-"""Ops that map a tensor of equal elements to a tensor of the same number."""
+_PRESERVE_FILL_VALUE = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
+"""Ops that map a tensor of equal elements to a tensor with the same fill value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Trace(Level[Variable]):
         return x.dtype
 
     def lift_from(self, x: Any, start: Interpreter[Any]) -> Variable:
-        """Capture a value of any level below as a constant, each once."""
+        """Capture a value of any level below as a constant; the same value becomes the same constant."""
         known = self._captured.get(id(x))
         if known is not None:
             return known
@@ -106,39 +106,39 @@ class Trace(Level[Variable]):
     def _unknown_value(self, x: Variable) -> ConcretizationError:
         """The error for a read of a value; it names the arguments that the value depends on."""
         source, line, depends = self.source, users_line(), ""
-        way_out = "choose by tk.where or tk.cond, and loop by tk.scan, tk.fori_loop or tk.while_loop"
-        behind = self._arguments_of(x)
-        names = [*behind]
+        hint = "choose by tk.where or tk.cond, and loop by tk.scan, tk.fori_loop or tk.while_loop"
+        arguments = self._arguments_of(x)
+        names = [*arguments]
         if names:
             shown = names[:3] if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
             listed = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
             depends = f", as it depends on the argument{'' if len(names) == 1 else 's'} {listed}"
-            if source.static.issuperset(names) and all([v.shape == () for v in behind.values()]):
+            if source.static.issuperset(names) and all([v.shape == () for v in arguments.values()]):
                 static, them = (names[0], "it") if len(names) == 1 else (names, "them")
-                way_out += f", or make {them} static: tk.jit(f, static_argnames={static!r})"
+                hint += f", or make {them} static: tk.jit(f, static_argnames={static!r})"
         return ConcretizationError(
             f"{source.transform}: this {x.dtype.name} of shape {x.shape} has no value while {source.name} is traced"
-            f"{depends}{'' if line is None else f' (at {line})'}; {way_out}"
+            f"{depends}{'' if line is None else f' (at {line})'}; {hint}"
         )
 
     def _arguments_of(self, x: Variable) -> dict[str, Variable]:
         """The inputs that a value depends on, by their names in the function; inputs without a name are missing."""
-        behind = self._dependences
+        dependences = self._dependences
         for equation in self.equations[self._dependences_known :]:
-            found = 0
+            bits = 0
             for v in equation.operands:
-                found |= behind.get(v, 0)
-            if found:
-                behind.update(dict.fromkeys(equation.results, found))
+                bits |= dependences.get(v, 0)
+            if bits:
+                dependences.update(dict.fromkeys(equation.results, bits))
         self._dependences_known = len(self.equations)
-        inputs = behind.get(x, 0)
+        inputs = dependences.get(x, 0)
         labels = zip(self.source.labels(), self._inputs, strict=False) if inputs else ()
         return {label: v for i, (label, v) in enumerate(labels) if inputs >> i & 1}
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.escaped_error(op.name)
-        if op in _KEEP_THE_NUMBER and isinstance(operands[0], Literal):
+        if op in _PRESERVE_FILL_VALUE and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
         if op.results is None and op.higher_order is None:
             op, params = self._with_program(op, operands, params)
@@ -148,7 +148,7 @@ class Trace(Level[Variable]):
         results = (
             (Variable(shapes, dtypes),)
             if one
-            else tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
+            else tuple([Variable(*parts) for parts in zip(shapes, dtypes, strict=True)])
         )
         self.equations.append(Equation(op, tuple(operands), params, results, users_line(), _scope.get()))
         return results[0] if one else results
@@ -215,10 +215,10 @@ def closure_converted(
     """The program of a function, whose first inputs are the tensors of enclosing transforms that it closes over.
 
     Args:
-        transform: the function that the user called, for messages; within a trace, the outer one is named.
+        transform: the function that the user called, for messages; within a trace they name the outer trace.
 
     Returns:
-        The program, and those tensors.
+        The program, and the tensors of its first inputs.
     """
     traces = [level for level in (*inner.levels_below, inner) if isinstance(level, Trace)]
     source = Source(traces[-1].source.transform if traces else transform, name)
@@ -257,5 +257,5 @@ def _in_scope(number: int) -> Iterator[None]:
 
 
 def scope() -> AbstractContextManager[None]:
-    """Give the equations traced within the block a scope of their own: no pass merges them with others."""
+    """Give the equations traced within the block a new scope: no pass merges them with equations of other scopes."""
     return _in_scope(next(_numbers))

@@ -60,13 +60,13 @@ class Literal(Variable):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Equation:
-    """One op, run once.
+    """One call of an op.
 
     Attributes:
         op: the op.
         operands: the values that the op takes.
         params: the params of the op; a program among them belongs to the op.
-        results: the values that it defines.
+        results: the values that the equation defines.
         origin: the line of the user's code.
         scope: equations of different scopes are never merged; each checkpoint recomputes in its own scope.
 
@@ -95,10 +95,10 @@ class Program:
         constants: the tensors that the function closed over.
         arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
         result: the structure of the result; None if it is the tuple of the outputs.
-        parameters: the names of the positional arguments in the function, as far as they are known.
+        parameters: the names of the function's positional parameters, as far as they are known.
         name: the name of the function, for messages and listings.
-        backend: the backend of the trace: constants live there, and the program runs there by default.
-        donated: the indices of inputs that are not used afterwards, so that outputs may take their memory.
+        backend: the backend of the trace: constants are on it, and the program runs on it by default.
+        donated: the indices of inputs that the caller does not use afterwards, so that outputs may take their memory.
 
     >>> import tensorken as tk
     >>> program = tk.trace(lambda x: tk.sin(x) * x)(2.0)
@@ -119,18 +119,18 @@ class Program:
     backend: Any = None
     donated: frozenset[int] = frozenset()
     derived: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """A cache of things made from this program, such as its derivatives and its executable."""
+    """A cache of derived objects, such as the program's derivatives and its executable."""
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """The result of `make`, cached by key."""
-        found: T = self.derived.get(key, self.derived)
-        if found is self.derived:
-            found = self.derived[key] = make()
-        return found
+        result: T = self.derived.get(key, self.derived)
+        if result is self.derived:
+            result = self.derived[key] = make()
+        return result
 
     @property
     def ops(self) -> frozenset[Op]:
-        """The ops of the equations, by which a pass that changes other ops can skip the program.
+        """The ops of the equations; a pass for other ops can skip the program.
 
         >>> import tensorken as tk
         >>> sorted([op.name for op in tk.trace(lambda x: tk.sin(x) + tk.sin(2.0 * x))(1.0).ops])
@@ -138,9 +138,9 @@ class Program:
         """
         return self.once("ops", lambda: frozenset([equation.op for equation in self.equations]))
 
-    def changed(self, **facts: Any) -> Program:
+    def changed(self, **attributes: Any) -> Program:
         """A copy with other attributes."""
-        return replace(self, **facts, derived={})
+        return replace(self, **attributes, derived={})
 
     def on(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The outputs for these inputs, flat."""
@@ -158,10 +158,10 @@ class Program:
         deaths = self.once("deaths", self._deaths)
 
         def value(v: Variable) -> Any:
-            found = values.get(v)
-            if found is None:
-                found = values[v] = self.outside(v, interpreter)
-            return found
+            x = values.get(v)
+            if x is None:
+                x = values[v] = self.outside(v, interpreter)
+            return x
 
         for equation, dying in zip(self.equations, deaths, strict=True):
             operands = [value(v) for v in equation.operands]
@@ -182,12 +182,12 @@ class Program:
             return lift(base.full(v.shape, v.value, v.dtype), base, interpreter)
         x = self.constants[v]
         if x.interpreter.below is None and x.interpreter is not base:
-            own: Any = x.interpreter
-            return lift(base.new(v.shape, own.ravel(x.representation), v.dtype), base, interpreter)
+            owner: Any = x.interpreter
+            return lift(base.new(v.shape, owner.ravel(x.representation), v.dtype), base, interpreter)
         return lift(x.representation, x.interpreter, interpreter)
 
     def _deaths(self) -> list[list[Variable]]:
-        """For each equation the values that are used last by it."""
+        """For each equation the values whose last use it is."""
         last: dict[Variable, int] = {}
         for i, equation in enumerate(self.equations):
             for v in equation.operands:

@@ -9,7 +9,7 @@ It defers three kinds of ops:
   axes of size 1.
 
 So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
-is never built: not by matmul, nor by its JVP and VJP.
+is never computed: neither by matmul, nor by its JVP and VJP.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALL = 4096
 """The largest size of a value whose sum is deferred; the value stays alive until the sum is computed."""
 
 ProductTerm = tuple[bool, Any, Any, dict[frozenset[int], Any]]
-"""Whether the product is added (or subtracted), its two operands, and the sums over axes that were computed already.
+"""Whether the product is added (or subtracted), its two operands, and the sums over axes that are already computed.
 
 The operands are values with size 1 along repeated axes; the second is None for a value that is not a product.  All
 deferred tensors of one product share its computed sums, so nothing is multiplied or summed twice.
@@ -98,7 +98,7 @@ _ALL_AXES = _AllAxes()
 
 
 class Fuse(Wrapper[Deferred[R]]):
-    """A backend with the results of `raw`, computed in fewer and smaller steps.
+    """Computes the results of the backend `raw` with fewer ops, on smaller values.
 
     >>> from tensorken_string.backend import String
     >>> a, b = String().symbol("A", (2, 3)), String().symbol("B", (2, 3))
@@ -141,7 +141,7 @@ class Fuse(Wrapper[Deferred[R]]):
 
         # A small program takes as long as this function, so it makes tensors without a call of `__init__`, and has no
         # comprehensions, which are functions in Python 3.11.
-        def run_held(xs: Sequence[Deferred[R]]) -> list[Deferred[R]]:
+        def run_deferred(xs: Sequence[Deferred[R]]) -> list[Deferred[R]]:
             values: list[Any] = []
             for x in xs:
                 v = x.value
@@ -155,7 +155,7 @@ class Fuse(Wrapper[Deferred[R]]):
                 result.shape, result.value, result.products = shapes[i], y, None
             return results
 
-        return run_held
+        return run_deferred
 
     shape = staticmethod(attrgetter("shape"))  # type: ignore[assignment]  # read at every op, so without a call
 
@@ -181,7 +181,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return x.fill_value
 
     def deferred_operands(self, x: Deferred[R]) -> Sequence[Deferred[R]]:
-        """The operands of products that are not summed yet, and so may be computed or never be needed."""
+        """The operands of products that are not summed yet: each product may be computed, or only its sum."""
         if x.products is None or x.products.axes:
             return ()
         return [self.wrap(v) for _, a, b, _ in x.products.terms for v in (a, b) if v is not None]
@@ -214,8 +214,8 @@ class Fuse(Wrapper[Deferred[R]]):
             (x,), (axes,) = operands, params
             value = self.unexpanded(x)
             sizes = raw.shape(value)
-            real = tuple([i for i in axes if sizes[i] != 1])
-            return Deferred(op.shape(x.shape, axes), run(raw, op, (value,), (real,)) if real else value)
+            stored = tuple([i for i in axes if sizes[i] != 1])
+            return Deferred(op.shape(x.shape, axes), run(raw, op, (value,), (stored,)) if stored else value)
         result = run(raw, op, [self.value(x) for x in operands], params)
         if op.results == 1:
             return Deferred(raw.shape(result), result)
@@ -256,7 +256,7 @@ class Fuse(Wrapper[Deferred[R]]):
         for i in axes:
             sizes[i] = 1
         shape = tuple(sizes)
-        done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
+        done = shape.count(1) == len(shape)  # a later sum cannot add an axis, so the operands can be freed
         products = x.products
         if products is None:
             value = x.value if x.value is not None else self.unexpanded(x)
@@ -315,22 +315,22 @@ class Fuse(Wrapper[Deferred[R]]):
             return x
         value = self.unexpanded(x)
         sizes = self.raw.shape(value)
-        real = tuple([i for i in axes if sizes[i] != 1])
-        return Deferred(x.shape, self.raw.flip(value, real) if real else value)
+        stored = tuple([i for i in axes if sizes[i] != 1])
+        return Deferred(x.shape, self.raw.flip(value, stored) if stored else value)
 
     # ---- computing deferred values ---------------------------------------------------------------------------
 
     def _compute(self, p: SumOfProducts) -> R:
         """The value of a deferred sum, with size 1 along repeated axes."""
         raw, total = self.raw, None
-        for plus, a, b, known in p.terms:
-            part = known.get(p.axes)
+        for plus, a, b, sums in p.terms:
+            part = sums.get(p.axes)
             if part is None:
                 if b is None:
                     part = self._total(a, p.full, tuple(sorted(p.axes)))
                 else:
                     part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
-                known[p.axes] = part
+                sums[p.axes] = part
             if total is None:
                 total = part if plus else raw.neg(part)
             else:
@@ -348,7 +348,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return raw.reshape(total, tuple(shape))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
-        """sum(a * b, axes); an axis of only one operand is summed first; an axis of neither multiplies by its size."""
+        """sum(a * b, axes); axes of one operand are summed first; the size of an axis of neither is a factor."""
         raw = self.raw
         sizes_a, sizes_b = raw.shape(a), raw.shape(b)
         if sizes_a == sizes_b == full:
@@ -376,10 +376,10 @@ class Fuse(Wrapper[Deferred[R]]):
         sizes = self.raw.shape(value)
         if sizes == shape:
             return self.raw.sum(value, axes)
-        real = tuple([i for i in axes if sizes[i] != 1])
+        stored = tuple([i for i in axes if sizes[i] != 1])
         repeated = math.prod([shape[i] for i in axes if sizes[i] == 1])
-        if real:
-            value = self.raw.sum(value, real)
+        if stored:
+            value = self.raw.sum(value, stored)
         return value if repeated == 1 else self._scaled(value, repeated)
 
     def _scaled(self, value: R, count: int) -> R:
@@ -419,20 +419,20 @@ def _factors(count: int, dtype: DType) -> list[int | float]:
     return [*factors, rest]
 
 
-def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
-    """The facts of the axes after a reshape that only moves axes of size 1; None after any other reshape.
+def _moved(labels: tuple[Any, ...], old: Shape, new: Shape, fill: Any) -> tuple[Any, ...] | None:
+    """The labels of the axes after a reshape that only moves axes of size 1; None after any other reshape.
 
     Args:
-        facts: one for each axis of the old shape.
+        labels: one for each axis of the old shape.
         old: the old shape.
         new: the new shape.
-        blank: the fact of an axis of size 1.
+        fill: the label of an axis of size 1.
     """
-    real = compress(zip(facts, old, strict=True), map((1).__ne__, old))
+    remaining = compress(zip(labels, old, strict=True), map((1).__ne__, old))
     moved = []
     for n in new:
-        fact, size = (blank, 1) if n == 1 else next(real, (blank, None))
+        label, size = (fill, 1) if n == 1 else next(remaining, (fill, None))
         if size != n:
             return None
-        moved.append(fact)
-    return tuple(moved) if next(real, None) is None else None
+        moved.append(label)
+    return tuple(moved) if next(remaining, None) is None else None

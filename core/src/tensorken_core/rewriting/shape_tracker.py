@@ -74,4 +74,4 @@ class ShapeTracker(Wrapper[Tracked[R]]):
         value = run(self.raw, op, [x.value for x in operands], params)
         if op.results == 1:
             return Tracked(value, shape, dtype)
-        return tuple([Tracked(*facts) for facts in zip(value, shape, dtype, strict=True)])
+        return tuple([Tracked(*parts) for parts in zip(value, shape, dtype, strict=True)])

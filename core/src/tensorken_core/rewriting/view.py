@@ -32,7 +32,7 @@ class View:
     strides: tuple[int, ...]
     offset: int = 0
 
-    # Making a view.
+    # Constructors.
 
     @classmethod
     def contiguous(cls, shape: Sequence[int], offset: int = 0) -> View:
@@ -77,7 +77,7 @@ class View:
             )
         return view
 
-    # What a view is.
+    # Properties.
 
     @property
     def size(self) -> int:
@@ -110,10 +110,10 @@ class View:
         if not self.size:
             return range(0)
         (size, stride), *inner = self._blocks() or [(1, 1)]
-        places = _run(self.offset, size, stride)
+        positions = _spaced(self.offset, size, stride)
         for size, stride in inner:
-            places = chain.from_iterable(map(_run, places, repeat(size), repeat(stride)))
-        return places
+            positions = chain.from_iterable(map(_spaced, positions, repeat(size), repeat(stride)))
+        return positions
 
     # Movement.
 
@@ -199,7 +199,7 @@ class View:
         return self.slice_axes([slice(start, end) for start, end in limits])
 
     def slice_axes(self, slices: Sequence[slice]) -> View:
-        """Python's slices, one for each axis from the left, with steps of any sign; other axes stay as they are.
+        """Python's slices, one for each axis from the left, with steps of any sign; other axes are unchanged.
 
         Raises:
             ShapeError: if there are more slices than axes, or a step is zero.
@@ -212,14 +212,14 @@ class View:
                 f"slice_axes: {len(slices)} slices for the {len(self.shape)} axes of {self.shape}"
             )
         shape, strides, offset = list(self.shape), list(self.strides), self.offset
-        for axis, wanted in enumerate(slices):
-            if wanted.step == 0:
+        for axis, part_slice in enumerate(slices):
+            if part_slice.step == 0:
                 raise ShapeError(
                     f"slice_axes: the step of axis {axis} is zero; it must be positive or negative"
                 )
-            part = range(shape[axis])[wanted]
+            part = range(shape[axis])[part_slice]
             shape[axis] = len(part)
-            offset += part.start * strides[axis]  # for an empty part any offset is right
+            offset += part.start * strides[axis]  # for an empty part any offset is correct
             strides[axis] *= part.step
         return View(tuple(shape), tuple(strides), offset)
 
@@ -260,6 +260,6 @@ def _shape_of(op: str, rule: Callable[..., Shape], *args: Any) -> Shape:
         raise type(error)(f"{op}: {error}") from None
 
 
-def _run(start: int, size: int, stride: int) -> Iterable[int]:
+def _spaced(start: int, size: int, stride: int) -> Iterable[int]:
     """`size` positions from `start`, `stride` apart."""
     return range(start, start + size * stride, stride) if stride else repeat(start, size)

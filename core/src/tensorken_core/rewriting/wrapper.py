@@ -25,11 +25,11 @@ class Wrapper(RawTensor[R]):
         return f"{type(self).__name__}({self.raw!r})"
 
     def wrap(self, value: Any) -> R:
-        """The representation here of a value of the wrapped backend."""
+        """This interpreter's representation of a value of the wrapped backend."""
         raise NotImplementedError(f"{type(self).__name__} must define wrap(value)")
 
     def value(self, x: R) -> Any:
-        """The value of the wrapped backend, computed in full."""
+        """The wrapped backend's value, with all deferred ops computed."""
         raise NotImplementedError(f"{type(self).__name__} must define value(x)")
 
     def compile_below(self, compiled: Callable[[Any, RawTensor[Any]], Any], program: Any) -> Any:
@@ -43,7 +43,7 @@ class Wrapper(RawTensor[R]):
         """A compiled program of the wrapped backend, as a function of representations of this one.
 
         Args:
-            run: the compiled program: from values of the wrapped backend to values of it.
+            run: the compiled program, a function from and to values of the wrapped backend.
             program: the program.  The results may take the memory of its donated inputs, if the arguments are
                 `DonatableArgs`.
         """

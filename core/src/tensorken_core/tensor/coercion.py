@@ -27,7 +27,7 @@ def operand_of(op_name: str, data: Any, like: V) -> V:
 
 
 def as_operand(op_name: str, data: Any, like: V) -> V:
-    """Convert data to a tensor on the backend of `like`; a Python number takes its dtype if its kind allows."""
+    """Convert data to a tensor on the backend of `like`; a Python number takes the dtype of `like` if it can."""
     if isinstance(data, Value):
         return data  # type: ignore[return-value]
     if type(data) not in (bool, int, float):
@@ -43,7 +43,7 @@ def as_operand(op_name: str, data: Any, like: V) -> V:
 
 
 def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
-    """Two operands of one dtype; a number takes the dtype of the other, two numbers their kinds' default dtypes."""
+    """Two operands of one dtype; a number takes the other's dtype, two numbers the default dtypes of their kinds."""
     if isinstance(a, Value):
         b = as_operand(op_name, b, a)
     elif isinstance(b, Value):
@@ -55,8 +55,8 @@ def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
 
 
 def check_supported(op_name: str, interpreter: Any, dtype: DType) -> None:
-    """Raise DTypeError if a backend declares its dtypes and this is not one of them."""
-    if not isinstance(interpreter, RawTensor):  # it computes nothing, so it supports all dtypes
+    """Raise DTypeError if a backend declares its dtypes and this dtype is not among them."""
+    if not isinstance(interpreter, RawTensor):  # an interpreter without values supports all dtypes
         return
     declared = interpreter.capabilities.dtypes
     if declared and dtype.name not in declared:

@@ -41,7 +41,7 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
     tensor = type(operands[0])
     if op.results == 1:
         return tensor(interpreter, result, shape, dtype)
-    return tuple([tensor(interpreter, *facts) for facts in zip(result, shape, dtype, strict=True)])
+    return tuple([tensor(interpreter, *parts) for parts in zip(result, shape, dtype, strict=True)])
 
 
 def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], list[Any]]:
@@ -77,7 +77,7 @@ def binary(op: Op, a: V, b: Any) -> V:
         dtype = promote(dtype, b.dtype)
         try:
             a, b = a.astype(dtype), b.astype(dtype)
-        except DTypeError as error:  # two backends are the more important error
+        except DTypeError as error:  # a mix of backends is the more important error
             deepest([a.interpreter, b.interpreter], op.name)
             raise DTypeError(f"{op.name}: {str(error).removeprefix('astype: ')}") from None
     shape = a.shape
@@ -90,8 +90,8 @@ def binary(op: Op, a: V, b: Any) -> V:
         if a.interpreter is not b.interpreter:
             interpreter, operands = at_one_level(op, (a, b))
             a, b = [
-                type(a)(interpreter, *facts)
-                for facts in zip(operands, (a.shape, b.shape), (dtype, dtype), strict=True)
+                type(a)(interpreter, *parts)
+                for parts in zip(operands, (a.shape, b.shape), (dtype, dtype), strict=True)
             ]
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
     result_dtype = op.result_dtypes.get((dtype, dtype))
@@ -119,9 +119,9 @@ def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:
     """The tensor and another operand as tensors; a number becomes a `full` of the backend."""
     if type(b) in (bool, int, float):
         dtype = a.dtype
-        wanted = with_scalar(dtype, b)
-        if wanted is not dtype:
-            a = a.astype(wanted)
+        promoted = with_scalar(dtype, b)
+        if promoted is not dtype:
+            a = a.astype(promoted)
         try:
             return a, a.scalar(b)
         except ScalarRangeError as error:

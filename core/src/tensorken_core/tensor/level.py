@@ -37,10 +37,10 @@ class Level(Diffable[R]):
     """The name of the transform, for messages."""
 
     hint: str = "return it from the function (has_aux=True for extra results)"
-    """How a value leaves the transform, for messages."""
+    """How to get a value out of the transform, for messages."""
 
     placeholder: str | None = None
-    """The text that is printed in place of values where there are none."""
+    """The text that is printed instead of the values, for a level without values."""
 
     base: Any = None
     below: Any = None
@@ -64,7 +64,7 @@ class Level(Diffable[R]):
         return self.lift(x if start is inner else inner.lift_from(x, start))
 
     def lower_with_batch_axis(self, x: R) -> Any:
-        """The value at the level below; in a batch with the axis of the examples, if they differ."""
+        """The value at the level below; a batched value keeps its batch axis."""
         return self.lower(x)
 
     def escaped_error(self, op_name: str) -> EscapedTensorError:
@@ -123,14 +123,14 @@ def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) 
         MixedBackendError, EscapedTensorError: if there is no level to which all operands can be lifted.
     """
     level = _running.get()
-    found = interpreters[0]
-    if len(interpreters) > 1 or isinstance(found, Level):
-        found = deepest(interpreters, transform)
+    result = interpreters[0]
+    if len(interpreters) > 1 or isinstance(result, Level):
+        result = deepest(interpreters, transform)
     while level is not None and level.closed:  # this task or thread outlives the transform that started it
         level = level.inner if isinstance(level.inner, Level) else None
-    if level is not None and (found is level or found in level.levels_below):
+    if level is not None and (result is level or result in level.levels_below):
         return level
-    return found
+    return result
 
 
 _DEPTH = attrgetter("depth")
@@ -143,28 +143,28 @@ def deepest(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpret
         MixedBackendError: if two operands live on different backends.
         EscapedTensorError: if an operand escaped the transform that made it.
     """
-    found = max(interpreters, key=_DEPTH)
-    if isinstance(found, Level) and found.closed:
-        raise found.escaped_error(op_name)
+    result = max(interpreters, key=_DEPTH)
+    if isinstance(result, Level) and result.closed:
+        raise result.escaped_error(op_name)
     for interpreter in interpreters:
-        if interpreter is found or interpreter in found.levels_below:
+        if interpreter is result or interpreter in result.levels_below:
             continue
-        if interpreter.base is not found.base:
+        if interpreter.base is not result.base:
             raise MixedBackendError(
-                f"{op_name}: operands live on different backends, {interpreter.base!r} and {found.base!r}; "
+                f"{op_name}: operands live on different backends, {interpreter.base!r} and {result.base!r}; "
                 f"move one with x.to(name)"
             )
         if isinstance(interpreter, Level) and interpreter.closed:
             raise interpreter.escaped_error(op_name)
         raise EscapedTensorError(
             f"{op_name}: the operands belong to two transforms, neither inside the other; return values "
-            f"instead of passing them sideways, and start threads in contextvars.copy_context()"
+            f"instead of storing them elsewhere, and start threads in contextvars.copy_context()"
         )
-    return found
+    return result
 
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
-    """Lift a representation as a constant from one level to another above it, one step a level."""
+    """Lift a representation as a constant from one level to another above it, one level at a time."""
     return representation if start is to else to.lift_from(representation, start)
 
 

@@ -40,14 +40,14 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
     Args:
         data: a number, or a sequence of such data.
         values: takes the numbers in row-major order.
-        read: returns the shape, the values and the dtype of an element that is neither.
+        read: returns the shape, the values and the dtype of an element of another type.
         path: the indices that lead to the data, for messages.
 
     Returns:
-        The shape, which must be the same along each axis.
+        The shape.
 
     Raises:
-        ShapeError: if it is not.
+        ShapeError: if the sequences are ragged.
     """
     if not isinstance(data, list | tuple | range):
         if isinstance(data, int | float):
@@ -62,10 +62,10 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
     shapes = [collect(item, values, read, (*path, i)) for i, item in enumerate(data)]
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:
-            place = "".join([f"[{k}]" for k in (*path, i)])
+            indices = "".join([f"[{k}]" for k in (*path, i)])
             first = "".join([f"[{k}]" for k in (*path, 0)])
             raise ShapeError(
-                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; "
+                f"tensor: ragged: data{indices} has shape {shape}, data{first} has {shapes[0]}; "
                 f"pad the rows to one length"
             )
     return (len(shapes), *(shapes[0] if shapes else ()))
@@ -75,22 +75,22 @@ def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any],
     """Numbers converted for a dtype, and the dtype, which by default follows from their types."""
     kinds = set(map(type, values))
     if dtype is None:
-        whole_kinds = [issubclass(kind, int) for kind in kinds]
-        dtype = bool_ if kinds == {bool} else int32 if kinds and all(whole_kinds) else float32
+        are_ints = [issubclass(kind, int) for kind in kinds]
+        dtype = bool_ if kinds == {bool} else int32 if kinds and all(are_ints) else float32
     if dtype is bool_:
         return [bool(value) for value in values], dtype
     try:
         if dtype.kind == "int":
-            values = whole = values if kinds == {int} else [int(value) for value in values]
+            values = integers = values if kinds == {int} else [int(value) for value in values]
         else:
-            whole = [] if kinds == {float} else [value for value in values if isinstance(value, int)]
+            integers = [] if kinds == {float} else [value for value in values if isinstance(value, int)]
     except (ValueError, OverflowError):
-        odd = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
-        raise ScalarRangeError(f"{name}: {odd} does not fit {dtype}; use a floating-point dtype") from None
-    if whole:
+        bad = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
+        raise ScalarRangeError(f"{name}: {bad} does not fit {dtype}; use a floating-point dtype") from None
+    if integers:
         try:
-            check_scalar(max(whole), dtype)
-            check_scalar(min(whole), dtype)
+            check_scalar(max(integers), dtype)
+            check_scalar(min(integers), dtype)
         except ScalarRangeError as error:
             raise ScalarRangeError(f"{name}: {error}") from None
     return values, dtype

@@ -61,7 +61,7 @@ def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
 
 
 def filled_in(shape: Shape, new: Shape) -> Shape:
-    """The shape with its -1 replaced by the size that the number of elements leaves."""
+    """The new shape, with -1 replaced by the size that the number of elements implies."""
     known = math.prod([n for n in new if n != -1])
     if new.count(-1) > 1:
         raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")

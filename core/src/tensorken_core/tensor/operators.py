@@ -32,7 +32,7 @@ def _unary(name: str) -> Callable[[V], V]:
 
 
 def _reflected(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[V, Any], V]:
-    """A reflected operator: `compute` of the other operand, as a tensor, and the tensor."""
+    """A reflected operator: `compute(other, self)`, with the other operand as a tensor."""
 
     def operator(self: V, other: Any) -> V:
         a, b = with_operand(op, self, other)
@@ -163,7 +163,7 @@ class Operators(Value):
 
 
 def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
-    """The error of an op, under the name of the function that the user called."""
+    """The error of an op, with the name of the function that the user called."""
     message = str(error)
     return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
 
@@ -186,19 +186,19 @@ def _floor_divided(a: O, b: O) -> O:
     """floor(a / b), minus 1 where a / b of floats was rounded up to an integer, which the remainder shows."""
     if "float" not in (a.dtype.kind, b.dtype.kind):
         return binary(FLOOR_DIVIDE, a, b)
-    quotient, rest = binary(DIV, a, b), binary(REMAINDER, a, b)
-    whole = quotient.floor()
-    rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
-    return (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
+    quotient, modulus = binary(DIV, a, b), binary(REMAINDER, a, b)
+    floor = quotient.floor()
+    rounded_up = floor.eq(quotient) & ((modulus / b > 0.5) | modulus.eq(b))
+    return (modulus.eq(modulus) | b.eq(0)).where(rounded_up.where(floor - 1.0, floor), float("nan"))
 
 
 def _shifted_right(x: O, count: Any) -> O:
-    """The bits moved down, with copies of the sign bit coming in, as in numpy."""
+    """An arithmetic right shift, as in numpy: copies of the sign bit come in."""
     return (x < 0).where(~binary(SHIFT_RIGHT, ~x, count), binary(SHIFT_RIGHT, x, count))
 
 
 def _power(a: O, b: O) -> O:
-    """a**b, among integers wrapped as their products are."""
+    """a**b; integers wrap, as their products do."""
     if "float" in (a.dtype.kind, b.dtype.kind):
         return binary(POW, a, b)
     try:

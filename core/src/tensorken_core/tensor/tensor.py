@@ -84,17 +84,17 @@ class Tensor(Attached):
         >>> Tensor.from_numbers(Reference(), [[1, 2], [3, 4]]).shape
         (2, 2)
         """
-        shape, flat, found = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
-        check_supported("tensor", interpreter, found)
-        return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)  # type: ignore[attr-defined]
+        shape, flat, result_dtype = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
+        check_supported("tensor", interpreter, result_dtype)
+        return Tensor(interpreter, interpreter.new(shape, flat, result_dtype), shape, result_dtype)  # type: ignore[attr-defined]
 
     # ---- to Python -------------------------------------------------------------------------------------------
 
     def flat(self) -> Any:
-        """The elements in row-major order, as the backend gives them: a buffer of the dtype's format, or a list.
+        """The elements in row-major order, as the backend returns them: a buffer of the dtype's format, or a list.
 
         Raises:
-            ConcretizationError: if the tensor has no value, as while it is traced.
+            ConcretizationError: if the tensor has no value, for example while it is traced.
 
         >>> import tensorken as tk
         >>> [int(value) for value in tk.tensor([[1, 2], [3, 4]]).flat()]
@@ -109,7 +109,7 @@ class Tensor(Attached):
         """The elements as nested Python lists; a Python number if there are no axes.
 
         Raises:
-            ConcretizationError: if the tensor has no value, as while it is traced.
+            ConcretizationError: if the tensor has no value, for example while it is traced.
 
         >>> import tensorken as tk
         >>> tk.tensor([[1, 2], [3, 4]]).tolist()
@@ -163,7 +163,7 @@ class Tensor(Attached):
     # ---- constants at the level of this tensor ---------------------------------------------------------------
 
     def scalar(self, value: Scalar) -> Tensor:
-        """The number in the shape and dtype of this tensor: one `full` of the backend, lifted to this level."""
+        """A tensor of this shape and dtype filled with the number: one `full` of the backend, lifted to this level."""
         shape, dtype = self.shape, self.dtype
         if dtype.kind != "float" or type(value) is int:
             check_scalar(value, dtype)
@@ -209,7 +209,7 @@ class Tensor(Attached):
         return apply(op, (self, *rest[: count - 1]), rest[count - 1 :])
 
     def where(self, a: Any, b: Any) -> Tensor:
-        """a where this bool tensor holds, else b; all three broadcast."""
+        """a where this bool tensor is True, else b; all three broadcast."""
         a, b = pair_of_operands("where", a, b, self)
         try:
             shape = broadcast(broadcast(self.shape, a.shape), b.shape)
@@ -282,11 +282,11 @@ class Tensor(Attached):
         (4, 2, 3)
         """
         axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
-        own_order = list(range(len(self.shape)))
-        if not INTS.issuperset(map(type, axes)) or sorted(axes) != own_order:
+        identity = list(range(len(self.shape)))
+        if not INTS.issuperset(map(type, axes)) or sorted(axes) != identity:
             axes = [axis_of("permute", self.shape, axis) for axis in axes]
         axes = tuple(axes)
-        if axes == tuple(own_order):
+        if axes == tuple(identity):
             return self
         return unary(PERMUTE, self, (axes,))
 
@@ -306,7 +306,7 @@ class Tensor(Attached):
         return self.permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
     def __matmul__(self, other: Any) -> Tensor:
-        """The products of matrices, of shapes (..., m, k) and (..., k, n): a sum, whose terms no backend stores."""
+        """The products of matrices, of shapes (..., m, k) and (..., k, n): a sum of products that are never stored."""
         columns: Tensor = other.mT
         rows = self.reshape((*self.shape[:-1], 1, self.shape[-1]))
         return (rows * columns.reshape((*columns.shape[:-2], 1, *columns.shape[-2:]))).sum(-1)
@@ -331,16 +331,16 @@ class Tensor(Attached):
         """This tensor repeated to a shape, by numpy's rules."""
         if type(shape) is not tuple:
             shape = sizes_of("broadcast_to", (shape,))
-        own = self.shape
-        if own == shape:
+        old = self.shape
+        if old == shape:
             return self
-        missing = len(shape) - len(own)
-        x = unary(RESHAPE, self, ((1,) * missing + own,)) if missing > 0 else self
+        missing = len(shape) - len(old)
+        x = unary(RESHAPE, self, ((1,) * missing + old,)) if missing > 0 else self
         try:
             return x if x.shape == shape else unary(EXPAND, x, (shape,))
         except ShapeError:
             raise ShapeError(
-                f"broadcast_to: shape {own} does not broadcast to {shape}; "
+                f"broadcast_to: shape {old} does not broadcast to {shape}; "
                 f"from the last axis on, sizes must be equal or 1"
             ) from None
 
@@ -402,7 +402,7 @@ class Tensor(Attached):
 
 
 def as_tensor(data: Any) -> Tensor:
-    """A tensor as it is; anything else as a tensor on the default backend."""
+    """A tensor unchanged; other data as a tensor on the default backend."""
     if isinstance(data, Tensor):
         return data
     result: Tensor = Interpreter.coerce(data)
@@ -417,9 +417,9 @@ def result_at(level: Any, y: Any) -> Tensor:
         raise ArgumentError(f"{level.transform}: the result of the function: {error}") from None
     if result.interpreter is level:
         return result
-    found: Any = deepest((result.interpreter, level), level.transform)
-    if found is not level:
-        raise found.escaped_error(level.transform)
+    interpreter: Any = deepest((result.interpreter, level), level.transform)
+    if interpreter is not level:
+        raise interpreter.escaped_error(level.transform)
     return Tensor(level, lifted(result, level), result.shape, result.dtype)
 
 

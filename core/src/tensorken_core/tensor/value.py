@@ -75,7 +75,7 @@ class Value:
         dtype = property(attrgetter("_dtype"), doc=_DTYPE)
 
         def __getattr__(self, name: str) -> Any:
-            """Compute a shape or dtype that was not given, at its first read; raise for other names."""
+            """Compute a shape or dtype that the constructor did not get, at the first read; raise for other names."""
             if name == "_shape":
                 self._shape = shape = self.interpreter.shape(self.representation)
                 return shape
@@ -83,7 +83,7 @@ class Value:
                 self._dtype = dtype = self.interpreter.dtype(self.representation)
                 return dtype
             own = inspect.getattr_static(type(self), name, None)
-            if isinstance(own, property):  # its getter raised an AttributeError; raise that one
+            if isinstance(own, property):  # its getter raised an AttributeError; raise it again
                 return own.fget(self)
             raise self._unknown(name)
 

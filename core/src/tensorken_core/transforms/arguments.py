@@ -16,8 +16,8 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
 
-for record in (DType, Op):  # dataclasses that are not containers of tensors
-    tree.register_leaf(record)
+for leaf_type in (DType, Op):  # dataclasses that are not containers of tensors
+    tree.register_leaf(leaf_type)
 
 
 def check_function(name: str, f: Any) -> Function:
@@ -35,7 +35,7 @@ def name_of(f: Any) -> str:
 
 
 def check_sequences(name: str, primals: Any, tangents: Any) -> None:
-    """Raise unless both are sequences of one length."""
+    """Raise unless the primals and the tangents are sequences of one length."""
     for what, values in (("primals", primals), ("tangents", tangents)):
         if not isinstance(values, tuple | list):
             raise ArgumentError(
@@ -58,36 +58,36 @@ def argnums_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tu
                 f"{name}: {what} {argnums!r} does not fit a call with {count} positional arguments; "
                 f"give positions from 0, and pass these arguments by position"
             )
-    places = tuple([i % count for i in chosen])
-    if len(set(places)) != len(places):
+    positions = tuple([i % count for i in chosen])
+    if len(set(positions)) != len(positions):
         raise ArgumentError(f"{name}: {what} {argnums!r} contains an argument twice; give each once")
-    return places
+    return positions
 
 
 def argnums_partial(
-    f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
+    f: Function, arguments: Sequence[Any], positions: Sequence[int], keywords: dict[str, Any]
 ) -> Function:
     """f as a function of only the chosen arguments."""
 
     def partial(*chosen: Any) -> Any:
         full = list(arguments)
-        for i, x in zip(places, chosen, strict=True):
+        for i, x in zip(positions, chosen, strict=True):
             full[i] = x
         return f(*full, **keywords)
 
     return partial
 
 
-def at_indices(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
+def at_indices(values: Sequence[Any], indices: Sequence[int], count: int) -> list[Any]:
     """A list of `count` entries with the values at the indices, and None elsewhere."""
     full = [None] * count
-    for i, x in zip(places, values, strict=True):
+    for i, x in zip(indices, values, strict=True):
         full[i] = x
     return full
 
 
 def per_argnum(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
-    """The results for the chosen arguments: one if argnums is an int, else a tuple."""
+    """The results for the chosen arguments: the only one if argnums is an int, else a tuple."""
     return chosen[0] if isinstance(argnums, int) else chosen
 
 
@@ -98,10 +98,10 @@ def as_variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tens
     except ArgumentError as error:
         raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
     if x.dtype.kind != "float":
-        out_of = "" if name in ("jvp", "vjp", "linearize") else ", or leave the argument out of argnums"
+        hint = "" if name in ("jvp", "vjp", "linearize") else ", or leave the argument out of argnums"
         raise GradientError(
             f"{name}: cannot differentiate {x.dtype} of shape {x.shape} at {_path(structure, index)} of the arguments; "
-            f"pass floats (x.astype('float32')){out_of}"
+            f"pass floats (x.astype('float32')){hint}"
         )
     return x
 
@@ -121,8 +121,8 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
 
 def inner_interpreter(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
     """The interpreter below a new level of a transform, from its operands."""
-    given = [x.interpreter for x in tensors if x is not None]
-    return interpreter_below(given or [as_tensor(0.0).interpreter], name)
+    interpreters = [x.interpreter for x in tensors if x is not None]
+    return interpreter_below(interpreters or [as_tensor(0.0).interpreter], name)
 
 
 def float_positions(values: Sequence[Tensor]) -> list[int]:
@@ -149,20 +149,20 @@ def leaves_or_none(structure: tree.Structure, value: Any, what: str) -> list[Any
 
 
 def tangents_of(
-    name: str, what: str, structure: tree.Structure, values: Sequence[Tensor], given: Any
+    name: str, what: str, structure: tree.Structure, values: Sequence[Tensor], tangents: Any
 ) -> list[Tensor | None]:
     """The leaves of tangents or cotangents, one for each value; None only for an integer or bool.
 
     Args:
         name: the transform, for messages.
-        what: "tangents" of primals, which must be None for an integer or bool, or "cotangent" of results, which may.
+        what: "tangents" (None for every integer or bool primal), or "cotangent" (may be None for such a result).
         structure: the structure of the values.
         values: the primals or results.
-        given: the tree of their tangents or cotangents.
+        tangents: the tree of tangents or cotangents.
     """
-    leaves, own = tree.flatten(given)
-    if own != structure:
-        leaves = tree.flatten_up_to(structure, given, f"{name}: {what}")
+    leaves, actual = tree.flatten(tangents)
+    if actual != structure:
+        leaves = tree.flatten_up_to(structure, tangents, f"{name}: {what}")
         required = [
             0 if t is None and x.dtype.kind != "float" else t for x, t in zip(values, leaves, strict=True)
         ]
@@ -189,16 +189,16 @@ def _path(structure: Any, index: int) -> str:
 
 def tangent_like(name: str, what: str, x: Tensor, t: Any) -> Tensor:
     """A tangent or cotangent, checked to have the shape and dtype of x; a Python number takes the dtype."""
-    found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
-    if found.shape != x.shape:
+    tangent = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
+    if tangent.shape != x.shape:
         raise ShapeError(
-            f"{name}: the {what} has shape {found.shape}, need {x.shape}, that of its primal; reshape it"
+            f"{name}: the {what} has shape {tangent.shape}, need {x.shape}, that of its primal; reshape it"
         )
-    if found.dtype is not x.dtype:
+    if tangent.dtype is not x.dtype:
         raise GradientError(
-            f"{name}: the {what} is {found.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
+            f"{name}: the {what} is {tangent.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
         )
-    return found
+    return tangent
 
 
 class Static:

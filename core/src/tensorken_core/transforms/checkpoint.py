@@ -23,7 +23,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     This saves memory and costs time: in a chain of checkpointed blocks only the values between blocks are kept.
 
     f may close over tensors of enclosing transforms, as the parameters in `tk.checkpoint(lambda x: block(params, x))`:
-    they count as arguments, so their derivatives are right too.  Such an f is traced, as in `jit`.
+    they count as arguments, so their derivatives are correct too.  Such an f is traced, as in `jit`.
 
     Args:
         f: a pure function of pytrees of tensors.
@@ -44,21 +44,21 @@ def checkpoint(f: Function) -> Callable[..., Any]:
 
     @functools.wraps(check_function("checkpoint", f), updated=())
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
-        given, tensors = Arguments.of(name, (arguments, keywords))
+        layout, tensors = Arguments.of(name, (arguments, keywords))
         level = inner_interpreter(name, tensors)
         result = Result(name)
 
         def flat(*xs: Tensor) -> list[Any]:
-            positional, named = given.filled(xs)
+            positional, named = layout.filled(xs)
             return result.tensors(f(*positional, **named))
 
         if level.below is None:  # no enclosing transform
             if not tensors:
                 return f(*arguments, **keywords)
-            return result.unflatten(_run_again(name, flat, tensors))
+            return result.unflatten(_recomputed(name, flat, tensors))
 
         def direct() -> list[Tensor]:
-            return _run_again(name, flat, tensors)
+            return _recomputed(name, flat, tensors)
 
         def converted() -> list[Tensor]:
             """The results, with the tensors that f closes over as further operands."""
@@ -66,33 +66,31 @@ def checkpoint(f: Function) -> Callable[..., Any]:
             operands = [*captured, *tensors]
             if not operands:
                 return list(program.on([]))
-            return _run_again(name, lambda *xs: list(program.on(xs)), operands)
+            return _recomputed(name, lambda *xs: list(program.on(xs)), operands)
 
         first, second = (converted, direct) if may_close_over_tensors or not tensors else (direct, converted)
-        refused = (ClosureError, EscapedTensorError, ConcretizationError)
+        failures = (ClosureError, EscapedTensorError, ConcretizationError)
         try:
             return result.unflatten(first())
-        except refused as error:
+        except failures as error:
             if not tensors:
                 raise
             try:
                 return result.unflatten(second())
-            except refused as other:  # it both closes over tensors and needs values
+            except failures as other:  # f both closes over tensors and needs values
                 raise (other if isinstance(other, ConcretizationError) else error) from None
 
     return checkpointed
 
 
-def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Tensor]) -> list[Tensor]:
+def _recomputed(name: str, flat: Callable[..., list[Any]], operands: Sequence[Tensor]) -> list[Tensor]:
     """The results of a function, for which reverse mode keeps only the operands."""
 
     def primal(active: Sequence[bool], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        return _run_again(name, functools.partial(_primals, flat, active), xs), []
+        return _recomputed(name, functools.partial(_primals, flat, active), xs), []
 
     def pull(cotangents: Any, _: Any, xs: Any, active: Any) -> Any:
-        with (
-            scope()
-        ):  # or a program that computes this would merge it with the first run, and keep its values
+        with scope():  # else a pass would merge this run with the first one, and keep the values of the first
             return vjp_flat(flat, xs, cotangents, active)
 
     def both(tangents: Any, xs: Any) -> Any:
@@ -103,8 +101,8 @@ def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Ten
 
 
 def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
-    """The results of a function where these operands are differentiated: custom rules may give others there."""
-    places = [i for i, one in enumerate(active) if one]
-    of_active = argnums_partial(flat, xs, places, {})
-    level, ys, *_ = record("checkpoint", of_active, [xs[i] for i in places], None, False)
+    """The results of a function where these operands are differentiated: custom rules may return other results."""
+    indices = [i for i, flag in enumerate(active) if flag]
+    of_active = argnums_partial(flat, xs, indices, {})
+    level, ys, *_ = record("checkpoint", of_active, [xs[i] for i in indices], None, False)
     return [Tensor(level.inner, y.representation.primal, y.shape, y.dtype) for y in ys]

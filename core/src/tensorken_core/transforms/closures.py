@@ -1,7 +1,7 @@
 """Closure conversion of custom rules: tensors of enclosing transforms that their functions close over become operands.
 
-A function with a custom rule runs below the level that it is called at: under `vmap` for one example, under a
-derivative without it, in a program whenever that runs.  So the function and its rule are traced at the call.  If they
+A function with a custom rule does not run at the level of its call: `vmap` runs it for one example, a derivative on
+the primals, a program whenever it runs.  So the function and its rule are traced at the call.  If they
 close over tensors of enclosing transforms, these become further operands of the op, and the traced programs replace
 the functions.  Functions that close over nothing are not replaced.
 """
@@ -43,20 +43,20 @@ class ConvertedFunction:
 
     Attributes:
         program: the program.
-        own: which of the captured tensors of the call the function itself closes over; its first inputs.
+        own: the slice of the call's captured tensors that the function itself closes over; its first inputs.
         takes_all: whether all captured tensors of the call come next, since the rule calls the function.
-        given: for each result whether it is a tensor, not None.
+        is_tensor: for each result whether it is a tensor, not None.
     """
 
     program: Program
     own: slice
     takes_all: bool
-    given: Sequence[bool]
+    is_tensor: Sequence[bool]
 
     def __call__(self, captured: Sequence[Tensor], *xs: Tensor) -> list[Tensor | None]:
-        every = captured if self.takes_all else ()
-        ys = iter(self.program.on([*captured[self.own], *every, *xs]))
-        return [next(ys) if one else None for one in self.given]
+        shared = captured if self.takes_all else ()
+        ys = iter(self.program.on([*captured[self.own], *shared, *xs]))
+        return [next(ys) if flag else None for flag in self.is_tensor]
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class RuleFunctions:
         result: of the function.
         direct: the functions by name, the function itself first.
         converted: the programs that replace functions.
-        captured_by_function: how many of the captured tensors, the first ones, the function itself closes over.
+        captured_by_function: the number of leading captured tensors, which the function itself closes over.
     """
 
     result: Result
@@ -140,12 +140,12 @@ def close_over(
     if not isinstance(level, Level):  # no enclosing transform
         return functions, []
     plain = [isinstance(x, bool | int | float | str | bytes | None) for x in static]
-    # objects by their identity: these keys are compared while the call runs, and not kept
+    # objects by identity: these keys are compared only while the call runs
     values = tuple([Static(x) if simple else id(x) for x, simple in zip(static, plain, strict=True)])
     key = structure, values, level.base, tuple([(x.shape, x.dtype) for x in xs])
-    known = cache.get(key) if cache is not None and all(plain) else None
-    if known is not None:
-        functions.result.copy_from(known)
+    cached = cache.get(key) if cache is not None and all(plain) else None
+    if cached is not None:
+        functions.result.copy_from(cached)
         return functions, []
     for trace in reversed(_rule_traces.get()):
         if trace.owner is owner and trace.key == key:
@@ -184,33 +184,33 @@ def _convert(
         functions.result.outputs = program.outputs
         functions.captured_by_function = len(captured)
         if captured or always:
-            given = [True] * len(program.outputs)
-            converted[FUNCTION] = ConvertedFunction(program, slice(0, len(captured)), False, given)
+            is_tensor = [True] * len(program.outputs)
+            converted[FUNCTION] = ConvertedFunction(program, slice(0, len(captured)), False, is_tensor)
     of_function = captured
     token = _rule_traces.set((*_rule_traces.get(), trace))
     try:
         parts = _trace_parts(trace, level, operands, programs, None)
         captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
         if captured and trace.recursive:
-            again = _trace_parts(
+            second = _trace_parts(
                 trace, level, operands, programs, [Variable(x.shape, x.dtype) for x in captured]
             )
             if [(name, len(own)) for name, (_, own, _) in parts.items()] != [
-                (name, len(own)) for name, (_, own, _) in again.items()
+                (name, len(own)) for name, (_, own, _) in second.items()
             ]:
                 raise ArgumentError(
                     f"{name}: its rule closes over different tensors at each call; pass them as arguments"
                 )
-            parts = again
+            parts = second
             captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
     finally:
         _rule_traces.reset(token)
     if captured or always:
         start = functions.captured_by_function
-        for part, (program, own, given) in parts.items():
+        for part, (program, own, is_tensor) in parts.items():
             stop = start + len(own)
             takes_all = bool(captured) and trace.recursive
-            converted[part] = ConvertedFunction(program, slice(start, stop), takes_all, given)
+            converted[part] = ConvertedFunction(program, slice(start, stop), takes_all, is_tensor)
             start = stop
         for part in converted:
             functions.direct.pop(part)
@@ -224,24 +224,24 @@ def _trace_parts(
     programs: dict[str, Program],
     captured: list[Variable] | None,
 ) -> dict[str, tuple[Program, list[Tensor], list[bool]]]:
-    """For each part of a rule that can be traced its program, what it closes over, and which results are given.
+    """For each part of a rule that can be traced: its program, its captured tensors, and which results are tensors.
 
     Args:
         trace: gets the captured tensors in the second trace.
         level: where the function is called.
         operands: of each part.
-        programs: of the function; gets those of the parts.
+        programs: the program of the function; gets the programs of the parts.
         captured: the shapes and dtypes of the captured tensors of the call, in the second trace.
     """
-    found = {}
+    traced = {}
     first = captured or []
     for part, like in operands.items():
-        given: list[bool] = []
+        is_tensor: list[bool] = []
 
-        def flat(*xs: Tensor, part: str = part, given: list[bool] = given) -> list[Tensor]:
+        def flat(*xs: Tensor, part: str = part, is_tensor: list[bool] = is_tensor) -> list[Tensor]:
             trace.captured = None if captured is None else list(xs[: len(first)])
             ys = trace.functions.direct[part](*xs[len(first) :])
-            given[:] = [y is not None for y in ys]
+            is_tensor[:] = [y is not None for y in ys]
             return [y for y in ys if y is not None]
 
         try:
@@ -250,10 +250,10 @@ def _trace_parts(
             )
         except (ClosureError, EscapedTensorError):  # the transform around this call must be traced itself
             raise
-        except Exception:  # noqa: BLE001, a rule that fails is run again where it is needed, and fails there
+        except Exception:  # noqa: BLE001, a rule that fails runs again when it is needed, and raises then
             break
         finally:
             trace.captured = None
         programs[part] = program
-        found[part] = (program, own, given)
-    return found
+        traced[part] = (program, own, is_tensor)
+    return traced

@@ -29,44 +29,44 @@ class _CustomRule:
     """A function with a derivative rule; each call runs a new op, whose body is the function."""
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
-        # first, as f may be one of these itself
+        # first, since f may itself be a _CustomRule
         functools.update_wrapper(self, check_function(type(self).__name__, f))
         self._function = f
         self._name = name_of(f)
         self._argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self._cache: Cache | None = None if inside_a_transform() else {}
-        self._given: tuple[Callable[..., Any], ...] = ()
+        self._rules: tuple[Callable[..., Any], ...] = ()
         self._symbolic_zeros = False
 
     def _set_rule(self, where: str, *functions: Callable[..., Any]) -> None:
-        self._given = tuple([check_function(where, f) for f in functions])
+        self._rules = tuple([check_function(where, f) for f in functions])
         if self._cache:
             self._cache.clear()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         name = self._name
         positional = self._by_position(arguments, keywords)
-        places = argnums_of(name, self._argnums, len(positional)) if self._argnums else ()
-        static = [positional[i] for i in places]
-        given, tensors = Arguments.of(name, tuple([x for i, x in enumerate(positional) if i not in places]))
+        argnums = argnums_of(name, self._argnums, len(positional)) if self._argnums else ()
+        static = [positional[i] for i in argnums]
+        layout, tensors = Arguments.of(name, tuple([x for i, x in enumerate(positional) if i not in argnums]))
         if not tensors:
             return self._function(*positional)
         result, count = Result(name), len(tensors)
 
         def function(*xs: Tensor) -> list[Tensor]:
-            value = self._function(*self._with_static(static, given.filled(xs)))
+            value = self._function(*self._with_static(static, layout.filled(xs)))
             return result.flatten(value, xs[0].interpreter)
 
         functions = RuleFunctions(result, {FUNCTION: function})
-        operands, rules_of = self._rule(functions, static, given, tensors)
-        others = [*static, *[leaf for i, leaf in enumerate(given.leaves) if i not in given.places]]
-        structure = given.structure, tuple(given.places)
+        operands, rules_of = self._rule(functions, static, layout, tensors)
+        others = [*static, *[leaf for i, leaf in enumerate(layout.leaves) if i not in layout.indices]]
+        structure = layout.structure, tuple(layout.indices)
         functions, captured = close_over(functions, tensors, operands, self, others, structure, self._cache)
         op = self._op(functions, rules_of(functions), count)
         return result.unflatten(call(op, [*tensors, *captured]))
 
     def _rule(
-        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+        self, functions: RuleFunctions, static: list[Any], layout: Arguments, tensors: list[Tensor]
     ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
         """Add the parts of the rule to the functions of a call.
 
@@ -115,12 +115,12 @@ class _CustomRule:
         return bound.args
 
     def _with_static(self, static: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
-        """All arguments in order, from those of nondiff_argnums and the others."""
+        """All arguments in order, from the arguments of nondiff_argnums and the rest."""
         full, count = list(rest), len(static) + len(rest)
-        for place, x in sorted(
+        for position, x in sorted(
             zip([i % count for i in self._argnums], static, strict=True), key=itemgetter(0)
         ):
-            full.insert(place, x)
+            full.insert(position, x)
         return full
 
     def _check_pair(self, value: Any, what: str, names: str) -> tuple[Any, Any]:
@@ -135,8 +135,8 @@ class custom_jvp(_CustomRule):
     """A function with a custom JVP rule: a decorator, with `defjvp` or `defjvps` for the rule.
 
     Reverse mode transposes the rule, which is linear in the tangents, so one rule is enough for all modes and for vmap;
-    higher orders differentiate it.  As in JAX, where the function is differentiated its result is that of the rule, and
-    higher orders differentiate that.
+    higher orders differentiate it.  As in JAX, a differentiated call returns the result of the rule, and
+    higher orders differentiate that result.
 
     The function and the rule may close over tensors of enclosing transforms, except over tensors that are
     differentiated there: the rule has derivatives only for the arguments.
@@ -194,8 +194,8 @@ class custom_jvp(_CustomRule):
         Arguments of nondiff_argnums come before `t`, and have no rule.
         """
 
-        def rule(*given: Any) -> tuple[Any, Any]:
-            *static, primals, tangents = given
+        def rule(*args: Any) -> tuple[Any, Any]:
+            *static, primals, tangents = args
             y = self(*self._with_static(static, primals))
             if len(rules) != len(primals):
                 raise ArgumentError(
@@ -203,10 +203,10 @@ class custom_jvp(_CustomRule):
                     f"arguments; give one for each, None for zero"
                 )
             total: Any = None
-            for t, own in zip(tangents, rules, strict=True):
-                if own is not None and t is not None:
-                    part = own(*static, t, y, *primals)
-                    total = part if total is None else tree.map(lambda a, b: a + b, total, part)
+            for t, term_rule in zip(tangents, rules, strict=True):
+                if term_rule is not None and t is not None:
+                    term = term_rule(*static, t, y, *primals)
+                    total = term if total is None else tree.map(lambda a, b: a + b, total, term)
             if total is None:
                 total = tree.map(lambda y: y.zeros_like() if isinstance(y, Tensor) else y, y)
             return y, total
@@ -214,17 +214,17 @@ class custom_jvp(_CustomRule):
         self.defjvp(rule)
 
     def _rule(
-        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+        self, functions: RuleFunctions, static: list[Any], layout: Arguments, tensors: list[Tensor]
     ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
         name, result, count = self._name, functions.result, len(tensors)
         function = functions.direct[FUNCTION]
 
         def rule(xs: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
             """The results and their tangents."""
-            if not self._given:
+            if not self._rules:
                 raise GradientError(f"{name}: custom_jvp has no rule; define it with {name}.defjvp(rule)")
             pushes = tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
-            pair = self._given[0](*static, given.filled(xs), given.filled(pushes, rest=False))
+            pair = self._rules[0](*static, layout.filled(xs), layout.filled(pushes, rest=False))
             value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
             like = function(*xs) if result.outputs is None else result.outputs
             level = deepest([x.interpreter for x in (*xs, *tangents) if x is not None], name)
@@ -241,13 +241,13 @@ class custom_jvp(_CustomRule):
             def both(tangents: Sequence[Tensor | None], operands: Sequence[Tensor]) -> Any:
                 xs, captured = operands[:count], operands[count:]
                 if RULE in functions.converted and (captured or not self._symbolic_zeros):
-                    found = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
+                    ys = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
                 else:
-                    found = rule(xs, tangents[:count])
-                return found[: result.count], found[result.count :]
+                    ys = rule(xs, tangents[:count])
+                return ys[: result.count], ys[result.count :]
 
             def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
-                zeros = [x.zeros_like() if one else None for x, one in zip(operands, active, strict=True)]
+                zeros = [x.zeros_like() if flag else None for x, flag in zip(operands, active, strict=True)]
                 return both(zeros, operands)[0], []
 
             def pull(
@@ -256,16 +256,16 @@ class custom_jvp(_CustomRule):
                 operands: list[Tensor],
                 active: Sequence[bool],
             ) -> list[Tensor | None]:
-                places = [i for i in range(count) if active[i]]
+                indices = [i for i in range(count) if active[i]]
 
                 def linear(*tangents: Tensor) -> list[Tensor | None]:
-                    pushed: list[Tensor | None] = both(at_indices(tangents, places, len(operands)), operands)[
-                        1
-                    ]
+                    pushed: list[Tensor | None] = both(
+                        at_indices(tangents, indices, len(operands)), operands
+                    )[1]
                     return pushed
 
-                pulled = transpose(linear, [operands[i] for i in places], cotangents)
-                return at_indices(pulled, places, len(operands))
+                pulled = transpose(linear, [operands[i] for i in indices], cotangents)
+                return at_indices(pulled, indices, len(operands))
 
             return Rules(lambda tangents, ys, operands: both(tangents, operands)[1], pull, primal, both)
 
@@ -276,8 +276,8 @@ class custom_vjp(_CustomRule):
     """A function with a custom VJP rule: a decorator, with `defvjp` for the two halves of the rule.
 
     Forward mode transposes the pullback, which is linear in the cotangent, so one rule is enough for each mode and
-    for vmap; higher orders differentiate it.  As in JAX, where the function is differentiated its result is that of the
-    forward half, and higher orders differentiate that.
+    for vmap; higher orders differentiate it.  As in JAX, a differentiated call returns the result of
+    the forward half, and higher orders differentiate that result.
 
     The function and both halves may close over tensors of enclosing transforms, except over tensors that are
     differentiated there: the rule has derivatives only for the arguments.
@@ -298,7 +298,7 @@ class custom_vjp(_CustomRule):
     ... def bounded(x, limit):
     ...     return x
     >>> def forward(x, limit):
-    ...     return bounded(x, limit), limit  # the result, and what `backward` will need
+    ...     return bounded(x, limit), limit  # the result, and the residuals
     >>> def backward(limit, t):
     ...     return tk.clip(t, -limit, limit), None
     >>> bounded.defvjp(forward, backward)
@@ -316,29 +316,29 @@ class custom_vjp(_CustomRule):
         self._set_rule("custom_vjp.defvjp", forward, backward)
 
     def _rule(
-        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+        self, functions: RuleFunctions, static: list[Any], layout: Arguments, tensors: list[Tensor]
     ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
         name, result, count = self._name, functions.result, len(tensors)
         residuals, function = Result(name, static=(*STATIC, float)), functions.direct[FUNCTION]
 
         def forward(*xs: Tensor) -> list[Tensor]:
             """The results and the residuals."""
-            if not self._given:
+            if not self._rules:
                 raise GradientError(
                     f"{name}: custom_vjp has no rule; define it with {name}.defvjp(forward, backward)"
                 )
-            pair = self._given[0](*self._with_static(static, given.filled(xs)))
+            pair = self._rules[0](*self._with_static(static, layout.filled(xs)))
             value, kept = self._check_pair(pair, "the forward half", "(result, residuals)")
             like = function(*xs) if result.outputs is None else result.outputs
             ys = result.tensors_like("the result of the forward half", value, like, xs[0].interpreter)
             return [*ys, *residuals.flatten(kept, xs[0].interpreter)]
 
         def backward(*values: Tensor) -> list[Tensor | None]:
-            """The cotangents of the operands, from these, the residuals, and the cotangents of the results."""
+            """The cotangents of the operands, from the operands, the residuals, and the cotangents of the results."""
             split = len(values) - result.count
             t = result.unflatten(values[split:])
-            pulled = self._given[1](*static, residuals.unflatten(values[count:split]), t)
-            return given.cotangents(name, pulled, values[:count])
+            pulled = self._rules[1](*static, residuals.unflatten(values[count:split]), t)
+            return layout.cotangents(name, pulled, values[:count])
 
         def operands_of_backward(programs: dict[str, Program]) -> Sequence[Any]:
             ys = programs[FORWARD].outputs
@@ -348,8 +348,8 @@ class custom_vjp(_CustomRule):
 
         def rules_of(functions: RuleFunctions) -> Rules:
             def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
-                found = functions.run(FORWARD, operands[count:], *operands[:count])
-                return found[: result.count], found[result.count :]
+                results = functions.run(FORWARD, operands[count:], *operands[:count])
+                return results[: result.count], results[result.count :]
 
             def pull(
                 cotangents: Sequence[Tensor | None],
@@ -388,9 +388,9 @@ def transpose(
     return vjp_flat(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
 
 
-def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+def zeros_for_none(tangents: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
     """Tangents or cotangents with tensors of zeros for None."""
-    return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]
+    return [x.zeros_like() if t is None else t for t, x in zip(tangents, like, strict=True)]
 
 
 def _floats(xs: Sequence[Tensor]) -> list[Tensor]:

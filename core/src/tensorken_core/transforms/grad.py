@@ -40,7 +40,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
     Args:
         f: a function of pytrees of tensors.
-        primals: its arguments; floating-point, and integers or bools among them.
+        primals: its arguments, at least one of them floating-point; others may be integers or bools.
         tangents: one for each argument, of the same structure, shapes and dtypes; None for that of an integer or bool.
         has_aux: whether f returns (result, auxiliary value).
 
@@ -73,7 +73,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """f at the primals, and its pullback, which maps a cotangent of the result to those of the primals (reverse mode).
+    """f at the primals, and its pullback, a map from a cotangent of the result to cotangents of the primals.
 
     Returns:
         (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
@@ -97,20 +97,20 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     check_function("vjp", f)
     leaves, structure = tree.flatten(primals)
     values = primals_of("vjp", leaves, structure)
-    places = float_positions(values)
-    chosen = [values[i] for i in places]
-    of_floats = argnums_partial(lambda *xs: f(*tree.unflatten(structure, xs)), values, places, {})
+    positions = float_positions(values)
+    chosen = [values[i] for i in positions]
+    of_floats = argnums_partial(lambda *xs: f(*tree.unflatten(structure, xs)), values, positions, {})
     level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
     inner = level.inner
     results = primals_at(outputs, inner)
 
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
-        given = tangents_of("vjp", "cotangent", out_structure, results, cotangent)
-        seeds = [y.zeros_like() if t is None else t for y, t in zip(results, given, strict=True)]
+        cotangents = tangents_of("vjp", "cotangent", out_structure, results, cotangent)
+        seeds = [y.zeros_like() if t is None else t for y, t in zip(results, cotangents, strict=True)]
         pulled = _cotangents_of(chosen, pull(level, outputs, seeds, consume=False), inner)
         _settle(inner, pulled)
-        return tree.unflatten(structure, at_indices(pulled, places, len(values)))  # type: ignore[no-any-return]
+        return tree.unflatten(structure, at_indices(pulled, positions, len(values)))  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
     return (result, pull_back, lower_aux(aux, level)) if has_aux else (result, pull_back)
@@ -173,22 +173,22 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 TRANSFORMED = "__tensorken_transformed__"
-"""The attribute of a compiled function that holds a weak reference to the function, and how to compile a transform of
-the original.
+"""The attribute of a compiled function that holds a weak reference to the compiled function, and a function that
+compiles a transform of the original.
 """
 
 
 def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool) -> Function:
     """The gradient of f; of a compiled function, the compiled gradient of the function that was compiled.
 
-    Decorators copy attributes, so the attribute names the function that it belongs to.
+    Decorators copy attributes, so the attribute refers to its own function.
     """
-    itself, once = getattr(f, TRANSFORMED, (None, None))
-    if itself is None or itself() is not f or once is None:
+    reference, transform = getattr(f, TRANSFORMED, (None, None))
+    if reference is None or reference() is not f or transform is None:
         return _differentiated(name, f, argnums, has_aux, allow_unused)
     # argnums that are not an int may be unhashable, or wrong; the call raises the error
     key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, allow_unused)
-    compiled: Function = once(key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused))
+    compiled: Function = transform(key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused))
     return compiled
 
 
@@ -199,12 +199,12 @@ def _differentiated(
 
     @functools.wraps(check_function(name, f), updated=())
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        places = argnums_of(name, argnums, len(arguments))
-        if len(arguments) == len(places) == 1 and not keywords:
+        positions = argnums_of(name, argnums, len(arguments))
+        if len(arguments) == len(positions) == 1 and not keywords:
             partial, chosen = f, arguments
         else:
-            partial = argnums_partial(f, arguments, places, keywords)
-            chosen = tuple([arguments[i] for i in places])
+            partial = argnums_partial(f, arguments, positions, keywords)
+            chosen = tuple([arguments[i] for i in positions])
         leaves, structure = _leaves(chosen)
         values = [
             x if type(x) is Tensor and x.dtype.kind == "float" else as_variable(name, x, i, structure)
@@ -215,15 +215,15 @@ def _differentiated(
         if name != "elementwise_grad":
             _check_scalar_output(name, outputs)
         results = primals_at(outputs, inner)
-        found = pull(level, outputs, [y.ones_like() for y in results], consume=True)
+        cotangents = pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
             for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
-                if i not in found:
+                if i not in cotangents:
                     raise GradientError(
                         f"{name}: the value does not depend on argument {path}; drop it, "
                         f"or pass allow_unused=True for zeros"
                     )
-        pulled = _cotangents_of(values, found, inner)
+        pulled = _cotangents_of(values, cotangents, inner)
         _settle(inner, results, pulled)
         gradients = per_argnum(_arguments(structure, pulled), argnums)
         if name != "value_and_grad":
@@ -249,7 +249,7 @@ def _arguments(structure: Any, leaves: Sequence[Tensor]) -> Any:
 def results_at(
     level: Level[Any], name: str, f: Function, arguments: Sequence[Any], has_aux: bool
 ) -> tuple[list[Tensor], Any, Any]:
-    """Run f with this level as the running one: the leaves of its result there, their structure, and aux."""
+    """Run f at this level: the leaves of its result at the level, their structure, and aux."""
     with current_level(level):
         result, aux = _split(name, f(*arguments), has_aux)
         outputs, out_structure = tree.flatten(result)
@@ -293,12 +293,12 @@ def vjp_flat(
         xs: its operands.
         cotangents: of its results.
         active: which operands have derivatives; None for all.
-        linear: whether the function is linear, and to be transposed.
+        linear: whether to transpose the function, which is linear.
     """
-    places = [i for i in float_positions(xs) if active is None or active[i]]
-    if not places or all([t is None for t in cotangents]):
+    indices = [i for i in float_positions(xs) if active is None or active[i]]
+    if not indices or all([t is None for t in cotangents]):
         return [None] * len(xs)
-    partial = argnums_partial(function, xs, places, {})
+    partial = argnums_partial(function, xs, indices, {})
     seeds: list[Tensor] = []
 
     def with_cotangents(*floats: Tensor) -> list[Any]:
@@ -310,15 +310,15 @@ def vjp_flat(
         seeds[:] = [t for _, t in pairs]
         return [y for y, _ in pairs]
 
-    level, ys, *_ = record("vjp", with_cotangents, [xs[i] for i in places], None, False, linear)
-    found = pull(level, ys, seeds, consume=True)
-    return at_indices([found.get(i) for i in range(len(places))], places, len(xs))
+    level, ys, *_ = record("vjp", with_cotangents, [xs[i] for i in indices], None, False, linear)
+    pulled = pull(level, ys, seeds, consume=True)
+    return at_indices([pulled.get(i) for i in range(len(indices))], indices, len(xs))
 
 
 def record(
     name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
-    """Run f on a fresh tape, to be transposed if `linear`: the level, f's results there, their structure, and aux."""
+    """Run f on a new tape (to transpose it, if `linear`): the level, f's results at it, their structure, and aux."""
     inner = inner_interpreter(name, values)
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
@@ -330,26 +330,26 @@ def record(
 def pull(
     level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool
 ) -> dict[int, Tensor]:
-    """The cotangents of the variables by tape index, from one of each output; an int or bool output has none."""
+    """The cotangents of the variables by tape index, from a cotangent of each output; int and bool have none."""
     cotangents: dict[int, Tensor] = {}
     for y, seed in zip(outputs, seeds, strict=True):
         index = y.representation.index
         if index is not None and y.dtype.kind == "float":
             seed = level.at_inner(seed)
             cotangents[index] = cotangents[index] + seed if index in cotangents else seed
-    found = level.pull_back(cotangents, consume=consume)
-    return {index: level.at_inner(t) for index, t in found.items()}
+    pulled = level.pull_back(cotangents, consume=consume)
+    return {index: level.at_inner(t) for index, t in pulled.items()}
 
 
 def primals_at(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
-    """The results of a function without their derivatives, one level down."""
+    """The results of a function at the level below, without their derivatives."""
     return [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
 
 
-def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
-    """The cotangent of each variable; zeros for one that the result does not depend on."""
+def _cotangents_of(values: list[Tensor], pulled: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """The cotangent of each variable; zeros for a variable that the result does not depend on."""
     return [
-        found[i] if i in found else Tensor(inner, lifted(x.zeros_like(), inner), x.shape, x.dtype)
+        pulled[i] if i in pulled else Tensor(inner, lifted(x.zeros_like(), inner), x.shape, x.dtype)
         for i, x in enumerate(values)
     ]
 
@@ -364,7 +364,7 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
 
 
 def lower_aux(aux: Any, level: Any) -> Any:
-    """Extra results without their derivatives, one level down."""
+    """Auxiliary results at the level below, without their derivatives."""
     inner = level.inner
 
     def drop(x: Any) -> Any:

@@ -71,8 +71,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
             parts = zip(_split(column, inputs), inputs, strict=True)
             row = [part.permute(order).reshape(column.shape[1:] + x.shape) for part, x in parts]
             blocks.append(per_argnum(tree.unflatten(structure, row), argnums))
-        found = tree.unflatten(out_structure, blocks)
-        return (found, aux) if has_aux else found
+        result = tree.unflatten(out_structure, blocks)
+        return (result, aux) if has_aux else result
 
     return jacobian
 
@@ -113,8 +113,8 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
         for k, y in enumerate(outputs):
             block = [part[k].reshape(y.shape + x.shape) for part, x in zip(parts, inputs, strict=True)]
             blocks.append(per_argnum(tree.unflatten(structure, block), argnums))
-        found = tree.unflatten(out_structure, blocks)
-        return (found, *aux) if has_aux else found
+        jacobians = tree.unflatten(out_structure, blocks)
+        return (jacobians, *aux) if has_aux else jacobians
 
     return jacobian
 
@@ -144,14 +144,14 @@ def _over_chosen(
     name: str, f: Function, argnums: Argnums, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Function, list[Tensor], Any]:
     """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
-    places = argnums_of(name, argnums, len(arguments))
-    leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
+    positions = argnums_of(name, argnums, len(arguments))
+    leaves, structure = tree.flatten(tuple([arguments[i] for i in positions]))
     inputs = [as_variable(name, x, i, structure) for i, x in enumerate(leaves)]
-    return argnums_partial(f, arguments, places, keywords), inputs, structure
+    return argnums_partial(f, arguments, positions, keywords), inputs, structure
 
 
 def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:
-    """The auxiliary value, which depends on no direction, lowered out of the batch of directions, if there is one."""
+    """The auxiliary value, which depends on no direction, lowered from the batch of directions, if there is a batch."""
     levels = {x.interpreter for x in directions} - {x.interpreter for x in inputs}
     for level in levels:
         if isinstance(level, Batch):
@@ -162,7 +162,7 @@ def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[
 def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list[Tensor]:
     """The results of a linear function for every basis vector of its operands, along a first axis.
 
-    The basis vectors, in their order, are 1 at one element of one operand, and 0 elsewhere.
+    Basis vector i is 1 at element i of the concatenated operands, and 0 elsewhere.
     """
     if not like:
         return linear()  # there are no basis vectors, so the rows are never read
@@ -184,9 +184,9 @@ def _split(rows: Tensor, like: list[Tensor]) -> list[Tensor]:
     """The rows of each operand."""
     if len(like) == 1:
         return [rows]
-    parts, start = [], 0
+    blocks, start = [], 0
     for x in like:
         limits = ((start, start + x.size), *[(0, n) for n in rows.shape[1:]])
-        parts.append(rows.crop(limits))
+        blocks.append(rows.crop(limits))
         start += x.size
-    return parts
+    return blocks

@@ -29,18 +29,18 @@ __all__ = ["linearize"]
 
 @dataclass(slots=True)
 class Step:
-    """An op with active operands: the indices and values of its operands and results, and its params."""
+    """A recorded op: the indices and values of its operands and results, and its params."""
 
     op: Op
     parents: list[int | None]
     primals: list[Any]
-    places: list[int]
+    indices: list[int]
     results: list[Any]
     params: tuple[Any, ...]
 
 
 class Linearize(Level[TapeValue[R]]):
-    """Computes at once, and records the values that the JVP rules will need."""
+    """Computes each op at once, and records the values that its JVP rule needs."""
 
     transform = "linearize"
     hint = "return it from the function"
@@ -48,7 +48,7 @@ class Linearize(Level[TapeValue[R]]):
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
         self.steps: list[Step] = []
-        self._places = itertools.count()  # atomic, as other threads may record too
+        self._new_indices = itertools.count()  # atomic, as other threads may record too
 
     def lift(self, x: R) -> TapeValue[R]:
         return TapeValue(x, None)
@@ -58,7 +58,7 @@ class Linearize(Level[TapeValue[R]]):
 
     def variable(self, x: R) -> TapeValue[R]:
         """A value with a tangent."""
-        return TapeValue(x, next(self._places))
+        return TapeValue(x, next(self._new_indices))
 
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
@@ -68,16 +68,16 @@ class Linearize(Level[TapeValue[R]]):
         if op.primal_rule is not None and any([parent is not None for parent in parents]):
             xs = [Tensor(self.inner, p) for p in primals]
             ys, kept = op.primal_rule(tuple([parent is not None for parent in parents]), xs, params)
-            places = [next(self._places) for _ in ys]
+            indices = [next(self._new_indices) for _ in ys]
             results = [y.representation for y in (*ys, *kept)]
-            self.steps.append(Step(op, parents, primals, places, results, params))
-            return tuple([TapeValue(y.representation, place) for y, place in zip(ys, places, strict=True)])
+            self.steps.append(Step(op, parents, primals, indices, results, params))
+            return tuple([TapeValue(y.representation, index) for y, index in zip(ys, indices, strict=True)])
         y = run(self.inner, op, primals, params)
         results = [y] if op.results == 1 else list(y)
         if op.differentiable and any([parent is not None for parent in parents]):
-            places = [next(self._places) for _ in results]
-            self.steps.append(Step(op, parents, primals, places, results, params))
-            traced = [TapeValue(x, place) for x, place in zip(results, places, strict=True)]
+            indices = [next(self._new_indices) for _ in results]
+            self.steps.append(Step(op, parents, primals, indices, results, params))
+            traced = [TapeValue(x, index) for x, index in zip(results, indices, strict=True)]
         else:
             traced = [TapeValue(x, None) for x in results]
         return traced[0] if op.results == 1 else tuple(traced)
@@ -86,14 +86,14 @@ class Linearize(Level[TapeValue[R]]):
         """The tangents of all values, by index, from the tangents of the variables; missing tangents are zero."""
         inner = self.inner
         for step in self.steps:
-            given = [None if parent is None else tangents.get(parent) for parent in step.parents]
-            if not any([t is not None for t in given]):
+            operand_tangents = [None if parent is None else tangents.get(parent) for parent in step.parents]
+            if not any([t is not None for t in operand_tangents]):
                 continue
             xs = [Tensor(inner, x) for x in step.primals]
             ys = [Tensor(inner, y) for y in step.results]
-            pushed = jvp_of_op(step.op, given, ys, xs, step.params)
+            pushed = jvp_of_op(step.op, operand_tangents, ys, xs, step.params)
             # zip is not strict: step.results may have residuals after the results, which have no tangents
-            tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=False) if t is not None])
+            tangents.update([(i, t) for i, t in zip(step.indices, pushed, strict=False) if t is not None])
         return tangents
 
 
@@ -104,11 +104,11 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
 
     Args:
         f: a function of pytrees of tensors.
-        primals: its arguments, floating-point, and integers or bools among them.
+        primals: its arguments, at least one of them floating-point; others may be integers or bools.
 
     Returns:
         (result, push_forward), where `push_forward(*tangents)` takes a tangent for each primal, of its structure,
-        shapes and dtypes, None for that of an integer or bool, and returns the tangent of the result, as `jvp` does.
+        shapes and dtypes (None for an integer or bool), and returns the tangent of the result, as `jvp` does.
 
     Raises:
         GradientError: if no primal is floating-point.
@@ -122,11 +122,11 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     check_function("linearize", f)
     arguments, structure = tree.flatten(primals)
     values = primals_of("linearize", arguments, structure)
-    places = float_positions(values)
+    positions = float_positions(values)
     inner = inner_interpreter("linearize", values)
     level: Linearize[Any] = Linearize(inner)
     variables = list(values)
-    for i in places:
+    for i in positions:
         x = values[i]
         variables[i] = Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype)
     outputs, out_structure, _ = results_at(level, "linearize", f, tree.unflatten(structure, variables), False)
@@ -134,10 +134,10 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
 
     def push_forward(*tangents: Any) -> Any:
         """The tangent of the result."""
-        given = tangents_of("linearize", "tangents", structure, values, tangents)
-        found = level.push({k: t for k, i in enumerate(places) if (t := given[i]) is not None})
+        ts = tangents_of("linearize", "tangents", structure, values, tangents)
+        pushed_at = level.push({k: t for k, i in enumerate(positions) if (t := ts[i]) is not None})
         pushed = [
-            y.zeros_like() if (t := found.get(traced.representation.index)) is None else t
+            y.zeros_like() if (t := pushed_at.get(traced.representation.index)) is None else t
             for y, traced in zip(results, outputs, strict=True)
         ]
         return tree.unflatten(out_structure, pushed)

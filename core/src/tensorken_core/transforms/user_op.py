@@ -1,4 +1,4 @@
-"""Ops whose body is a user's function: each call makes one from its arguments, and runs it like any other op."""
+"""Ops whose body is a user's function: each call makes an op from its arguments, and runs it like any other op."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Arguments:
     """
 
     structure: Any
-    places: list[int]  # of the tensors among the leaves
+    indices: list[int]  # of the tensors among the leaves
     leaves: list[Any]  # None in place of a tensor
 
     @classmethod
     def of(cls, name: str, arguments: Any) -> tuple[Arguments, list[Tensor]]:
         """Split the arguments into the tensors and the rest.
 
-        A number takes the widest floating-point dtype of the tensors; numbers and arrays take their backend.
+        A number takes the widest floating-point dtype of the tensors; numbers and arrays take the tensors' backend.
 
         Raises:
             ArgumentError: if a leaf is not a tensor, number, string or function.
@@ -55,26 +55,26 @@ class Arguments:
             key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
             default=None,
         )
-        tensors, places = [], []
+        tensors, indices = [], []
         for i, leaf in enumerate(leaves):
             if not _is_static(leaf):
                 try:
                     tensors.append(_as_argument(name, leaf, widest))
                 except ArgumentError as error:
                     raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
-                places.append(i)
+                indices.append(i)
                 leaves[i] = None
-        return cls(structure, places, leaves), tensors
+        return cls(structure, indices, leaves), tensors
 
     def filled(self, values: Sequence[Any], rest: bool = True) -> Any:
-        """The arguments with other values for the tensors; static leaves stay, or become None without `rest`."""
+        """The arguments with other values for the tensors; static leaves are unchanged, or None without `rest`."""
         leaves = list(self.leaves) if rest else [None] * len(self.leaves)
-        for place, value in zip(self.places, values, strict=True):
-            leaves[place] = value
+        for index, value in zip(self.indices, values, strict=True):
+            leaves[index] = value
         return tree.unflatten(self.structure, leaves)
 
     def cotangents(self, name: str, pulled: Any, xs: Sequence[Tensor]) -> list[Tensor | None]:
-        """The cotangents of the tensors, from those that a rule returns, one for each argument; None is zero.
+        """The cotangents of the tensors, from the cotangents of the arguments that a rule returns; None is zero.
 
         Raises:
             StructureError, ShapeError: if they do not match the arguments.
@@ -87,16 +87,16 @@ class Arguments:
                 f"{name}: the backward function of a custom_vjp must return a tuple of {count} cotangents, one per "
                 f"argument, got {got}; use None for zero"
             )
-        given = [
+        leaves = [
             t
-            for argument, own in zip(arguments, pulled, strict=True)
-            for t in leaves_or_none(tree.structure(argument), own, f"{name}: the cotangent of an argument")
+            for argument, ct in zip(arguments, pulled, strict=True)
+            for t in leaves_or_none(tree.structure(argument), ct, f"{name}: the cotangent of an argument")
         ]
-        found: list[Tensor | None] = []
-        for place, x in zip(self.places, xs, strict=True):
-            t = given[place] if x.dtype.kind == "float" else None
-            found.append(None if t is None else tangent_like(name, "cotangent", x, t))
-        return found
+        result: list[Tensor | None] = []
+        for index, x in zip(self.indices, xs, strict=True):
+            t = leaves[index] if x.dtype.kind == "float" else None
+            result.append(None if t is None else tangent_like(name, "cotangent", x, t))
+        return result
 
 
 def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
@@ -104,8 +104,8 @@ def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
         return as_tensor(leaf)
     if type(leaf) is float:
         return as_operand(name, leaf, like)
-    found: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
-    return found
+    result: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
+    return result
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class Result:
         return self
 
     def tensors(self, result: Any) -> list[Any]:
-        """The leaves of a result that are, or become, tensors."""
+        """The leaves of a result that are tensors, or are converted to tensors."""
         leaves, self.structure = tree.flatten(result)
         self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
         return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
@@ -141,20 +141,20 @@ class Result:
         """The number of tensors."""
         return sum([leaf is None for leaf in self.leaves])
 
-    def tangents(self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool) -> list[Tensor | None]:
+    def tangents(self, what: str, tangent: Any, ys: Sequence[Tensor], none_ok: bool) -> list[Tensor | None]:
         """The tensors of a tangent, checked to have the structure, shapes and dtypes of the result.
 
         Args:
             what: a name for messages.
             tangent: the tree of tangents.
             ys: the tensors of the result.
-            none: whether None is an exact zero.
+            none_ok: whether None is allowed, as an exact zero.
         """
-        read = leaves_or_none if none else _leaves
+        read = leaves_or_none if none_ok else _leaves
         leaves = read(self.structure, tangent, f"{self.name}: {what}")
-        tensors = [t for t, own in zip(leaves, self.leaves, strict=True) if own is None]
+        tensors = [t for t, static in zip(leaves, self.leaves, strict=True) if static is None]
         return [
-            None if t is None and none else tangent_like(self.name, what, y, t)
+            None if t is None and none_ok else tangent_like(self.name, what, y, t)
             for y, t in zip(ys, tensors, strict=True)
         ]
 
@@ -174,12 +174,12 @@ class Result:
         """
         tensors = [
             t
-            for t, own in zip(
+            for t, static in zip(
                 _leaves(self.structure, value, f"{self.name}: {what}"), self.leaves, strict=True
             )
-            if own is None
+            if static is None
         ]
-        found = []
+        result = []
         for leaf, v in zip(tensors, like, strict=True):
             if type(leaf) in (bool, int, float) and with_scalar(v.dtype, leaf) is v.dtype:
                 leaf = Interpreter.coerce(leaf, v.dtype, interpreter.base)
@@ -190,13 +190,13 @@ class Result:
                     f"{self.name}: {what} is {y.dtype.name} {y.shape}, but the function's is {v.dtype.name} "
                     f"{v.shape}; make both the same (x.astype, x.reshape)"
                 )
-            found.append(y)
-        return found
+            result.append(y)
+        return result
 
     def unflatten(self, tensors: Sequence[Any]) -> Any:
         """The result with these tensors: the inverse of `flatten`."""
-        found = iter(tensors)
-        return tree.unflatten(self.structure, [next(found) if leaf is None else leaf for leaf in self.leaves])
+        rest = iter(tensors)
+        return tree.unflatten(self.structure, [next(rest) if leaf is None else leaf for leaf in self.leaves])
 
 
 def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
@@ -204,9 +204,9 @@ def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
 
 
 def _leaves(structure: tree.Structure, value: Any, what: str) -> list[Any]:
-    """The leaves of a value, checked to have this structure."""
-    leaves, own = tree.flatten(value)
-    tree.check_same(structure, own, what)
+    """The leaves of a value, which must have this structure."""
+    leaves, actual = tree.flatten(value)
+    tree.check_same(structure, actual, what)
     return leaves
 
 
@@ -259,7 +259,7 @@ def user_op(
             floating-point are dropped.
         applies: whether the rules apply where these floating-point operands are differentiated.
         transposes_through_body: whether the body, and not the rules, is transposed within a linear function.
-        depends_on_first: how many of the operands, the first ones, the results may depend on; None: all.
+        depends_on_first: the number of leading operands that the results may depend on; None: all.
     """
 
     def run_on(level: Interpreter[Any], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -277,7 +277,7 @@ def user_op(
         return [at_level(name, level, y) for y in run_on(level, body, *xs)]
 
     def run_primal(active: Sequence[bool], xs: list[Tensor], params: Any) -> Any:
-        active = [one and x.dtype.kind == "float" for one, x in zip(active, xs, strict=True)]
+        active = [flag and x.dtype.kind == "float" for flag, x in zip(active, xs, strict=True)]
         return run_on(xs[0].interpreter, rules.primal, active, xs) if applies(active) else (plain(*xs), [])
 
     def run_both(tangents: Sequence[Tensor | None], xs: list[Tensor], params: Any) -> Any:
@@ -295,15 +295,15 @@ def user_op(
     def run_pull(
         cotangents: Sequence[Tensor | None], ys: list[Tensor], xs: list[Tensor], params: Any, active: Any
     ) -> Any:
-        active = [one and x.dtype.kind == "float" for one, x in zip(active, xs, strict=True)]
+        active = [flag and x.dtype.kind == "float" for flag, x in zip(active, xs, strict=True)]
         return run_rule(rules.pull, cotangents, active, xs, ys, xs, active)
 
-    def run_rule(rule: Callable[..., Any], given: Any, active: Any, targets: Any, *rest: Any) -> Any:
-        idle = all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets])
+    def run_rule(rule: Callable[..., Any], ts: Any, active: Any, targets: Any, *rest: Any) -> Any:
+        idle = all([t is None for t in ts]) or all([x.dtype.kind != "float" for x in targets])
         if idle or not applies(active):
             return [None] * len(targets)
-        level = deepest([x.interpreter for x in (*given, *rest[0], *rest[1]) if x is not None], name)
-        return _of_floats(run_on(level, rule, given, *rest), targets)
+        level = deepest([x.interpreter for x in (*ts, *rest[0], *rest[1]) if x is not None], name)
+        return _of_floats(run_on(level, rule, ts, *rest), targets)
 
     return Op(
         name,
@@ -323,9 +323,9 @@ def user_op(
     )
 
 
-def _of_floats(found: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
+def _of_floats(ts: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
     """Tangents or cotangents, with None where the target is not floating-point; a rule may return fewer."""
-    return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=False)]
+    return [t if x.dtype.kind == "float" else None for t, x in zip(ts, targets, strict=False)]
 
 
 def _unknown(*args: Any) -> Any:
@@ -333,11 +333,6 @@ def _unknown(*args: Any) -> Any:
 
 
 def call(op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Run a user's op on tensors, raised to one level first."""
+    """Run a user's op on tensors, which are first lifted to one level."""
     interpreter, representations = at_one_level(op, operands)
     return [Tensor(interpreter, y) for y in run(interpreter, op, representations, ())]
-
-
-def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
-    """Tangents or cotangents with the exact zeros written out."""
-    return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]

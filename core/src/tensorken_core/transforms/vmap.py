@@ -1,4 +1,4 @@
-"""vmap: a function of one example as a function of many at once."""
+"""vmap: turns a function of one example into a function of many examples."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def vmap(
         axes_of_arguments = _in_axes_tuple(in_axes, len(arguments))
         leaves, axes = _with_axes("in_axes", axes_of_arguments, arguments)
         structure = tree.structure(arguments)
-        more, more_structure = tree.flatten(keywords)
-        leaves, axes = leaves + more, axes + [0] * len(more)
+        keyword_leaves, keyword_structure = tree.flatten(keywords)
+        leaves, axes = leaves + keyword_leaves, axes + [0] * len(keyword_leaves)
         values = [
             leaf if axis is None else _examples(leaf, axis, i, i < structure.size)
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
@@ -70,12 +70,13 @@ def vmap(
         with current_level(level):
             count = structure.size
             result = f(
-                *tree.unflatten(structure, inputs[:count]), **tree.unflatten(more_structure, inputs[count:])
+                *tree.unflatten(structure, inputs[:count]),
+                **tree.unflatten(keyword_structure, inputs[count:]),
             )
-            outputs, places = _with_axes("out_axes", out_axes, result)
+            outputs, result_axes = _with_axes("out_axes", out_axes, result)
             tensors = [result_at(level, y) for y in outputs]
-            placed = [_with_out_axis(level, y, axis) for y, axis in zip(tensors, places, strict=True)]
-        return tree.unflatten(tree.structure(result), placed)
+            results = [_with_out_axis(level, y, axis) for y, axis in zip(tensors, result_axes, strict=True)]
+        return tree.unflatten(tree.structure(result), results)
 
     return mapped
 
@@ -97,28 +98,28 @@ def _in_axes_tuple(in_axes: Any, count: int) -> Any:
 
 
 def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | None]]:
-    """The leaves of a value, and for each its axis from a prefix tree of axes."""
-    given, prefix = tree.flatten(axes, is_leaf=lambda x: x is None)
+    """The leaves of a value, and the axis of each leaf, from a prefix tree of axes."""
+    axis_leaves, prefix = tree.flatten(axes, is_leaf=lambda x: x is None)
     leaves: list[Any] = []
-    places: list[int | None] = []
-    for axis, part in zip(given, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
+    axes_of_leaves: list[int | None] = []
+    for axis, part in zip(axis_leaves, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
         if axis is not None and type(axis) is not int:
             raise ArgumentError(f"vmap: {name} must consist of ints and None, got {short_repr(axis)}")
-        own = tree.leaves(part)
-        leaves += own
-        places += [axis] * len(own)
-    return leaves, places
+        part_leaves = tree.leaves(part)
+        leaves += part_leaves
+        axes_of_leaves += [axis] * len(part_leaves)
+    return leaves, axes_of_leaves
 
 
-def _examples(leaf: Any, axis: int, place: int, positional: bool) -> Tensor:
+def _examples(leaf: Any, axis: int, index: int, positional: bool) -> Tensor:
     """A leaf of the arguments with the examples along its first axis."""
-    to_share = "give it None in in_axes to share it" if positional else "pass by position what is shared"
+    hint = "give it None in in_axes to share it" if positional else "pass by position what is shared"
     try:
         x = as_tensor(leaf)
     except ArgumentError as error:
-        raise ArgumentError(f"vmap: argument leaf {place}: {error}; {to_share}") from None
+        raise ArgumentError(f"vmap: argument leaf {index}: {error}; {hint}") from None
     if x.ndim == 0:
-        raise ShapeError(f"vmap: argument leaf {place} has shape (), no axis to map over; {to_share}")
+        raise ShapeError(f"vmap: argument leaf {index} has shape (), no axis to map over; {hint}")
     first = axis_of("vmap", x.shape, axis)
     return x.permute((first, *[i for i in range(x.ndim) if i != first]))
 
@@ -137,19 +138,19 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
         raise ArgumentError(
             "vmap: no argument has an axis to map over; give an int in in_axes, or axis_size="
         )
-    place, size = counts[0]
+    first, size = counts[0]
     for other, count in counts[1:]:
         if count != size:
-            known = "axis_size says" if place < 0 else f"argument leaf {place} has"
+            expected = "axis_size says" if first < 0 else f"argument leaf {first} has"
             raise ShapeError(
-                f"vmap: {known} {size} examples and argument leaf {other} has {count} along axis {axes[other]}; "
+                f"vmap: {expected} {size} examples and argument leaf {other} has {count} along axis {axes[other]}; "
                 f"need equal sizes, or None in in_axes to share an argument"
             )
     return size
 
 
 def _with_out_axis(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
-    """A result one level down, with the examples along the axis."""
+    """A result at the level below, with the examples along the axis."""
     representation = y.representation
     if axis is None:
         if representation.batched:
@@ -158,8 +159,8 @@ def _with_out_axis(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
                 f"give it an axis"
             )
         return Tensor(level.inner, representation.value, y.shape, y.dtype)
-    whole = level.with_batch_axis(representation)
-    place = axis_of("vmap", whole.shape, axis)
-    order = [*range(1, whole.ndim)]
-    order.insert(place, 0)
-    return whole.permute(tuple(order))
+    stacked = level.with_batch_axis(representation)
+    position = axis_of("vmap", stacked.shape, axis)
+    order = [*range(1, stacked.ndim)]
+    order.insert(position, 0)
+    return stacked.permute(tuple(order))

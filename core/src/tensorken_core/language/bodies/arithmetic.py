@@ -106,7 +106,7 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
     """The exact remainder of a by b, for finite a >= b > 0.
 
     A digit of the quotient has half the bits of a significand.  The products of a digit with the two parts of the
-    divisor are exact, so the rest is exact after every digit.  Each digit is rounded to the nearest one, so the rest
+    divisor are exact, so the rest is exact after every digit.  Digits are rounded to the nearest integer, so the rest
     may be negative.
     """
     bits, lower_bits, span = _DIGITS[a.dtype]
@@ -126,8 +126,8 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
     for first in (2 * third, third, 0):
         half = 2.0 ** (first * bits // 2)  # its square may overflow the dtype
         high, low = upper * half * half, lower * half * half
-        for place in range(third - 1, -1, -1):
-            h, l = high * 2.0 ** (place * bits), low * 2.0 ** (place * bits)
+        for position in range(third - 1, -1, -1):
+            h, l = high * 2.0 ** (position * bits), low * 2.0 ** (position * bits)
             digit = (rest / (h + l) + nearly_half).floor()
             rest = (h < float("inf")).where((rest - digit * h) - digit * l, rest)
     rest = (rest < 0.0).where(rest + divisor, rest) * shift

@@ -15,7 +15,7 @@ Tensor = Any
 
 
 def multiples(step: int, count: int) -> Sequence[int]:
-    """0, step, 2 * step, ...; a range if possible, from which a backend may create a tensor faster."""
+    """0, step, 2 * step, ...; a range if possible, since backends may create a tensor from a range faster."""
     return range(0, step * count, step) if step else [0] * count
 
 
@@ -44,13 +44,13 @@ def argmin(x: Tensor, axis: int) -> Tensor:
 
 
 def _first_index(x: Tensor, value: Tensor, axis: int) -> Tensor:
-    """The first index of the value, or of a NaN: n minus the largest n - i over the indices i where it is found."""
+    """The first index of the value, or of a NaN: n minus the largest n - i over the indices i of the hits."""
     n = x.shape[axis]
     hits = x.eq(value.expand(x.shape))
     if x.dtype.kind == "float":
         hits = either(hits, is_nan(x))
-    places = (n - iota(x, axis)).expand(x.shape)
-    return n - hits.where(places, 0).max((axis,), keepdims=True)
+    from_end = (n - iota(x, axis)).expand(x.shape)
+    return n - hits.where(from_end, 0).max((axis,), keepdims=True)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -80,9 +80,9 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
 
 def cumprod(x: Tensor, axis: int) -> Tensor:
     """Products of 1, 2, 4, ... neighbours: each step multiplies by the array shifted by their number."""
-    step, place = 1, iota(x, axis)
+    step, index = 1, iota(x, axis)
     while step < x.shape[axis]:
-        x = (place < step).where(x, x * _shifted(x, axis, step))
+        x = (index < step).where(x, x * _shifted(x, axis, step))
         step *= 2
     return x
 
@@ -95,14 +95,14 @@ def preceding(x: Tensor, axis: int) -> Tensor:
 
 
 def product_of_others(x: Tensor, axes: Axes) -> Tensor:
-    """For each element the product of all others over axes: the product of those before it times of those after it."""
+    """For each element the product of all others over axes: the product before it times the product after it."""
     kept = tuple([i for i in range(x.ndim) if i not in axes])
     order = (*kept, *axes)
     lines = x.permute(order)
     rows = lines.reshape((*[x.shape[i] for i in kept], math.prod([x.shape[i] for i in axes])))
-    axis, running = len(kept), OPS["cumprod"]
-    left = preceding(rows, axis).apply(running, axis)
-    right = preceding(rows.flip((axis,)), axis).apply(running, axis).flip((axis,))
+    axis, cumprod = len(kept), OPS["cumprod"]
+    left = preceding(rows, axis).apply(cumprod, axis)
+    right = preceding(rows.flip((axis,)), axis).apply(cumprod, axis).flip((axis,))
     return (left * right).reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
 
 
@@ -147,8 +147,8 @@ def concatenate(*args: Any) -> Tensor:
         if result is None:
             result = padded
         else:
-            place = iota(padded, axis).expand(padded.shape)
-            result = (place < start).where(result, padded)
+            index = iota(padded, axis).expand(padded.shape)
+            result = (index < start).where(result, padded)
         start = end
     return result
 
@@ -174,9 +174,9 @@ def flat_indices(indices: Tensor, n: int, axis: int) -> Tensor:
     shape = indices.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     dtype = int32 if outer * n * inner <= 2**31 else int64
-    places = indices.astype(dtype).reshape((outer, shape[axis], inner)) * inner
-    starts = places.constant(multiples(n * inner, outer), dtype, (outer, 1, 1))
-    return (places + starts + iota(places, 2).astype(dtype)).reshape((indices.size,))
+    offsets = indices.astype(dtype).reshape((outer, shape[axis], inner)) * inner
+    starts = offsets.constant(multiples(n * inner, outer), dtype, (outer, 1, 1))
+    return (offsets + starts + iota(offsets, 2).astype(dtype)).reshape((indices.size,))
 
 
 def argsort(x: Tensor, axis: int) -> Tensor:
@@ -198,28 +198,28 @@ def argsort(x: Tensor, axis: int) -> Tensor:
     key = lines.reshape((rows, n))
     if key.dtype is bool_:
         key = key.astype(int32)
-    place = iota(key, 1).expand(key.shape)
+    index = iota(key, 1).expand(key.shape)
     if key.dtype.kind == "float":
         top: Any = float("inf")
         nan = is_nan(key)
-        key, place = nan.where(top, key), nan.where(place + size, place)
+        key, index = nan.where(top, key), nan.where(index + size, index)
     else:
         top = 2 ** (8 * key.dtype.itemsize - 1) - 1
     if size > n:
-        key, place = key.pad(((0, 0), (0, size - n))), place.pad(((0, 0), (0, size - n)))
+        key, index = key.pad(((0, 0), (0, size - n))), index.pad(((0, 0), (0, size - n)))
         column = iota(key, 1).expand(key.shape)
-        key, place = (column < n).where(key, top), (column < n).where(place, column + 2 * size)
+        key, index = (column < n).where(key, top), (column < n).where(index, column + 2 * size)
     first = x.constant([True, False], bool_, (2,)).reshape((1, 1, 2, 1))
     for merge in range(1, steps + 1):
         for step in range(merge, 0, -1):  # compare pairs of blocks of 2**(step - 1) elements
             shape = (rows, size >> step, 2, 2 ** (step - 1))
-            key, place = key.reshape(shape), place.reshape(shape)
+            key, index = key.reshape(shape), index.reshape(shape)
             mirrored = (2, 3) if step == merge else (2,)
-            other_key, other_place = key.flip(mirrored), place.flip(mirrored)
-            less = either(other_key < key, other_key.eq(key).where(other_place < place, False))
+            other_key, other_index = key.flip(mirrored), index.flip(mirrored)
+            less = either(other_key < key, other_key.eq(key).where(other_index < index, False))
             swap = less.eq(first)
-            key, place = swap.where(other_key, key), swap.where(other_place, place)
-    place = place.reshape((rows, size)).crop(((0, rows), (0, n)))
+            key, index = swap.where(other_key, key), swap.where(other_index, index)
+    index = index.reshape((rows, size)).crop(((0, rows), (0, n)))
     if x.dtype.kind == "float":
-        place = (place < size).where(place, place - size)
-    return place.reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
+        index = (index < size).where(index, index - size)
+    return index.reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))

@@ -42,13 +42,13 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     """One step in the order of the floats, in which both zeros have the ordinal 0."""
     bits = _bits(a)
     lowest = -(2**15) if a.dtype is float16 else _lowest(bits)
-    here, there = _ordinal(bits, lowest), _ordinal(_bits(b), lowest)
-    place = here + (here < there).where(bits.ones_like(), -1)
-    negative = either(place < 0, place.eq(0).where(bits < 0, False))
-    magnitude = (place < 0).where(-place, place)
+    a_ordinal, b_ordinal = _ordinal(bits, lowest), _ordinal(_bits(b), lowest)
+    ordinal = a_ordinal + (a_ordinal < b_ordinal).where(bits.ones_like(), -1)
+    negative = either(ordinal < 0, ordinal.eq(0).where(bits < 0, False))
+    magnitude = (ordinal < 0).where(-ordinal, ordinal)
     value = _float16(magnitude) if a.dtype is float16 else _float(magnitude)
     y = negative.where(-value, value)
-    return either(is_nan(a), is_nan(b)).where(a + b, here.eq(there).where(b, y))
+    return either(is_nan(a), is_nan(b)).where(a + b, a_ordinal.eq(b_ordinal).where(b, y))
 
 
 def _ordinal(bits: Tensor, lowest: int) -> Tensor:

@@ -49,7 +49,7 @@ def _series(x: Tensor, z: Tensor, table: Mapping[DType, Sequence[float]]) -> Ten
 # ---- exponentials ------------------------------------------------------------------------------------------
 
 _EXPM1_BOUND = {float32: 18.0, float64: 38.0}
-"""Above this, expm1(x) rounds to exp(x); below its negative, to -1."""
+"""Above this bound expm1(x) rounds to exp(x); below its negative, to -1."""
 
 _INTEGERS = {float32: int32, float64: int64}
 
@@ -160,7 +160,7 @@ def asin(x: Tensor) -> Tensor:
 
 @_in_float32
 def acos(x: Tensor) -> Tensor:
-    """pi/2 - asin(x) for abs(x) <= 1/2, else 2 * asin(sqrt((1 - x) / 2)); for negative x pi minus that of -x."""
+    """pi/2 - asin(x) for abs(x) <= 1/2, else 2 * asin(sqrt((1 - x) / 2)); pi - acos(-x) for x < -1/2."""
     high, low = coefficients.HALF_PI[x.dtype]
     beyond, p = _asin_of_half(x)
     middle = high - (beyond.where(p, signed(p, x)) - low)
@@ -208,7 +208,7 @@ def _is_negative(x: Tensor) -> Tensor:
 # ---- hyperbolic functions ----------------------------------------------------------------------------------
 
 _NEAR_OVERFLOW = {float32: 80.0, float64: 700.0}
-"""Beyond this exp(x) may overflow although exp(x) / 2 does not, so exp(x) / 2 is computed as
+"""Above this bound exp(x) may overflow although exp(x) / 2 does not, so exp(x) / 2 is computed as
 exp(x - 3) * (exp(3) / 2); exp(3) / 2 has almost no rounding error in either dtype."""
 
 _HALF_EXP_3 = math.exp(3.0) / 2.0

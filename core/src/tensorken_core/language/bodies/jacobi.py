@@ -31,48 +31,48 @@ Tensor = Any
 
 
 def sweep_count(n: int, dtype: Any) -> int:
-    """The number of sweeps after which no pair needs a rotation: about log2(n), and a few more by the dtype."""
+    """The number of sweeps after which no pair needs a rotation: about log2(n), plus a few that depend on the dtype."""
     return n.bit_length() + (10 if dtype is float64 else 7) if n > 1 else 0
 
 
 def round_robin(n: int) -> list[list[int]]:
-    """For each round of a round-robin tournament the partner of each column; a column that rests is its own partner.
+    """For each round of a round-robin schedule the partner of each column; an unpaired column is its own partner.
 
     >>> round_robin(4)
     [[3, 2, 1, 0], [2, 3, 0, 1], [1, 0, 3, 2]]
     """
     size = n + n % 2
-    ring, found = list(range(size)), []
+    ring, rounds = list(range(size)), []
     for _ in range(size - 1):
         partner = list(range(n))
         for p, q in zip(ring[: size // 2], ring[: size // 2 - 1 : -1], strict=True):
             if p < n and q < n:
                 partner[p], partner[q] = q, p
-        found.append(partner)
+        rounds.append(partner)
         ring = [ring[0], ring[-1], *ring[1:-1]]
-    return found
+    return rounds
 
 
-def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+def rotation(squares: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
     """The cosine and signed tangent of the smaller angle that makes two columns orthogonal.
 
     Each column becomes cosine * (column - tangent * partner).  The tangents of a pair have opposite signs; for equal
-    `own` values `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for a column that rests.  The
+    squares `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for an unpaired column.  The
     two tangents must agree in every bit, or the pair would be sheared instead of rotated; so both use the sum of the
     two products, which may differ by rounding.
 
     Args:
-        own: the squared length of each column (for eigh the element on the diagonal).
+        squares: the squared length of each column (for eigh the element on the diagonal).
         product: the inner product of each column with its partner (for eigh the element in their row and column).
         partner: the index of each column's partner.
-        side: see above.
+        side: 1, -1 or 0, which decides the sign of the tangent for equal squares.
     """
-    axis = own.ndim - 1
+    axis = squares.ndim - 1
     twice = product + product.gather(partner, axis)
-    other = own.gather(partner, axis)
-    orthogonal = own.abs().sqrt() * other.abs().sqrt() * EPSILON[own.dtype]
+    other = squares.gather(partner, axis)
+    orthogonal = squares.abs().sqrt() * other.abs().sqrt() * EPSILON[squares.dtype]
     idle = twice.abs() <= orthogonal
-    slope = (other - own) / idle.where(1.0, twice)
+    slope = (other - squares) / idle.where(1.0, twice)
     direction = (slope > 0.0).where(1.0, (slope < 0.0).where(-1.0, side))
     tangent = idle.where(0.0, direction / (slope.abs() + slope.apply(OPS["hypot"], slope.ones_like())))
     return 1.0 / tangent.apply(OPS["hypot"], tangent.ones_like()), tangent
@@ -80,11 +80,11 @@ def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tup
 
 def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     """For each round of a sweep the partner of each column, and its `side`; see `rotation`."""
-    found = []
+    inputs = []
     for partner in round_robin(n):
         side = [0.0 if p == i else 1.0 if i < p else -1.0 for i, p in enumerate(partner)]
-        found.append((x.constant(partner, int32, (n,)), x.constant(side, x.dtype, (n,))))
-    return found
+        inputs.append((x.constant(partner, int32, (n,)), x.constant(side, x.dtype, (n,))))
+    return inputs
 
 
 def take_columns(x: Tensor, indices: Tensor) -> Tensor:
@@ -109,9 +109,9 @@ def _eigh_round(
     matrix: Tensor, vectors: Tensor, partner: Tensor, side: Tensor, is_partner: Tensor
 ) -> tuple[Tensor, Tensor]:
     n, last = matrix.shape[-1], matrix.ndim - 1
-    own = diagonal(matrix)
+    squares = diagonal(matrix)
     product = is_partner.where(matrix, 0.0).sum(-2)
-    cosine, tangent = rotation(own, product, partner, side)
+    cosine, tangent = rotation(squares, product, partner, side)
     both = matrix.concatenate(vectors, axis=-2)
     both = as_row(cosine) * (both - as_row(tangent) * both.gather(partner, last))
     matrix, vectors = rows(both, 0, n), rows(both, n, 2 * n)
@@ -158,8 +158,8 @@ def _svd_round(both: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor]:
     n, last = both.shape[-1], both.ndim - 1
     other = both.gather(partner, last)
     top, top_other = rows(both, 0, n), rows(other, 0, n)
-    own = (top * top).sum(-2)
-    cosine, tangent = rotation(own, (top * top_other).sum(-2), partner, side)
+    squares = (top * top).sum(-2)
+    cosine, tangent = rotation(squares, (top * top_other).sum(-2), partner, side)
     return (as_row(cosine) * (both - as_row(tangent) * other),)
 
 

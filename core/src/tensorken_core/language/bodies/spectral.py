@@ -22,14 +22,15 @@ def pinv(x: Tensor, rtol: Tensor) -> Tensor:
         return x.mT
     left, values, right = x.apply(OPS["svd"], False)
     kept = values > values.max(-1, keepdims=True) * rtol.reshape((*rtol.shape, 1))
-    inverse = kept.where(1.0 / kept.where(values, 1.0), values * 0.0)  # NaN stays NaN
+    inverse = kept.where(1.0 / kept.where(values, 1.0), values * 0.0)  # NaN propagates
     return (right.mT * as_row(inverse)) @ left.mT
 
 
 def cofactors(x: Tensor) -> Tensor:
     """The cofactors of the diagonal matrix of singular values, multiplied by the singular vectors on both sides.
 
-    Each is the product of all singular values but one.  There is no division, so singular matrices are no exception.
+    Each cofactor is the product of all singular values but one.  There is no division by a singular value, so the
+    result is correct for singular matrices.
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
@@ -46,13 +47,13 @@ def cofactors_derivative(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """
     left, values, right = x.apply(OPS["svd"], False)
     n = values.shape[-1]
-    place = x.constant(range(n), row_indices(x, n).dtype, (n,))
-    first, second = place.reshape((n, 1, 1)), place.reshape((n, 1))
-    others = first.eq(place).where(1.0, second.eq(place).where(1.0, as_row(as_row(values))))
+    index = x.constant(range(n), row_indices(x, n).dtype, (n,))
+    first, second = index.reshape((n, 1, 1)), index.reshape((n, 1))
+    others = first.eq(index).where(1.0, second.eq(index).where(1.0, as_row(as_row(values))))
     weights = row_indices(x, n).eq(column_indices(x, n)).where(0.0, product(others))
     inner = (left.mT @ t) @ right.mT
-    moved = diagonal_matrix((weights * as_row(diagonal(inner))).sum(-1)) - weights * inner.mT
-    return _orientation(left, right) * ((left @ moved) @ right)
+    adjusted = diagonal_matrix((weights * as_row(diagonal(inner))).sum(-1)) - weights * inner.mT
+    return _orientation(left, right) * ((left @ adjusted) @ right)
 
 
 def _orientation(left: Tensor, right: Tensor) -> Tensor:

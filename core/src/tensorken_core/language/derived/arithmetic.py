@@ -15,9 +15,9 @@ from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
 
 
-def _extreme_rule(t: Any, mine: Any, other: Any, y: Any) -> Any:
-    """t where the operand `mine` is the result y, half of t in a tie."""
-    return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
+def _extreme_rule(t: Any, operand: Any, other: Any, y: Any) -> Any:
+    """t where `operand` is the result y, half of t in a tie."""
+    return operand.eq(y).where(operand.eq(other).where(t * 0.5, t), 0.0)
 
 
 def _signbit(x: Any) -> Any:
@@ -66,7 +66,7 @@ class Arithmetic(Interpreter[R]):
         bool_version=lambda a, b: a | b,
     )
     def maximum(self, a: R, b: R) -> R:
-        """The larger of a and b; NaN if either is; of 0.0 and -0.0 either; the derivative of a tie is halved."""
+        """The larger of a and b; NaN if either is NaN; of 0.0 and -0.0 either; a tie halves the derivative."""
 
     @elementwise(
         scalar.minimum,
@@ -77,7 +77,7 @@ class Arithmetic(Interpreter[R]):
         bool_version=lambda a, b: a & b,
     )
     def minimum(self, a: R, b: R) -> R:
-        """The smaller of a and b; NaN if either is; of 0.0 and -0.0 either; the derivative of a tie is halved."""
+        """The smaller of a and b; NaN if either is NaN; of 0.0 and -0.0 either; a tie halves the derivative."""
 
     @elementwise(
         scalar.relu,

@@ -69,7 +69,7 @@ EXTREME: Any = {
     "vjp": (lambda t, y, x, axes: t.expand(x.shape) * tie_weights(y, x, axes),),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
 }
-"""The facts that the ops `max` and `min` have in common."""
+"""The declaration that the ops `max` and `min` share."""
 
 
 class Arrangement(Interpreter[R]):
@@ -79,7 +79,7 @@ class Arrangement(Interpreter[R]):
 
     @primitive(**EXTREME, body=arrangement.min)
     def min(self, x: R, axes: Axes) -> R:
-        """The minimum over axes, which keep size 1; NaN propagates; of 0.0 and -0.0 either.
+        """The minimum over axes, which are kept with size 1; NaN propagates; of 0.0 and -0.0 either.
 
         Ties share the derivative equally.
         """
@@ -91,7 +91,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
     def argmax(self, x: R, axis: int) -> R:
-        """The int32 index of the first maximum along the axis, which keeps size 1; a NaN counts as the maximum."""
+        """The int32 index of the first maximum along the axis, which is kept with size 1; NaN counts as the maximum."""
 
     @primitive(
         shape=without_axis,
@@ -100,7 +100,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
     def argmin(self, x: R, axis: int) -> R:
-        """The int32 index of the first minimum along the axis, which keeps size 1; a NaN counts as the minimum."""
+        """The int32 index of the first minimum along the axis, which is kept with size 1; NaN counts as the minimum."""
 
     @linear(
         along_axis,
@@ -122,7 +122,7 @@ class Arrangement(Interpreter[R]):
         samples=((((2, 3),), ((1,),)), (((2, 3, 2),), ((0, 2),)), (((2, 3),), ((),))),
     )
     def prod(self, x: R, axes: Axes) -> R:
-        """The product over axes, which keep size 1; the derivative is correct for zero factors too."""
+        """The product over axes, which are kept with size 1; the derivative is correct for zero factors too."""
 
     @primitive(
         shape=along_axis,

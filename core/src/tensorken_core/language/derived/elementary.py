@@ -26,22 +26,22 @@ def _hypot(a: Any, b: Any) -> Any:
     return a.apply(OPS["hypot"], b)
 
 
-def _logaddexp_rule(t: Any, mine: Any, other: Any) -> Any:
-    """t * exp(mine) / (exp(mine) + exp(other)); t / 2 for equal infinities."""
-    difference = mine - other
-    return t * difference.eq(difference).where(difference, mine.eq(other).where(0.0, difference)).sigmoid()
+def _logaddexp_rule(t: Any, a: Any, b: Any) -> Any:
+    """t * exp(a) / (exp(a) + exp(b)); t / 2 for equal infinities."""
+    difference = a - b
+    return t * difference.eq(difference).where(difference, a.eq(b).where(0.0, difference)).sigmoid()
 
 
-def _hypot_rule(t: Any, mine: Any, y: Any) -> Any:
-    """t * mine / y; where y is infinite, t times the sign of an infinite `mine`, else 0; 0 at the origin."""
+def _hypot_rule(t: Any, a: Any, y: Any) -> Any:
+    """t * a / y; where y is infinite, t times the sign of an infinite `a`, else 0; 0 at the origin."""
     flat = y.eq(y + y)  # 0 or infinite
-    return t * flat.where(mine.abs().eq(y).where(mine.sign(), 0.0), mine / flat.where(1.0, y))
+    return t * flat.where(a.abs().eq(y).where(a.sign(), 0.0), a / flat.where(1.0, y))
 
 
-def _atan2_rule(t: Any, mine: Any, other: Any) -> Any:
-    """t * mine / (mine**2 + other**2), without overflow of the squares; 0 at the origin, where there is no angle."""
-    radius = _hypot(mine, other)
-    return _hypot_rule(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
+def _atan2_rule(t: Any, a: Any, b: Any) -> Any:
+    """t * a / (a**2 + b**2), without overflow of the squares; 0 at the origin, where there is no angle."""
+    radius = _hypot(a, b)
+    return _hypot_rule(t, a, radius) / radius.eq(0.0).where(1.0, radius)
 
 
 def _atan_rule(t: Any, y: Any, x: Any) -> Any:

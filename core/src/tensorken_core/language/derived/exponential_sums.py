@@ -66,4 +66,4 @@ class ExponentialSums(Interpreter[R]):
         vjp=(lambda t, y, x, axes: _softmax(x, axes) * t.expand(x.shape),),
     )
     def logsumexp(self, x: R, axes: Axes) -> R:
-        """log(sum(exp(x), axes)), without overflow; the axes keep size 1; the sum of no elements gives -inf."""
+        """log(sum(exp(x), axes)), without overflow; the axes are kept with size 1; -inf for no elements."""

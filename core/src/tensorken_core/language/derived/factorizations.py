@@ -51,24 +51,24 @@ def _cholesky_vjp(t: Any, y: Any, x: Any) -> Any:
 def _qr_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The rule for the first columns of x, as many as Q has; the tangents of the other columns only enter R."""
     (t,), (q, r), width = tangents, ys, _width(xs[0], params[0])
-    moved = _times_inverse(columns(t, 0, width), columns(r, 0, width))
-    inner = q.mT @ moved
-    turn = lower_triangle(inner, -1)
-    turn = turn - turn.mT  # q.T @ dq, which is skew-symmetric
-    return moved - q @ (inner - turn), q.mT @ t - turn @ r
+    dx_r_inv = _times_inverse(columns(t, 0, width), columns(r, 0, width))
+    inner = q.mT @ dx_r_inv
+    skew = lower_triangle(inner, -1)
+    skew = skew - skew.mT  # q.T @ dq, which is skew-symmetric
+    return dx_r_inv - q @ (inner - skew), q.mT @ t - skew @ r
 
 
 def _qr_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (q, r), width = ys, _width(xs[0], params[0])
-    to_q, to_r = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
-    inner = q.mT @ to_q
-    turn = inner - to_r @ r.mT
-    moved = to_q + q @ (lower_triangle(turn - turn.mT, -1) - inner)
-    pulled = _times_inverse(moved, columns(r, 0, width), transposed=True)
+    q_ct, r_ct = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
+    inner = q.mT @ q_ct
+    skew = inner - r_ct @ r.mT
+    adjusted = q_ct + q @ (lower_triangle(skew - skew.mT, -1) - inner)
+    pulled = _times_inverse(adjusted, columns(r, 0, width), transposed=True)
     missing = xs[0].shape[-1] - width
     if missing:
         pulled = pulled.pad((*[(0, 0)] * (pulled.ndim - 1), (0, missing)))
-    return (q @ to_r + pulled,)
+    return (q @ r_ct + pulled,)
 
 
 def _times_inverse(x: Any, upper: Any, transposed: bool = False) -> Any:
@@ -115,11 +115,11 @@ def _eigh_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 
 def _eigh_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    (to_values, to_vectors), (values, vectors) = cotangents, ys
-    inner = None if to_values is None else diagonal_matrix(to_values)
-    if to_vectors is not None:
-        turn = _divided_by_gaps(vectors.mT @ to_vectors, _gaps(values))
-        inner = turn if inner is None else inner + turn
+    (values_ct, vectors_ct), (values, vectors) = cotangents, ys
+    inner = None if values_ct is None else diagonal_matrix(values_ct)
+    if vectors_ct is not None:
+        off_diagonal = _divided_by_gaps(vectors.mT @ vectors_ct, _gaps(values))
+        inner = off_diagonal if inner is None else inner + off_diagonal
     outer = (vectors @ inner) @ vectors.mT
     return (halved_triangle(outer + outer.mT),)
 
@@ -143,32 +143,32 @@ def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     m, n = xs[0].shape[-2:]
     inner = (left.mT @ t) @ right.mT
     gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
-    across = inner.mT
-    to_left = left @ _divided_by_gaps(inner * row + across * column, gaps)
-    to_right = _divided_by_gaps(inner * column + across * row, gaps).mT @ right
+    inner_t = inner.mT
+    d_left = left @ _divided_by_gaps(inner * row + inner_t * column, gaps)
+    d_right = _divided_by_gaps(inner * column + inner_t * row, gaps).mT @ right
     if m > n:
-        to_left = to_left + (t @ right.mT - left @ inner) / row
+        d_left = d_left + (t @ right.mT - left @ inner) / row
     if n > m:
-        to_right = to_right + (left.mT @ t - inner @ right) / column
-    return to_left, diagonal(inner), to_right
+        d_right = d_right + (left.mT @ t - inner @ right) / column
+    return d_left, diagonal(inner), d_right
 
 
 def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    (to_left, to_values, to_right), (left, values, right) = cotangents, _checked_factors(ys, xs[0], params[0])
+    (left_ct, values_ct, right_ct), (left, values, right) = cotangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
-    inner = diagonal_matrix(values.zeros_like() if to_values is None else to_values)
+    inner = diagonal_matrix(values.zeros_like() if values_ct is None else values_ct)
     outer = None
-    if to_left is not None:
-        turn = _divided_by_gaps(left.mT @ to_left, _square_gaps(values))
-        inner = inner + (turn + turn.mT) * as_row(values)
+    if left_ct is not None:
+        off_diagonal = _divided_by_gaps(left.mT @ left_ct, _square_gaps(values))
+        inner = inner + (off_diagonal + off_diagonal.mT) * as_row(values)
         if m > n:
-            scaled = to_left / as_row(values)
+            scaled = left_ct / as_row(values)
             inner, outer = inner - left.mT @ scaled, scaled @ right
-    if to_right is not None:
-        turn = _divided_by_gaps(right @ to_right.mT, _square_gaps(values))
-        inner = inner + (turn + turn.mT) * as_column(values)
+    if right_ct is not None:
+        off_diagonal = _divided_by_gaps(right @ right_ct.mT, _square_gaps(values))
+        inner = inner + (off_diagonal + off_diagonal.mT) * as_column(values)
         if n > m:
-            scaled = to_right / as_column(values)
+            scaled = right_ct / as_column(values)
             inner, outer = inner - scaled @ right.mT, left @ scaled
     pulled = (left @ inner) @ right
     return (pulled if outer is None else pulled + outer,)

@@ -30,4 +30,4 @@ class Norms(Interpreter[R]):
         samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
     )
     def norm(self, x: R, axes: Axes) -> R:
-        """The 2-norm over axes, which keep size 1; squares do not overflow; the derivative at 0 is 0."""
+        """The 2-norm over axes, which are kept with size 1; squares do not overflow; the derivative at 0 is 0."""

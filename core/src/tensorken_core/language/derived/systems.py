@@ -32,8 +32,8 @@ def _solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,) = cotangents, ys
-    to_b = xs[0].mT.apply(OPS["solve"], t)
-    return -(to_b @ y.mT), to_b
+    b_ct = xs[0].mT.apply(OPS["solve"], t)
+    return -(b_ct @ y.mT), b_ct
 
 
 def _triangle(x: Any, lower: bool) -> Any:
@@ -41,7 +41,7 @@ def _triangle(x: Any, lower: bool) -> Any:
 
 
 def _triangular_solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    """The rule of `solve`, with only the triangle of da that is read."""
+    """The rule of `solve`, with only the triangle of da that the op reads."""
     (da, db), (y,), (lower,) = tangents, ys, params
     if da is not None:
         product = _triangle(da, lower) @ y
@@ -51,8 +51,8 @@ def _triangular_solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _triangular_solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,), (lower,) = cotangents, ys, params
-    to_b = xs[0].mT.apply(OPS["triangular_solve"], t, not lower)
-    return -_triangle(to_b @ y.mT, lower), to_b
+    b_ct = xs[0].mT.apply(OPS["triangular_solve"], t, not lower)
+    return -_triangle(b_ct @ y.mT, lower), b_ct
 
 
 # ---- determinants ------------------------------------------------------------------------------------------
@@ -198,4 +198,4 @@ class Systems(Interpreter[R]):
         samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
     )
     def pinv(self, x: R, rtol: R) -> R:
-        """The pseudoinverse; singular values not greater than rtol times the largest count as 0."""
+        """The pseudoinverse; singular values that are at most rtol times the largest count as 0."""
