@@ -17,7 +17,7 @@ from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
 from core.tests.support import Required
 from tensorken.kernels.elements import ElementWalk
-from tensorken.kernels.keeping import unmoved
+from tensorken.kernels.keeping import Costs, unmoved
 from tensorken.kernels.lowering import lower
 from tensorken.kernels.reference import ReferenceTarget, run_lowered
 from tensorken.programs.passes.pipeline import optimised
@@ -185,6 +185,24 @@ def test_a_call_reads_values_before_they_are_moved() -> None:
     written = [[producers[v].op.name for v in group.written] for group in groups]
     assert sorted(written) == [["add"], ["exp"], ["fused_multiply_add"]]
     assert {(4, 2), (12,)} < {v.shape for group in groups for v in group.written}
+    check(program, xs, target)
+
+
+def test_a_call_does_not_read_a_moved_value_that_a_later_kernel_computes() -> None:
+    def larger(x: Any, y: Any) -> Any:
+        repeated = tk.exp(x).broadcast_to((3, 4))
+        return tk.where(repeated < y, repeated, y)
+
+    xs = [
+        REFERENCE.new(shape, [0.5, 1.5, 2.5] * (math.prod(shape) // 3), tk.float32)
+        for shape in ((3, 1), (3, 4))
+    ]
+    program = optimised(tk.trace(larger)(*[tk.zeros(x.shape, backend=REFERENCE) for x in xs]), REFERENCE)
+    producers = {v: e for e in program.equations for v in e.results}
+    calls = {e: [unmoved(x, producers) for x in e.operands] for e in program.equations if e.op.name == "lt"}
+    target = ReferenceTarget(calls=calls, costs=Costs(inlined=1))
+    computed = [[producers[v].op.name for v in group.values] for group in lower(program, target).groups]
+    assert computed == [["exp"], ["lt"], ["expand", "where"]]
     check(program, xs, target)
 
 

@@ -122,24 +122,26 @@ class Memory:
             self.elements.setdefault(v, [])  # a value without elements has no kernel
         for group in lowered.groups:
             equation = lowered.producers[group.values[0]]
-            if target.read_by_call(equation) is None:
+            read = target.read_by_call(equation)
+            if read is None:
                 ReferenceNest(group, lowered, self).compute()
             else:
-                self._call(equation, lowered)
+                self._call(equation, read, lowered)
         return [
             self.backend.new(v.shape, self.elements[kept], v.dtype)
             for v, kept in zip(self.program.outputs, lowered.outputs, strict=True)
         ]
 
-    def _call(self, equation: Equation, lowered: Lowered) -> None:
-        """Run an op on whole values."""
+    def _call(self, equation: Equation, read: Collection[Variable], lowered: Lowered) -> None:
+        """Run an op on whole values; those that it reads are in memory, and others may not be yet."""
         backend = self.backend
+        in_memory = {lowered.reshaped_from.get(x, x) for x in read}
 
         def array(x: Variable) -> Any:
             if hasattr(x, "value"):
                 return backend.full(x.shape, x.value, x.dtype)
             root = lowered.reshaped_from.get(x, x)
-            if root in lowered.kept or root not in lowered.producers:
+            if root in in_memory or root not in lowered.producers:
                 return backend.new(x.shape, self.elements[root], x.dtype)
             equation = lowered.producers[x]  # a movement op, of values in memory
             return run(backend, equation.op, [array(y) for y in equation.operands], equation.params)
