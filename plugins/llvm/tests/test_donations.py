@@ -125,3 +125,19 @@ def test_arrays_that_do_not_lie_in_order_are_copied() -> None:
     step = tk.jit(lambda x, y: x * 2.0 + y, donate_argnums=0)
     for _ in range(2):
         check(np.asarray(step(tk.tensor(x).T, y)), x.T * 2 + np.asarray(y))
+
+
+def chosen(x: Any, y: Any) -> Any:
+    """A branch that numpy's backend runs returns its operand."""
+    return tk.cond(y.sum() > 0, lambda x: x, lambda x: tk.sort(x, 0), x), tk.exp(y)
+
+
+def repeated(x: Any, y: Any) -> Any:
+    """A loop without steps returns its operand."""
+    kept = tk.while_loop(lambda x: x.sum() > 1e9, lambda x: tk.sort(x, 0), x)
+    return kept[5:].T, kept, tk.exp(y)
+
+
+@pytest.mark.parametrize("f", [chosen, repeated])
+def test_results_of_called_ops_do_not_share_memory_that_others_take(f: Callable[..., Any]) -> None:
+    assert sum(donated_by(f, drawn(1, *SHAPE), drawn(2, *SHAPE))) == 1

@@ -282,8 +282,9 @@ class MachineProgram:
             return arrays[-1][x.offset : x.offset + size].view(dtype).reshape(x.shape)
 
         equation = self._program.equations[call.equation]
+        overwritten = [arrays[-1], *[arrays[i] for i in self.layout.donated]]
         found = run(self._backend, equation.op, [operand(x) for x in call.operands], equation.params)
         for number, y in zip(call.results, [found] if equation.op.results == 1 else found, strict=True):
-            if np.may_share_memory(y, arrays[-1]):
+            if any([np.may_share_memory(y, x) for x in overwritten]):
                 y = y.copy()
             arrays[number] = np.asarray(y)  # numpy's functions return scalars in place of 0-d arrays
