@@ -1,4 +1,4 @@
-"""Every way to run something: `nox -l` lists the sessions; `python run.py SESSION` brings its own nox."""
+"""The nox sessions: `nox -l` lists them; `python run.py SESSION` installs nox and runs one."""
 
 from __future__ import annotations
 
@@ -20,30 +20,27 @@ from tools.workspace import distributions  # noqa: E402
 
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TENSORKEN = nox.project.load_toml(ROOT / "plugins" / "tensorken" / "pyproject.toml")
-HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = sorted(
-    {*nox.project.python_versions(TENSORKEN), HERE},
+    {*nox.project.python_versions(TENSORKEN), CURRENT},
     key=lambda version: [int(part) for part in version.split(".")],
 )
-NEWEST = [version for version in PYTHONS if version == HERE or shutil.which(f"python{version}")][-1]
-WITH_EXTRAS = {
-    "nn": "[plot]"
-}  # by the folder's name: what an environment with everything adds to a distribution
+NEWEST = [version for version in PYTHONS if version == CURRENT or shutil.which(f"python{version}")][-1]
+WITH_EXTRAS = {"nn": "[plot]"}  # folder name of a distribution -> its extras in a full environment
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
-SHARES = 5  # of the quick tests, how many on the newest Python; each commit runs one of them
+SHARES = 5  # of the quick tests; on the newest Python, each commit runs one share
 COMPILED = [  # tests whose programs a compiler plugin may run
     "core/tests/test_nesting.py",
     "plugins/nn/tests",
     "plugins/tensorken/tests/test_control_flow.py",
     "plugins/tensorken/tests/test_jit.py",
 ]
-LESSER_CPUS = (
-    ["x86-64", "haswell"] if platform.machine() in ("x86_64", "AMD64") else []
-)  # that most others include
-LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
+LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -53,20 +50,20 @@ nox.options.error_on_missing_interpreters = False
 nox.options.download_python = "never"
 nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 
-# Where nothing compiled may be kept, each process that a test starts compiles all that it imports, for a second.
+# Without cached bytecode, each process that a test starts would compile all its imports, which takes a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # pip compiles what it installs
+os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # as pip does by default
 
-# pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
+# pyenv puts only its selected interpreters on the PATH; add all that are installed.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-with contextlib.suppress(PermissionError):  # it may be another user's
+with contextlib.suppress(PermissionError):  # the folder may belong to another user
     os.environ["PATH"] = os.pathsep.join(
         [os.environ["PATH"], *map(str, sorted(pyenv.glob("3.*/bin"), reverse=True))]
     )
 
 
 def requirements(*groups: str) -> list[str]:
-    """What the dependency groups of pyproject.toml ask for."""
+    """The requirements of these dependency groups of pyproject.toml."""
     return list(nox.project.dependency_groups(PROJECT, *groups))
 
 
@@ -77,14 +74,16 @@ def editable(*, extras: bool = True) -> list[str]:
 
 
 def head(checkout: Path) -> str:
-    """The commit that a checkout is at; empty where there is no git."""
-    asked = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
-    git = subprocess.run(asked, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    """The commit of a checkout; empty without git."""
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    git = (
+        subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    )
     return git.stdout.strip() if git and git.returncode == 0 else ""
 
 
 def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -> None:
-    """Put every distribution, and what the groups name, into the session's environment."""
+    """Install every distribution and the requirements of the groups into the session's environment."""
     session.install(*requirements("build", *groups))
     session.install(*editable(extras=extras))
 
@@ -123,7 +122,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def nightly(session: nox.Session) -> None:
-    """Run what the checks of a commit leave out: everything, on every backend and Python; takes hours."""
+    """Run all tests, also those that the checks of a commit skip, on every backend and Python; takes hours."""
     install_workspace(session, "test", *(["jax"] if session.python == PYTHONS[0] else []))
     if session.posargs:
         run_pytest(session, "any", "--timeout=3600", *session.posargs)
@@ -133,15 +132,15 @@ def nightly(session: nox.Session) -> None:
             session, "any", "--timeout=600", *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some"
         )
         return
-    chosen = ["-m", "nightly or hypothesis", "--hypothesis-profile=many"]
-    run_pytest(session, "any", "--timeout=3600", *PARALLEL, *chosen)
+    selection = ["-m", "nightly or hypothesis", "--hypothesis-profile=many"]
+    run_pytest(session, "any", "--timeout=3600", *PARALLEL, *selection)
     compare_with_jax(session, "--timeout=3600")
-    printed = [
+    examples = [
         "tests/test_pages.py",
         "tests/test_readme.py",
         *(str(folder / "src") for folder in distributions()),
     ]
-    run_pytest(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
+    run_pytest(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *examples)
     session.install(*requirements("places"))
     session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
     for name in FIRST_PARTY:
@@ -157,7 +156,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """Make .venv: one editable environment with all distributions and all tools."""
+    """Create .venv: one editable environment with all distributions and all tools."""
     folder = ROOT / ".venv"
     python = folder.joinpath(*(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
@@ -183,7 +182,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     sources = os.pathsep.join([str(folder / "src") for folder in distributions()])
-    session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it draws its name
+    session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it prints non-ASCII text
     session.run("python", "-m", "tools.architecture")
 
 
@@ -239,8 +238,8 @@ def jax(session: nox.Session) -> None:
 
 def compare_with_jax(session: nox.Session, *arguments: str) -> None:
     """Run `oracles/`, in an environment that has JAX."""
-    quickly = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # it compiles for seconds what runs once
-    session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**quickly, **ONE_THREAD})
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # each program runs once
+    session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**flags, **ONE_THREAD})
 
 
 @nox.session
@@ -288,8 +287,8 @@ def examine(
 def llvm(session: nox.Session) -> None:
     """Run the tests of compiled programs, and the kit on numpy, with the compiler of tensorken-llvm."""
     install_workspace(session, "test")
-    chosen = session.posargs or [*LIMITS, *QUICK, *COMPILED]
-    run_pytest(session, "own", *chosen, environment={"TEST_COMPILERS": "llvm"})
+    arguments = session.posargs or [*LIMITS, *QUICK, *COMPILED]
+    run_pytest(session, "own", *arguments, environment={"TEST_COMPILERS": "llvm"})
     for optimised in (False, True):
         examine(session, "numpy", "--smoke", compiler="llvm", optimised=optimised)
 
@@ -303,13 +302,14 @@ def array_api(session: nox.Session) -> None:
             f"no array-api-tests in {suite}; set ARRAY_API_TESTS_DIR to a checkout, made by "
             f"git clone --recurse-submodules https://github.com/data-apis/array-api-tests"
         )
-    wanted = public_suite.revision()
-    found = head(suite) if (suite / ".git").exists() else ""
-    if found and found != wanted:
+    revision = public_suite.revision()
+    commit = head(suite) if (suite / ".git").exists() else ""
+    if commit and commit != revision:
         session.error(
-            f"{suite} is at {found}; git checkout --recurse-submodules {wanted}, of which docs/array-api.md tells"
+            f"{suite} is at {commit}, docs/array-api.md describes {revision}; run git checkout --recurse-submodules "
+            f"{revision}"
         )
-    install_workspace(session, extras=False)  # not `test`, whose array-api-stubs hide those of the suite
+    install_workspace(session, extras=False)  # not `test`, whose array-api-stubs hide the suite's own stubs
     session.install("-r", str(suite / "requirements.txt"))
     expected = Path(session.create_tmp(), "xfails.txt").resolve()
     session.run("python", "-m", "tools.array_api", str(expected))
@@ -326,5 +326,7 @@ def array_api(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write docs/performance.md; `-- --check` compares them with benchmarks/bounds.toml."""
     install_workspace(session, "bench")
-    session.install(*requirements("bench-torch"), success_codes=range(256))  # it is said when it is not there
+    session.install(
+        *requirements("bench-torch"), success_codes=range(256)
+    )  # the page says if PyTorch is missing
     session.run("python", str(Path("benchmarks", "run.py")), *session.posargs)

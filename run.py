@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Runs a nox session on a machine that has Python and pip and nothing else.
+"""Run a nox session on a machine that has only Python and pip.
 
     python run.py demo             the same as `nox -s demo`
-    python run.py demo --epochs 3  what follows the session's name goes to the session
-    python run.py -l               an option first: all the arguments go to nox (-l lists the sessions)
+    python run.py demo --epochs 3  arguments after the session's name go to the session
+    python run.py -l               if an option comes first, all arguments go to nox (-l lists the sessions)
 
-nox is installed once into an environment of its own, `.nox/runner`, so that no other Python on the machine
-changes. The user's own pip fills that environment: some systems ship pip without `ensurepip`, and forbid to
-install into their Python.
+nox is installed once into its own environment, `.nox/runner`, so that no other Python environment changes. The
+user's pip installs it there: some systems ship pip without `ensurepip`, and forbid installing into their Python.
 """
 
-# No syntax newer than Python 3.7: one that is too old must get as far as the message that says so.
+# No syntax newer than Python 3.7, so that an older Python than required still prints the message that says so.
 from __future__ import annotations
 
 import shutil
@@ -31,10 +30,10 @@ def runner_python() -> Path:
 
 
 def install_runner() -> None:
-    """Make the runner's environment, unless this Python has made it for this requirement before."""
-    made_for = RUNNER / "made_for.txt"
-    wanted = f"{REQUIREMENT}, Python {sys.version.split()[0]}, {sys.base_prefix}"
-    if runner_python().exists() and made_for.exists() and made_for.read_text(encoding="utf-8") == wanted:
+    """Create the runner's environment, unless it exists for this requirement and this Python."""
+    marker = RUNNER / "made_for.txt"
+    content = f"{REQUIREMENT}, Python {sys.version.split()[0]}, {sys.base_prefix}"
+    if runner_python().exists() and marker.exists() and marker.read_text(encoding="utf-8") == content:
         return
     print(f"installing nox into {RUNNER.relative_to(ROOT)}", flush=True)
     shutil.rmtree(RUNNER, ignore_errors=True)
@@ -42,14 +41,14 @@ def install_runner() -> None:
     pip = [sys.executable, "-m", "pip", "--python", str(runner_python()), "--disable-pip-version-check"]
     if subprocess.run([*pip, "install", "--quiet", REQUIREMENT], check=False).returncode:
         sys.exit(f"run.py: pip could not install {REQUIREMENT}; its message is above")
-    made_for.write_text(wanted, encoding="utf-8")
+    marker.write_text(content, encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
     """Run nox with the arguments that the docstring above describes; returns its exit status."""
     if sys.version_info < OLDEST:
-        oldest, here = ".".join(map(str, OLDEST)), sys.version.split()[0]
-        sys.exit(f"run.py: needs Python {oldest} or newer, this is {here}")
+        oldest, current = ".".join(map(str, OLDEST)), sys.version.split()[0]
+        sys.exit(f"run.py: needs Python {oldest} or newer, this is {current}")
     if not arguments:
         print(__doc__)
         arguments = ["-l"]
@@ -61,7 +60,7 @@ def main(arguments: list[str]) -> int:
         while True:
             try:
                 return process.wait()
-            except KeyboardInterrupt:  # nox got it too, and ends in its own way
+            except KeyboardInterrupt:  # nox receives Ctrl-C too, and ends by itself
                 continue
 
 

@@ -1,4 +1,4 @@
-"""The check of the architecture finds circles, private imports and files over budget."""
+"""The check of the architecture finds cycles of imports, private imports and files over budget."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tools.workspace import ROOT
 PUBLIC = {"mine": ["core.language", "core.program.program"]}
 
 
-def test_a_circle_is_found_and_named() -> None:
+def test_a_cycle_is_found_and_named() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}
-    found = architecture.circle(imports)
+    found = architecture.cycle(imports)
     assert found[0] == found[-1] and set(found) == {"a", "b", "c"}
     assert all(after in imports[before] for before, after in itertools.pairwise(found))
-    assert architecture.circle({**imports, "c": {"d"}}) == []
+    assert architecture.cycle({**imports, "c": {"d"}}) == []
 
 
 @each_of(
@@ -62,7 +62,7 @@ def test_imports_in_functions_and_for_types_count() -> None:
     imports = architecture.imports_of(["tensorken_core", "tensorken_string"])
     assert "tensorken_core.host.plugin" in imports["tensorken_string.plugin"]
     assert "tensorken_string.backend" in imports["tensorken_string.plugin"]  # within the function `load`
-    assert architecture.circle(imports) == []
+    assert architecture.cycle(imports) == []
 
 
 def test_there_are_budgets_for_core_and_kernel() -> None:

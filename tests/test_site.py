@@ -98,7 +98,9 @@ def test_links_lead_to_where_pages_are_staged() -> None:
     )
     assert moved("`tk.sin` `tk.no_such_name`") == "{py:obj}`tk.sin <tensorken.sin>` `tk.no_such_name`"
     assert moved("```text\n`tk.sin` [a](nowhere.md)\n```") == "```text\n`tk.sin` [a](nowhere.md)\n```"
-    with pytest.raises(LookupError, match=r"docs/adr/README\.md: the link to nowhere\.md leads nowhere"):
+    with pytest.raises(
+        LookupError, match=r"docs/adr/README\.md: the target nowhere\.md of a link does not exist"
+    ):
         moved("[a](nowhere.md)")
 
 

@@ -202,7 +202,7 @@ def report(tmp_path: Path, tests: str, planned: str = "[3]") -> features.Report:
 def test_rows_without_a_marker_are_missing_unless_planned(tmp_path: Path) -> None:
     found = report(tmp_path, "@pytest.mark.feature(1)\ndef test_one(): ...\n")
     assert (found.missing, found.unknown, found.early) == ([2], [], [])
-    assert found.shown == {1: [f"{(tmp_path / 'test_it.py').as_posix()}:1"]}
+    assert found.locations == {1: [f"{(tmp_path / 'test_it.py').as_posix()}:1"]}
 
 
 def test_markers_count_on_classes_modules_and_parameters(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-"""The check of the architecture: `python -m tools.architecture` prints what it found, and fails on any fault.
+"""Check the architecture: `python -m tools.architecture` prints the faults, and fails if there are any.
 
-import-linter holds the layers, by the contracts in pyproject.toml.  This check holds what its contracts cannot say:
+import-linter checks the layers, by the contracts in pyproject.toml.  This tool checks rules that the contracts cannot
+express:
 
-* no circle of imports between files;
-* backends and plugins import of `tensorken_core` and `tensorken` the public modules alone;
-* core, and the kernel of it, stay within their budgets of code lines.
+* there is no cycle of imports between files;
+* backends and plugins import only the public modules of `tensorken_core` and `tensorken`;
+* core, and its kernel, stay within their budgets of code lines.
 
-Imports within functions, and those for types alone, count like all others.  There are no exceptions.
+Imports within functions and for type checkers count like all others.  There are no exceptions.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ def packages() -> list[str]:
 
 
 def imports_of(names: Iterable[str]) -> dict[str, set[str]]:
-    """For each module of these packages the modules among them that it imports, wherever the import stands."""
+    """For each module of these packages, the modules of these packages that it imports, also within functions."""
     graph = grimp.build_graph(*names, exclude_type_checking_imports=False, cache_dir=None)
     return {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
 
 
-def circle(imports: Mapping[str, Iterable[str]]) -> list[str]:
-    """Modules of which each imports the next and the last is the first; empty if there is no circle."""
+def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """A cycle of imports: each module imports the next, and the last is the first; empty if there is none."""
     try:
         graphlib.TopologicalSorter(imports).prepare()
     except graphlib.CycleError as error:
@@ -64,13 +65,13 @@ def circle(imports: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def private_imports(imports: Mapping[str, Iterable[str]], public: Mapping[str, list[str]]) -> list[str]:
-    """Imports into the public packages, from packages that are not their own, of modules that are not public.
+    """Imports of modules of other packages that are not public to the importing package.
 
     Args:
-        imports: for each module those that it imports.
-        public: for each importing package the modules that it may import; a module stands for all below it.
+        imports: for each module the modules that it imports.
+        public: for each importing package the modules that it may import, with their submodules.
     """
-    found = []
+    faults = []
     for module, imported in sorted(imports.items()):
         package = module.split(".")[0]
         if package not in public:
@@ -78,29 +79,29 @@ def private_imports(imports: Mapping[str, Iterable[str]], public: Mapping[str, l
         allowed = public[package]
         for name in sorted(imported):
             own = name.split(".")[0] in (package, name)  # the package itself is public
-            if own or any(f"{name}.".startswith(f"{one}.") for one in allowed):
+            if own or any(f"{name}.".startswith(f"{public_name}.") for public_name in allowed):
                 continue
-            found.append(f"{module} imports {name}, which is not public to {package}")
-    return found
+            faults.append(f"{module} imports {name}, which is not public to {package}")
+    return faults
 
 
 def code_lines(file: Path) -> int:
-    """The lines of a Python file that hold code: no comments, docstrings or blank lines."""
+    """The number of lines of a Python file with code, not comments, docstrings or blank lines."""
     lines: set[int] = set()
-    begins = True
-    for piece in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
-        if piece.type in NOT_CODE:
-            begins = begins or piece.type in (token.NEWLINE, token.INDENT, token.DEDENT)
-        elif begins and piece.type == token.STRING:
-            begins = False  # an expression that is a string alone: a docstring
+    is_start = True
+    for item in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
+        if item.type in NOT_CODE:
+            is_start = is_start or item.type in (token.NEWLINE, token.INDENT, token.DEDENT)
+        elif is_start and item.type == token.STRING:
+            is_start = False  # a statement that is only a string: a docstring
         else:
-            lines.update(range(piece.start[0], piece.end[0] + 1))
-            begins = False
+            lines.update(range(item.start[0], item.end[0] + 1))
+            is_start = False
     return len(lines)
 
 
 def lines_of(paths: Iterable[str]) -> int:
-    """The code lines of files and of all Python files in folders, by their paths in the workspace."""
+    """The number of code lines of files, and of all Python files in folders, by their paths in the workspace."""
     files = {
         file
         for path in paths
@@ -112,27 +113,27 @@ def lines_of(paths: Iterable[str]) -> int:
 def settings() -> dict[str, Any]:
     """The table `tool.architecture` of pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["tool"]["architecture"]
-    return found
+    table: dict[str, Any] = tomllib.loads(text)["tool"]["architecture"]
+    return table
 
 
 def main() -> int:
-    """Check everything; the exit status."""
+    """Run all checks; returns the exit status."""
     sys.path[:0] = [str(folder / "src") for folder in distributions()]
-    chosen = settings()
+    rules = settings()
     names = packages()
     imports = imports_of(names)
     faults = private_imports(
-        imports, {one: chosen["public"][one] for one in names if one in chosen["public"]}
+        imports, {name: rules["public"][name] for name in names if name in rules["public"]}
     )
-    round_trip = circle(imports)
-    if round_trip:
-        faults.append("circle: " + " -> ".join(round_trip))
+    import_cycle = cycle(imports)
+    if import_cycle:
+        faults.append("cycle: " + " -> ".join(import_cycle))
     print(
         f"{len(imports)} modules, {sum(map(len, imports.values()))} imports: "
-        f"{'a circle' if round_trip else '0 circles'}, 0 exceptions"
+        f"{'a cycle' if import_cycle else '0 cycles'}, 0 exceptions"
     )
-    for name, budget in chosen["budgets"].items():
+    for name, budget in rules["budgets"].items():
         lines = lines_of(budget["paths"])
         print(f"{name}: {lines:,} of {budget['lines']:,} code lines")
         if lines > budget["lines"]:

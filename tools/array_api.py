@@ -1,4 +1,4 @@
-"""The tables of docs/array-api.md, for our tests and for the public array API test suite.
+"""Read the tables of docs/array-api.md, for our tests and for the public array API test suite.
 
 `python -m tools.array_api FILE` writes the list of expected failures for array-api-tests, one a line. As a pytest
 plugin, `-p tools.array_api`, it deselects tests of absent features for which the suite has no option.
@@ -49,8 +49,8 @@ def expected_failures() -> dict[str, str]:
 
 def revision() -> str:
     """The revision of the public suite that the page describes."""
-    (found,) = re.findall(r"at the revision `([0-9a-f]{40})`", PAGE.read_text("utf-8"))
-    return str(found)
+    (number,) = re.findall(r"at the revision `([0-9a-f]{40})`", PAGE.read_text("utf-8"))
+    return str(number)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

@@ -1,7 +1,7 @@
-"""The quick check of one distribution: `python -m tools.check core`, or `backends/numpy`, `plugins/tensorken`, ...
+"""Check one distribution quickly: `python -m tools.check core`, or `backends/numpy`, `plugins/tensorken`, ...
 
-It runs ruff and mypy, and at the same time the quick tests and doctests of the distribution, in the environment that
-`python run.py dev` made.  Options after the folder go to pytest, such as `-k matmul`.
+It runs ruff and mypy, and at the same time the quick tests and doctests of the distribution, in the environment
+created by `python run.py dev`.  Options after the folder go to pytest, such as `-k matmul`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def commands(folder: str, options: list[str]) -> dict[str, list[str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the check; the exit status."""
+    """Run the check; returns the exit status."""
     folders = [path.relative_to(ROOT).as_posix() for path in distributions()]
     parser = argparse.ArgumentParser(
         prog="python -m tools.check", description="check one distribution quickly"
     )
     parser.add_argument("folder", choices=folders, help="the folder of the distribution")
-    chosen, options = parser.parse_known_args(arguments)
-    began = time.monotonic()
+    parsed, options = parser.parse_known_args(arguments)
+    start = time.monotonic()
     running = {
         name: subprocess.Popen(
             command,
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             encoding="utf-8",
             errors="replace",
         )
-        for name, command in commands(chosen.folder, options).items()
+        for name, command in commands(parsed.folder, options).items()
     }
     failed = []
     for name, process in running.items():
@@ -53,8 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
         if process.returncode:
             failed.append(name)
             print(f"---- {name}\n{output}")
-    said = f"failed: {', '.join(failed)}" if failed else "passed"
-    print(f"{chosen.folder}: {said}, {time.monotonic() - began:.0f} s")
+    result = f"failed: {', '.join(failed)}" if failed else "passed"
+    print(f"{parsed.folder}: {result}, {time.monotonic() - start:.0f} s")
     return int(bool(failed))
 
 

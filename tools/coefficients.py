@@ -1,9 +1,9 @@
-"""Compute the polynomials of the elementary functions, and write the files with them.
+"""Compute the polynomials of the elementary functions, and write the files with their coefficients.
 
-One file is for the default bodies, the other for the LLVM compiler, which also uses the first.
+One file is for the default bodies, the other for the LLVM compiler, which uses both.
 
-Each is the interpolant at Chebyshev nodes, in 200 bits, of the lowest degree that meets its bound: three bits
-beyond the precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N.
+Each polynomial is the interpolant at Chebyshev nodes, in 200 bits, of the lowest degree that meets its bound: three
+bits beyond the precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N.
 Trefethen, "Approximation Theory and Approximation Practice", chapter 16). `python -m tools.coefficients` writes the
 files.
 """
@@ -28,7 +28,7 @@ ZERO = mpmath.mpf(2) ** -100
 """The start of intervals in place of 0, to avoid a division by 0."""
 
 TWO_OVER_PI_BITS = 1280
-"""Enough for the remainder of the largest float64."""
+"""Enough bits for the remainder of the largest float64."""
 
 RULE = "# ---- {} " + 60 * "-" + "\n"
 
@@ -233,15 +233,15 @@ def _split(value: Any, bits: int, dtype: str) -> tuple[str, str]:
 
 def _parts(value: Any, count: int, dtype: str) -> list[str]:
     """A value as the sum of numbers of the dtype, each the nearest to the rest."""
-    found = []
+    parts = []
     for _ in range(count):
-        found.append(_format(value, dtype))
+        parts.append(_format(value, dtype))
         value -= mpmath.mpf(
-            struct.unpack("f", struct.pack("f", float(found[-1])))[0]
+            struct.unpack("f", struct.pack("f", float(parts[-1])))[0]
             if dtype == "float32"
-            else float(found[-1])
+            else float(parts[-1])
         )
-    return found
+    return parts
 
 
 def _constant(name: str, numbers: dict[str, Sequence[str]], remark: str) -> str:

@@ -1,12 +1,12 @@
 """Test configurations: BLAS kernels, numpy loops and thread counts, to emulate other processors.
 
-    python -m tools.configurations                                    lists those that this processor supports
-    python -m tools.configurations Sandybridge,no-AVX2,1 pytest core  runs a command in one of them
-    python -m tools.configurations foreign:7 pytest core              chooses one by number
+    python -m tools.configurations                                    lists the configurations of this processor
+    python -m tools.configurations Sandybridge,no-AVX2,1 pytest core  runs a command in a configuration
+    python -m tools.configurations foreign:7 pytest core              chooses a configuration by number
 
-`own` is the default of this machine, or of the variables that are set, with one thread. `any` is any other, and
-`foreign` one with both kernels and loops of another processor; without a number, they change daily. The environment
-variable TEST_CONFIGURATION overrides the choice.
+`own` is the default of this machine, or of the environment variables, with one thread. `any` is any other
+configuration, and `foreign` one with both kernels and loops of another processor; without a number, they change
+daily. The environment variable TEST_CONFIGURATION overrides the choice.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ class Processor:
             if self.features.intersection(self.disabled(name)) - set(self.disabled(loops[-1])):
                 loops.append(name)
         every = itertools.starmap(Configuration, itertools.product(["own", *kernels], loops, THREADS))
-        return tuple(one for one in every if one == OWN or one.kernels != self.kernels)
+        return tuple(c for c in every if c == OWN or c.kernels != self.kernels)
 
     def foreign(self) -> tuple[Configuration, ...]:
         """The configurations with other kernels and other loops, or as close to that as possible."""
-        other, ours = self.configurations()[1:], KERNELS.get(self.kernels)
-        kernels = [one for one in other if one.kernels != "own" and KERNELS[one.kernels] != ours]
-        loops = [one for one in other if one.loops != "all"]
-        return tuple([one for one in kernels if one in loops] or kernels or loops or other)
+        other, own_features = self.configurations()[1:], KERNELS.get(self.kernels)
+        kernels = [c for c in other if c.kernels != "own" and KERNELS[c.kernels] != own_features]
+        loops = [c for c in other if c.loops != "all"]
+        return tuple([c for c in kernels if c in loops] or kernels or loops or other)
 
     def environment(self, configuration: Configuration) -> dict[str, str]:
         """The environment variables of a configuration; `own` and `all` leave their variables unset."""
@@ -150,12 +150,12 @@ def choose(name: str, processor: Processor) -> Configuration:
     group, _, number = name.partition(":")
     groups = {"any": processor.configurations()[1:], "foreign": processor.foreign(), "own": (OWN,)}
     if group in groups:
-        place = int(number) if number else datetime.datetime.now(datetime.UTC).date().toordinal()
-        return groups[group][place % len(groups[group])]
-    kernels = ["own", *(one for one, needed in KERNELS.items() if needed <= processor.features)]
-    for one in itertools.starmap(Configuration, itertools.product(kernels, LOOPS, THREADS)):
-        if one.name == name:
-            return one
+        index = int(number) if number else datetime.datetime.now(datetime.UTC).date().toordinal()
+        return groups[group][index % len(groups[group])]
+    kernels = ["own", *(kernel for kernel, needed in KERNELS.items() if needed <= processor.features)]
+    for configuration in itertools.starmap(Configuration, itertools.product(kernels, LOOPS, THREADS)):
+        if configuration.name == name:
+            return configuration
     raise ValueError(
         f"{name}: not a configuration of this processor, which supports one of {', '.join(kernels)}; "
         f"one of {', '.join(LOOPS)}; {' or '.join(map(str, THREADS))} threads; as in {OWN.name}"
@@ -167,9 +167,9 @@ def header() -> str:
     kernels = os.environ.get("OPENBLAS_CORETYPE", "own")
     without = os.environ.get("NPY_DISABLE_CPU_FEATURES", "none")
     threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-    again = f"; to repeat: {VARIABLE}={os.environ[VARIABLE]}" if VARIABLE in os.environ else ""
+    repeat = f"; to repeat: {VARIABLE}={os.environ[VARIABLE]}" if VARIABLE in os.environ else ""
     return (
-        f"configuration: BLAS kernels {kernels}, disabled numpy features {without}, threads {threads}{again}"
+        f"configuration: BLAS kernels {kernels}, disabled numpy features {without}, threads {threads}{repeat}"
     )
 
 
@@ -180,21 +180,21 @@ def main(arguments: list[str] | None = None) -> int:
         "name", nargs="?", help="own, any, foreign, any:NUMBER, foreign:NUMBER, or as in the list"
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command to run in it")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     processor = Processor.here()
-    if given.name is None:
+    if options.name is None:
         foreign = processor.foreign()
-        for one in processor.configurations():
-            print(f"{one.name:24}{'foreign' if one in foreign else ''}".rstrip())
+        for configuration in processor.configurations():
+            print(f"{configuration.name:24}{'foreign' if configuration in foreign else ''}".rstrip())
         return 0
     try:
-        chosen = choose(os.environ.get(VARIABLE) or given.name, processor)
+        choice = choose(os.environ.get(VARIABLE) or options.name, processor)
     except ValueError as error:
         parser.error(str(error))
-    environment = {**os.environ, **processor.environment(chosen)}
+    environment = {**os.environ, **processor.environment(choice)}
     if os.name == "posix":  # replace this process, so that Ctrl-C reaches the command
-        os.execvpe(given.command[0], given.command, environment)
-    return subprocess.run(given.command, env=environment, check=False).returncode
+        os.execvpe(options.command[0], options.command, environment)
+    return subprocess.run(options.command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

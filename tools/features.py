@@ -22,22 +22,22 @@ class Report:
 
     titles: dict[int, str]
     planned: frozenset[int]
-    shown: dict[int, list[str]]  # row -> the locations ("file:line") of its markers
+    locations: dict[int, list[str]]  # row -> the locations ("file:line") of its markers
 
     @property
     def missing(self) -> list[int]:
         """The rows that lack a test."""
-        return [row for row in self.titles if row not in self.shown and row not in self.planned]
+        return [row for row in self.titles if row not in self.locations and row not in self.planned]
 
     @property
     def unknown(self) -> list[int]:
         """The rows named by a marker or the list of planned rows that do not exist."""
-        return sorted((self.shown.keys() | self.planned) - self.titles.keys())
+        return sorted((self.locations.keys() | self.planned) - self.titles.keys())
 
     @property
     def early(self) -> list[int]:
         """The planned rows that already have a test."""
-        return sorted(self.planned & self.shown.keys())
+        return sorted(self.planned & self.locations.keys())
 
 
 def rows_in(source: str, name: str) -> Iterator[tuple[int, str]]:
@@ -52,12 +52,12 @@ def rows_in(source: str, name: str) -> Iterator[tuple[int, str]]:
                 func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="feature"), args=arguments
             ):
                 for argument in arguments:
-                    place = f"{name}:{argument.lineno}"
+                    location = f"{name}:{argument.lineno}"
                     match argument:
                         case ast.Constant(value=int(row)):
-                            yield row, place
+                            yield row, location
                         case _:
-                            raise ValueError(f"{place}: write the rows of a feature marker as numbers")
+                            raise ValueError(f"{location}: write the rows of a feature marker as numbers")
 
 
 def test_files(root: Path) -> list[Path]:
@@ -68,12 +68,12 @@ def test_files(root: Path) -> list[Path]:
 def report(table: Path, files: list[Path]) -> Report:
     """Compare the markers in the files with the rows of the table."""
     rows = tomllib.loads(table.read_text(encoding="utf-8"))
-    shown: dict[int, list[str]] = {}
+    locations: dict[int, list[str]] = {}
     for file in files:
-        for row, place in rows_in(file.read_text(encoding="utf-8"), file.as_posix()):
-            shown.setdefault(row, []).append(place)
+        for row, location in rows_in(file.read_text(encoding="utf-8"), file.as_posix()):
+            locations.setdefault(row, []).append(location)
     return Report(
-        {int(row): title for row, title in rows["features"].items()}, frozenset(rows["planned"]), shown
+        {int(row): title for row, title in rows["features"].items()}, frozenset(rows["planned"]), locations
     )
 
 
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tests", action="store_true", help="list every row with the locations of its tests")
     options = parser.parse_args(arguments)
     folders = [ROOT / "tests", *(folder / "tests" for folder in distributions())]
-    found = report(
+    result = report(
         ROOT / "docs" / "features.toml", [file for folder in folders for file in test_files(folder)]
     )
 
@@ -92,22 +92,22 @@ def main(arguments: list[str] | None = None) -> int:
         if rows:
             print(f"{heading}:")
         for row in rows:
-            print(f"  {row:3}  {found.titles.get(row, '(there is no such row)')}")
-            if options.tests or row not in found.titles:
-                print(*(f"         {place}" for place in found.shown.get(row, ())), sep="\n")
+            print(f"  {row:3}  {result.titles.get(row, '(there is no such row)')}")
+            if options.tests or row not in result.titles:
+                print(*(f"         {location}" for location in result.locations.get(row, ())), sep="\n")
 
     if options.tests:
-        show("rows with a test", sorted(found.shown.keys() & found.titles.keys()))
+        show("rows with a test", sorted(result.locations.keys() & result.titles.keys()))
     if options.planned:
-        show("planned rows", sorted(found.planned))
-    show("planned rows that already have a test (remove them from `planned`)", found.early)
-    show("markers and planned rows without a row", found.unknown)
-    show("rows without a test", found.missing)
-    late = sorted(found.planned - found.shown.keys())
-    shown = len(found.shown.keys() & found.titles.keys())
-    total, missing = len(found.titles), len(found.missing)
-    print(f"{total} rows: {shown} with a test, {len(late)} planned, {missing} without a test")
-    return 1 if found.missing or found.unknown else 0
+        show("planned rows", sorted(result.planned))
+    show("planned rows that already have a test (remove them from `planned`)", result.early)
+    show("markers and planned rows without a row", result.unknown)
+    show("rows without a test", result.missing)
+    late = sorted(result.planned - result.locations.keys())
+    locations = len(result.locations.keys() & result.titles.keys())
+    total, missing = len(result.titles), len(result.missing)
+    print(f"{total} rows: {locations} with a test, {len(late)} planned, {missing} without a test")
+    return 1 if result.missing or result.unknown else 0
 
 
 if __name__ == "__main__":

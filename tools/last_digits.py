@@ -18,7 +18,7 @@ FUNCTIONS = (
 """numpy functions that are not correctly rounded."""
 
 ZERO_BITS = 12
-"""Numbers with this many trailing zero bits are not perturbed: every library gives 1, 0.5 or 1024 exactly."""
+"""Numbers with this many trailing zero bits are not perturbed: every library returns 1, 0.5 or 1024 exactly."""
 
 
 def perturbed(x: Any) -> Any:
@@ -30,12 +30,12 @@ def perturbed(x: Any) -> Any:
     """
     x = np.asarray(x)
     bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").reshape(x.shape)
-    drawn = (bits ^ (bits >> 7) ^ (bits >> 13)) & 3
-    may = (bits & (2**ZERO_BITS - 1) != 0) & np.isfinite(x) & (np.abs(x) > 4 * np.finfo(x.dtype).tiny)
+    choice = (bits ^ (bits >> 7) ^ (bits >> 13)) & 3
+    changeable = (bits & (2**ZERO_BITS - 1) != 0) & np.isfinite(x) & (np.abs(x) > 4 * np.finfo(x.dtype).tiny)
     infinity = x.dtype.type(np.inf)
     with np.errstate(all="ignore"):
         above, below = np.nextafter(x, infinity), np.nextafter(x, -infinity)
-    return np.where(may & (drawn == 1), above, np.where(may & (drawn == 2), below, x))
+    return np.where(changeable & (choice == 1), above, np.where(changeable & (choice == 2), below, x))
 
 
 class Perturbed:

@@ -60,15 +60,15 @@ def run(notebook: Path, folder: Path) -> Any:
     import nbformat
     from nbclient import NotebookClient
 
-    read = nbformat.read(notebook, as_version=4)
-    metadata = read.metadata.copy()
+    content = nbformat.read(notebook, as_version=4)
+    metadata = content.metadata.copy()
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(
-        read, timeout=TIMEOUT, kernel_name="python3", record_timing=False, resources=resources
+        content, timeout=TIMEOUT, kernel_name="python3", record_timing=False, resources=resources
     )
-    done = client.execute()
-    done.metadata = metadata  # the kernel adds its Python version
-    return done
+    executed = client.execute()
+    executed.metadata = metadata  # the kernel adds its Python version
+    return executed
 
 
 def main(arguments: list[str] | None = None) -> None:

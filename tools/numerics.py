@@ -192,26 +192,26 @@ SMOOTH = ("expm1", "log1p", "tanh", "sigmoid", "softplus", "erf", "sqrt")
 @cache
 def operands(name: str, dtype: str, density: int = 1) -> Array:
     """Operands in the domain of the function: from every binade and sign, and more near critical points."""
-    row, facts, rng = ROWS[name], np.finfo(dtype), random.Random(f"{name} {dtype}")
-    low, high = int(facts.minexp - facts.nmant), int(facts.maxexp)
-    drawn = [
+    row, info, rng = ROWS[name], np.finfo(dtype), random.Random(f"{name} {dtype}")
+    low, high = int(info.minexp - info.nmant), int(info.maxexp)
+    numbers = [
         sign * math.ldexp(rng.uniform(1.0, 2.0), exponent)
         for exponent in range(low, high)
         for sign in (-1, 1)
         for _ in range(density)
     ]
-    drawn += [rng.uniform(*interval) for interval in row.intervals for _ in range(200 * density)]
+    numbers += [rng.uniform(*interval) for interval in row.intervals for _ in range(200 * density)]
     for centre in row.around:
-        drawn += [
-            centre * (1.0 + rng.uniform(-1.0, 1.0) * 2.0 ** -rng.randrange(1, facts.nmant + 2))
+        numbers += [
+            centre * (1.0 + rng.uniform(-1.0, 1.0) * 2.0 ** -rng.randrange(1, info.nmant + 2))
             for _ in range(60 * density)
         ]
-    extremes = (facts.max, facts.tiny, facts.smallest_subnormal, 3 * facts.smallest_subnormal)
-    drawn += [float(sign * x) for x in extremes for sign in (-1, 1)]
+    extremes = (info.max, info.tiny, info.smallest_subnormal, 3 * info.smallest_subnormal)
+    numbers += [float(sign * x) for x in extremes for sign in (-1, 1)]
     with np.errstate(over="ignore"):
-        x = np.array(drawn, dtype)
-    chosen: Array = x[np.isfinite(x) & (x != 0) & np.array([row.defined(float(v)) for v in x])]
-    return chosen
+        x = np.array(numbers, dtype)
+    result: Array = x[np.isfinite(x) & (x != 0) & np.array([row.defined(float(v)) for v in x])]
+    return result
 
 
 @cache
@@ -223,24 +223,24 @@ def exact_values(name: str, dtype: str, kind: str, density: int = 1) -> list[Any
 
 
 def distance(y: Any, true: Any, dtype: str) -> float:
-    """The error of y in units in the last place of the true value; infinity is taken as the next power of 2."""
-    facts = np.finfo(dtype)
-    top = mpmath.ldexp(1, int(facts.maxexp))
+    """The error of y in units in the last place of the true value; infinity counts as the next power of 2."""
+    info = np.finfo(dtype)
+    top = mpmath.ldexp(1, int(info.maxexp))
     y, true = (max(-top, min(top, mpf(v))) for v in (y, true))
-    exponent = max(mpmath.frexp(true)[1], facts.minexp + 1) if true else facts.minexp + 1
-    exponent = min(exponent, facts.maxexp)
-    return float(abs(y - true) / mpmath.ldexp(1, int(exponent - facts.nmant - 1)))
+    exponent = max(mpmath.frexp(true)[1], info.minexp + 1) if true else info.minexp + 1
+    exponent = min(exponent, info.maxexp)
+    return float(abs(y - true) / mpmath.ldexp(1, int(exponent - info.nmant - 1)))
 
 
-def worst(name: str, dtype: str, kind: str, found: Array, density: int = 1) -> tuple[float, float]:
+def worst(name: str, dtype: str, kind: str, results: Array, density: int = 1) -> tuple[float, float]:
     """The largest error, and its operand; NaN counts as an infinite error."""
     true = exact_values(name, dtype, kind, density)
     with mpmath.workprec(200):
         errors = [
-            math.inf if y != y else distance(float(y), t, dtype) for y, t in zip(found, true, strict=True)
+            math.inf if y != y else distance(float(y), t, dtype) for y, t in zip(results, true, strict=True)
         ]
-    place = max(range(len(errors)), key=errors.__getitem__)
-    return errors[place], float(operands(name, dtype, density)[place])
+    index = max(range(len(errors)), key=errors.__getitem__)
+    return errors[index], float(operands(name, dtype, density)[index])
 
 
 # ---- the table ------------------------------------------------------------------------------------
@@ -265,18 +265,18 @@ def sweep(name: str, backend: RawTensor[Any]) -> tuple[float, float]:
     from tensorken_numpy.backend import Numpy
 
     row, rng = ROWS[name], np.random.default_rng(7)
-    drawn = np.concatenate(
+    numbers = np.concatenate(
         [rng.uniform(*interval, 10**6 // len(row.intervals)) for interval in row.intervals]
     )
-    narrow = drawn.astype(np.float32)
+    narrow = numbers.astype(np.float32)
     narrow = narrow[np.array([row.defined(float(v)) for v in narrow])]
     errors = []
     for f in (function(name), tk.elementwise_grad(function(name))):
-        found = np.array(f(tk.tensor(narrow, backend=backend)))
+        results = np.array(f(tk.tensor(narrow, backend=backend)))
         true = np.array(f(tk.tensor(narrow.astype(np.float64), backend=Numpy())))
         finite = np.abs(true) < float(np.finfo(np.float32).max)
         unit = np.spacing(np.abs(true[finite]).astype(np.float32))
-        errors.append(float(np.max(np.abs(found[finite] - true[finite]) / unit)))
+        errors.append(float(np.max(np.abs(results[finite] - true[finite]) / unit)))
     return errors[0], errors[1]
 
 
@@ -292,15 +292,15 @@ def main() -> None:
     from core.tests.support import Required
     from tensorken_numpy.backend import Numpy
 
-    known, lines = published(), []
+    previous, lines = published(), []
     for name in ROWS:
         backends = (Numpy(), Required())
         errors = [[measure(name, dtype, backend, 8) for backend in backends] for dtype in DTYPES]
         errors[0] += [sweep(name, backend) for backend in backends]
-        largest = [max(pair[kind] for pair in errors[place]) for kind in (0, 1) for place in (0, 1)]
+        largest = [max(pair[kind] for pair in errors[i]) for kind in (0, 1) for i in (0, 1)]
         numbers = [math.ceil(error) for error in largest]
         print(f"{name:14}" + "".join(f"{error:8.2f}" for error in largest), flush=True)
-        lower = [min(pair) for pair in zip(numbers, known.get(name, numbers), strict=True)]
+        lower = [min(pair) for pair in zip(numbers, previous.get(name, numbers), strict=True)]
         lines.append(f"| `{name}` |" + "".join(f" {number} |" for number in lower))
     text = PAGE.read_text(encoding="utf-8")
     table = "\n".join([HEAD, "| --- |" + " --: |" * 4, *lines])

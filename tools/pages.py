@@ -4,7 +4,7 @@ The blocks of a page run in order and share their variables.
 
 * `python` is run; its output must equal the `text` block directly below it, or be empty if there is none.
 * `pycon` is run as a doctest session.
-* `python elsewhere` is run by another test in its own place; here it must only compile.
+* `python elsewhere` is run by another test; here it must only compile.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def blocks(markdown: str) -> list[Block]:
     """The fenced blocks with a language, in order."""
     return [
         Block(
-            found["language"],
-            found["text"],
-            markdown.count("\n", 0, found.start("text")) + 1,
-            found["kind"].strip(),
+            match["language"],
+            match["text"],
+            markdown.count("\n", 0, match.start("text")) + 1,
+            match["kind"].strip(),
         )
-        for found in _FENCE.finditer(markdown)
+        for match in _FENCE.finditer(markdown)
     ]
 
 
@@ -63,21 +63,21 @@ def run(page: str, name: str) -> list[str]:
 
     Unexpected exceptions propagate, with the page's line in the traceback.
     """
-    found = blocks(page)
-    wrong: list[str] = []
+    page_blocks = blocks(page)
+    failures: list[str] = []
     names: dict[str, Any] = {"__name__": "__main__"}
-    for block, below in itertools.zip_longest(found, found[1:]):
-        where = f"{name}:{block.line}"
+    for block, below in itertools.zip_longest(page_blocks, page_blocks[1:]):
+        location = f"{name}:{block.line}"
         if block.language == "pycon":
-            wrong += [f"{where}: {line}" for line in _session(block, names, name)]
+            failures += [f"{location}: {line}" for line in _session(block, names, name)]
         elif block.language == "python" and block.kind == "elsewhere":
-            compile(textwrap.dedent(block.text), where, "exec")
+            compile(textwrap.dedent(block.text), location, "exec")
         elif block.language == "python":
             expected = below.text if below is not None and below.language == "text" else ""
             printed = _printed(block, names, name)
             if printed != expected:
-                wrong.append(f"{where}: prints {printed!r}, but the page has {expected!r}")
-    return wrong
+                failures.append(f"{location}: prints {printed!r}, but the page has {expected!r}")
+    return failures
 
 
 def _printed(block: Block, names: dict[str, Any], name: str) -> str:

@@ -1,8 +1,8 @@
 """Run tests in a copy of the workspace installed in an unusual place: `python -m tools.places [PLACE [ARGUMENTS]]`.
 
-A place determines the installer, whether the path has a space, and whether it is writable. In the copy, nox makes the
-environment of the session `tests`, and pytest runs in it with the given arguments. For an unwritable place, root runs
-the tests as the user nobody; other users remove their own write permission. `any` changes daily, unless the environment
+A place determines the installer, whether the path has a space, and whether it is writable. In the copy, nox creates
+the environment of the session `tests`, and pytest runs in it with the arguments. For an unwritable place, root runs the
+tests as the user nobody; other users remove their own write permission. `any` changes daily, unless the environment
 variable TEST_PLACE names a place. Without arguments, all places are listed.
 """
 
@@ -38,11 +38,11 @@ PLACES: Mapping[str, frozenset[str]] = MappingProxyType(
 def possible() -> list[str]:
     """The places that this machine supports, depending on uv and file permissions."""
     python = Path(sys.executable).resolve()
-    closed = [folder for folder in python.parents if not folder.stat().st_mode & 0o001]
-    lacking = {"unwritable"} if sys.platform == "win32" or (os.geteuid() == 0 and closed) else set()
+    unreadable = [folder for folder in python.parents if not folder.stat().st_mode & 0o001]
+    unsupported = {"unwritable"} if sys.platform == "win32" or (os.geteuid() == 0 and unreadable) else set()
     if not shutil.which("uv") and importlib.util.find_spec("uv") is None:
-        lacking.add("uv")
-    return [name for name, facts in PLACES.items() if not facts & lacking]
+        unsupported.add("uv")
+    return [name for name, properties in PLACES.items() if not properties & unsupported]
 
 
 def choose(name: str) -> str:
@@ -76,21 +76,21 @@ def remove_write_permission(workspace: Path, home: Path) -> dict[str, Any]:
 
 def run(place: str, arguments: list[str]) -> int:
     """Run pytest with these arguments in a place; returns the exit status."""
-    facts = PLACES[place]
+    properties = PLACES[place]
     with tempfile.TemporaryDirectory(prefix="tensorken-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        home, workspace = Path(folder, "home"), Path(folder, "a copy" if "space" in facts else "copy")
+        home, workspace = Path(folder, "home"), Path(folder, "a copy" if "space" in properties else "copy")
         home.mkdir()
         copy_workspace(workspace)
         session = f"tests-{sys.version_info.major}.{sys.version_info.minor}"
         nox = [sys.executable, "-m", "nox", "--noxfile", str(workspace / "noxfile.py"), "--session", session]
-        installer = "uv" if "uv" in facts else "virtualenv"
+        installer = "uv" if "uv" in properties else "virtualenv"
         subprocess.run([*nox, "--install-only", "--force-venv-backend", installer], check=True)
         (environment,) = workspace.glob(".nox/tests-*")
         python = environment.joinpath(
             *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python"))
         )
-        user = remove_write_permission(workspace, home) if "unwritable" in facts else {}
+        user = remove_write_permission(workspace, home) if "unwritable" in properties else {}
         print(f"place: {place}: {workspace}", flush=True)
         settings = {**os.environ, "HOME": str(home), "USERPROFILE": str(home), VARIABLE: place}
         command = [str(python), "-m", "pytest", *arguments]

@@ -53,24 +53,27 @@ class PublicModule:
 
 def public_modules() -> list[PublicModule]:
     """The public modules of `tensorken`, and `tensorken_core.host.plugin`, in the order of `tensorken/__init__.py`."""
-    spread = _star_imports(tensorken)
-    offered = sorted(
+    star_imported = _star_imports(tensorken)
+    module_names = sorted(
         [getattr(tensorken, name).__name__ for name in _modules(tensorken)],
         key=lambda name: name.rpartition(".")[2],
     )
-    aliases = {owner.module.__name__: owner.names for owner in spread}
-    found = [owner for owner in spread if owner.module.__name__ not in offered]
+    aliases = {owner.module.__name__: owner.names for owner in star_imported}
+    owners = [owner for owner in star_imported if owner.module.__name__ not in module_names]
     return [
-        *found,
-        *[_public_module(name, aliases.get(name, ())) for name in [*offered, "tensorken_core.host.plugin"]],
+        *owners,
+        *[
+            _public_module(name, aliases.get(name, ()))
+            for name in [*module_names, "tensorken_core.host.plugin"]
+        ],
     ]
 
 
 def names_of(module: types.ModuleType) -> tuple[str, ...]:
     """The public names of a module: its `__all__`, or the classes and functions defined in it."""
-    stated = getattr(module, "__all__", None)
-    if stated is not None:
-        return tuple(stated)
+    declared = getattr(module, "__all__", None)
+    if declared is not None:
+        return tuple(declared)
     return tuple(
         name
         for name, value in vars(module).items()
@@ -88,7 +91,7 @@ def public_names() -> set[str]:
 
 
 def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
-    """The import statements in the `__init__` of a package, those of names that are loaded later among them."""
+    """The import statements in the `__init__` of a package, including those of names that are loaded lazily."""
     source = Path(str(package.__file__)).read_text(encoding="utf-8")
     top = ast.parse(source).body
     nodes = [*top, *[inner for node in top if isinstance(node, ast.If) for inner in node.body]]
@@ -106,10 +109,10 @@ def _star_imports(package: types.ModuleType) -> list[PublicModule]:
         names = [*names_of(module)] if starred else [alias.asname or alias.name for alias in node.names]
         values = [name for name in names if not isinstance(getattr(package, name), types.ModuleType)]
         found.append((module, values))
-    taken = {name for _, names in found for name in names}
-    for name in sorted(public_names() - taken):
+    listed = {name for _, names in found for name in names}
+    for name in sorted(public_names() - listed):
         for _, names in found:
-            if any(getattr(package, known) is getattr(package, name) for known in names):
+            if any(getattr(package, other) is getattr(package, name) for other in names):
                 names.append(name)
                 break
     return [PublicModule(module, package.__name__, tuple(names)) for module, names in found if names]

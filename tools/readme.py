@@ -26,7 +26,7 @@ def copy_workspace(target: Path) -> None:
 
 
 def fresh_environment(home: Path) -> dict[str, str]:
-    """This process's environment with another home, and without settings of Python and Tensorken."""
+    """The environment of this process with another home, and without settings of Python and Tensorken."""
     ours = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return kept | {"HOME": str(home), "USERPROFILE": str(home)}
@@ -37,12 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="nox -s readme --", description="run the commands of README.md")
     parser.add_argument("--only", metavar="TEXT", default="", help="run only commands that contain TEXT")
     only: str = parser.parse_args(arguments).only
-    shown = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    page_blocks = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="tensorken-readme-", ignore_cleanup_errors=True) as folder:
         home, workspace = Path(folder, "home"), Path(folder, "tensorken")
         home.mkdir()
         copy_workspace(workspace)
-        for block in shown:
+        for block in page_blocks:
             for command in block.commands:
                 if only not in command:
                     continue

@@ -37,14 +37,14 @@ FIRST = """
 
 def pages() -> dict[str, str]:
     """The text of each page by name."""
-    everything = [*public_modules(), *plugins()]
-    found = {owner.page: _module_page(owner) for owner in everything if owner.page != "tensor"}
-    found |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
-    about = {owner.page: owner.intro.partition("\n\n")[0].replace("\n", " ") for owner in everything}
-    about |= {"tensor": "The class of tensors.", "ops": "The op table of the language."}
-    about |= {"backends": "The installed backends."}
-    order = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
-    return found | {"index": _index_page({name: about[name] for name in order})}
+    owners = [*public_modules(), *plugins()]
+    texts = {owner.page: _module_page(owner) for owner in owners if owner.page != "tensor"}
+    texts |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
+    summaries = {owner.page: owner.intro.partition("\n\n")[0].replace("\n", " ") for owner in owners}
+    summaries |= {"tensor": "The class of tensors.", "ops": "The op table of the language."}
+    summaries |= {"backends": "The installed backends."}
+    order = [*(name for name in FIRST if name in texts), *(name for name in texts if name not in FIRST)]
+    return texts | {"index": _index_page({name: summaries[name] for name in order})}
 
 
 def plugins() -> list[PublicModule]:
@@ -81,38 +81,38 @@ def _module_page(owner: PublicModule) -> str:
 
 def _aliases(owner: PublicModule) -> dict[str, list[str]]:
     """The names of a module with their aliases; the main name is the object's `__name__`."""
-    found: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for name in owner.names:
-        thing = owner.object(name)
-        own = getattr(thing, "__name__", None) or getattr(thing, "name", None)
-        first = next((known for known in owner.names if owner.object(known) is thing), name)
-        canonical = own if own in owner.names and owner.object(own) is thing else first
-        others = found.setdefault(canonical, [])
+        value = owner.object(name)
+        own = getattr(value, "__name__", None) or getattr(value, "name", None)
+        first = next((other for other in owner.names if owner.object(other) is value), name)
+        canonical = own if own in owner.names and owner.object(own) is value else first
+        others = aliases.setdefault(canonical, [])
         if name != canonical:
             others.append(name)
-    return found
+    return aliases
 
 
 def _entry(owner: PublicModule, name: str, aliases: Sequence[str]) -> str:
-    thing = owner.object(name)
-    if inspect.isclass(thing):
-        fields = "" if issubclass(thing, RawTensor | Tensor | Exception | tuple) else "\n   :members:"
+    value = owner.object(name)
+    if inspect.isclass(value):
+        fields = "" if issubclass(value, RawTensor | Tensor | Exception | tuple) else "\n   :members:"
         entry = f".. autoclass:: {name}{fields}\n   :show-inheritance:"
-        if not issubclass(thing, Exception):
+        if not issubclass(value, Exception):
             entry = entry.removesuffix("\n   :show-inheritance:")
-    elif inspect.isroutine(thing):
+    elif inspect.isroutine(value):
         entry = f".. autofunction:: {name}"
-    elif inspect.ismodule(thing):  # the module's own page has its index entry
-        entry = f".. py:data:: {name}\n   :no-index:\n\n   The module :py:mod:`{thing.__name__}`."
+    elif inspect.ismodule(value):  # the module's own page has its index entry
+        entry = f".. py:data:: {name}\n   :no-index:\n\n   The module :py:mod:`{value.__name__}`."
     else:
         entry = f".. py:data:: {name}\n\n   {_description(owner, name)}"
-    return "\n\n".join([entry, *[_same(thing, alias, name) for alias in aliases]])
+    return "\n\n".join([entry, *[_same(value, alias, name) for alias in aliases]])
 
 
-def _same(thing: Any, alias: str, name: str) -> str:
+def _same(value: Any, alias: str, name: str) -> str:
     """The entry of an alias, with a link to the main name."""
-    if inspect.isroutine(thing):
-        return f".. py:function:: {alias}{_signature(thing)}\n\n   The same as :py:func:`{name}`."
+    if inspect.isroutine(value):
+        return f".. py:function:: {alias}{_signature(value)}\n\n   The same as :py:func:`{name}`."
     return f".. py:data:: {alias}\n\n   The same as :py:obj:`{name}`."
 
 
@@ -125,18 +125,18 @@ def _signature(function: Any) -> str:
 
 def _description(owner: PublicModule, name: str) -> str:
     """The description of a constant: the string below its assignment, or its repr."""
-    thing = owner.object(name)
-    if isinstance(thing, DType):
-        bits = "" if thing.kind == "bool" else f" of {8 * thing.itemsize} bits"
-        return f"The dtype of {_counted(thing.kind)}{bits}."
+    value = owner.object(name)
+    if isinstance(value, DType):
+        bits = "" if value.kind == "bool" else f" of {8 * value.itemsize} bits"
+        return f"The dtype of {_counted(value.kind)}{bits}."
     body = ast.parse(inspect.getsource(owner.module)).body
-    for statement, below in itertools.pairwise(body):
+    for statement, following in itertools.pairwise(body):
         targets = statement.targets if isinstance(statement, ast.Assign) else ()
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            match below:
+            match following:
                 case ast.Expr(ast.Constant(str(text))):
                     return textwrap.indent(inspect.cleandoc(text), "   ").lstrip()
-    return f"``{thing!r}``"
+    return f"``{value!r}``"
 
 
 def _counted(kind: str) -> str:
@@ -250,27 +250,27 @@ def derivatives(op: Op, names: Sequence[str]) -> str:
 def accepted(op: Op) -> str:
     """The kinds of dtypes that an op accepts, and the dtypes of its results, by its dtype rule."""
     params: tuple[Any, ...] = op.samples[0][1] if op.samples else ()
-    roles = op.operand_kinds or ("data",) * (op.arity or 2)
+    kinds_of_operands = op.operand_kinds or ("data",) * (op.arity or 2)
     results: dict[str, set[str]] = {}
     for dtype in DTYPES.values():
-        given = {"condition": DTYPES["bool"], "indices": DTYPES["int32"]}
+        dtype_of = {"condition": DTYPES["bool"], "indices": DTYPES["int32"]}
         try:
-            result = op.result_dtype(tuple([given.get(role, dtype) for role in roles]), params)
+            result = op.result_dtype(tuple([dtype_of.get(kind, dtype) for kind in kinds_of_operands]), params)
         except DTypeError:
             continue
-        made = result if isinstance(result, tuple) else (result,)
-        says = ", ".join("same" if d is dtype else d.name for d in made)
-        results.setdefault(dtype.kind, set()).add("same" if set(says.split(", ")) == {"same"} else says)
+        dtypes = result if isinstance(result, tuple) else (result,)
+        text = ", ".join("same" if d is dtype else d.name for d in dtypes)
+        results.setdefault(dtype.kind, set()).add("same" if set(text.split(", ")) == {"same"} else text)
     if op.params == ("dtype",):
         return "all to any"
     kinds = "all" if len(results) == 3 else ", ".join(results)
-    gives = sorted({text for texts in results.values() for text in texts} - {"same"})
-    return f"{kinds} to {' or '.join(gives)}" if gives and not _only_same(results, gives) else kinds
+    others = sorted({text for texts in results.values() for text in texts} - {"same"})
+    return f"{kinds} to {' or '.join(others)}" if others and not _only_same(results, others) else kinds
 
 
-def _only_same(results: dict[str, set[str]], gives: list[str]) -> bool:
-    """Whether the result always has the operand's dtype, or there are several result dtypes."""
-    return all(texts == {"same"} for texts in results.values()) or len(gives) > 1
+def _only_same(results: dict[str, set[str]], others: list[str]) -> bool:
+    """Whether the result always has the operand's dtype, or there are several other result dtypes."""
+    return all(texts == {"same"} for texts in results.values()) or len(others) > 1
 
 
 # ---- backends ----------------------------------------------------------------------------------------------
@@ -278,11 +278,11 @@ def _only_same(results: dict[str, set[str]], gives: list[str]) -> bool:
 
 def _interpreters() -> dict[str, RawTensor[Any]]:
     """The installed backends of the workspace, without the host's wrappers."""
-    found = {}
+    interpreters = {}
     for record in REGISTRY.records("backends"):
         interpreter: Any = REGISTRY.load(record)
-        found[record.name] = getattr(interpreter, "raw", interpreter)
-    return found
+        interpreters[record.name] = getattr(interpreter, "raw", interpreter)
+    return interpreters
 
 
 def _backends_page() -> str:
@@ -319,9 +319,9 @@ def _index_page(about: dict[str, str]) -> str:
     return "\n\n".join([_title("Reference"), _paragraphs(text), _table(None, rows), hidden]) + "\n"
 
 
-def _indented(thing: Any) -> str:
+def _indented(value: Any) -> str:
     """A docstring as the content of a directive, without the indent of the first line."""
-    return textwrap.indent(inspect.getdoc(thing) or "", "   ").lstrip()
+    return textwrap.indent(inspect.getdoc(value) or "", "   ").lstrip()
 
 
 def _title(text: str, line: str = "=") -> str:

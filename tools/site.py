@@ -40,14 +40,14 @@ _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images kee
 
 
 def stage(folder: Path) -> None:
-    """Copy everything that Sphinx reads to one folder."""
+    """Copy all files that Sphinx reads to one folder."""
     docs = ROOT / "docs"
-    places = {page: page.relative_to(docs) for page in docs.rglob("*.md") if page.name != "template.md"}
-    places |= {file: file.relative_to(docs).with_suffix(".md") for file in notebook.notebooks()}
-    places |= {ROOT / name: Path(place) for name, place in WORKSPACE_PAGES.items()}
-    for source, place in places.items():
+    paths = {page: page.relative_to(docs) for page in docs.rglob("*.md") if page.name != "template.md"}
+    paths |= {file: file.relative_to(docs).with_suffix(".md") for file in notebook.notebooks()}
+    paths |= {ROOT / name: Path(path) for name, path in WORKSPACE_PAGES.items()}
+    for source, path in paths.items():
         text = notebook.page(source) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
-        _write(folder / place, rewrite_links(text, source, places))
+        _write(folder / path, rewrite_links(text, source, paths))
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
@@ -71,7 +71,7 @@ def stage_reports(reports: Path, folder: Path) -> None:
         page.write(f"\n## Reports in full\n\n{listed}\n" if names else "")
 
 
-def rewrite_links(text: str, source: Path, places: dict[Path, Path]) -> str:
+def rewrite_links(text: str, source: Path, paths: dict[Path, Path]) -> str:
     """Rewrite the links of a page for the site; `tk.sin` becomes a link to the reference.
 
     A link to a file that is not a page becomes its path.
@@ -79,43 +79,45 @@ def rewrite_links(text: str, source: Path, places: dict[Path, Path]) -> str:
     Raises:
         LookupError: if the target of a link does not exist.
     """
-    here = Path(places[source].as_posix().removeprefix("../")).parent
+    folder = Path(paths[source].as_posix().removeprefix("../")).parent
 
-    def moved(found: re.Match[str]) -> str:
-        label, target, anchor = found[1], found[2], found[3] or ""
+    def new_link(match: re.Match[str]) -> str:
+        label, target, anchor = match[1], match[2], match[3] or ""
         if "://" in target:
-            return found[0]
+            return match[0]
         file = (source.parent / target).resolve()
         if not file.exists():
-            raise LookupError(f"{source.relative_to(ROOT).as_posix()}: the link to {target} leads nowhere")
-        if file in places:
-            place = Path("index.md") if file == ROOT / "README.md" else places[file]
-            return f"[{label}]({Path(os.path.relpath(place, here)).as_posix()}{anchor})"
+            raise LookupError(
+                f"{source.relative_to(ROOT).as_posix()}: the target {target} of a link does not exist"
+            )
+        if file in paths:
+            page = Path("index.md") if file == ROOT / "README.md" else paths[file]
+            return f"[{label}]({Path(os.path.relpath(page, folder)).as_posix()}{anchor})"
         path = file.relative_to(ROOT).as_posix()
         return f"`{path}`" if label == path else f"{label} (`{path}`)"
 
-    def linked(found: re.Match[str]) -> str:
+    def reference_link(match: re.Match[str]) -> str:
         try:
-            named = operator.attrgetter(found[1])(tensorken)
+            value = operator.attrgetter(match[1])(tensorken)
         except AttributeError:  # an unknown name, or one that the reader defines
-            return found[0]
-        first, *rest = found[1].split(".")
+            return match[0]
+        first, *rest = match[1].split(".")
         module = getattr(tensorken, first)
         if isinstance(module, types.ModuleType):  # documented under its own name, such as tensorken_core.tree
-            return f"{{py:obj}}`tk.{found[1]} <{'.'.join([module.__name__, *rest])}>`"
+            return f"{{py:obj}}`tk.{match[1]} <{'.'.join([module.__name__, *rest])}>`"
         # A plugin documents its own names, tensorken those of core.
-        package = str(getattr(named, "__module__", "")).partition(".")[0]
+        package = str(getattr(value, "__module__", "")).partition(".")[0]
         is_plugin = package.startswith("tensorken_") and package != "tensorken_core"
-        return f"{{py:obj}}`tk.{found[1]} <{package if is_plugin else 'tensorken'}.{found[1]}>`"
+        return f"{{py:obj}}`tk.{match[1]} <{package if is_plugin else 'tensorken'}.{match[1]}>`"
 
-    def mended(part: str) -> str:
-        return part if part.startswith("```") else _NAME.sub(linked, _LINK.sub(moved, part))
+    def rewritten(part: str) -> str:
+        return part if part.startswith("```") else _NAME.sub(reference_link, _LINK.sub(new_link, part))
 
-    return "".join(mended(part) for part in _FENCED.split(text))
+    return "".join(rewritten(part) for part in _FENCED.split(text))
 
 
 def build(sources: Path, target: Path) -> int:
-    """Make HTML of the staged pages; returns the exit status of Sphinx."""
+    """Build HTML from the staged pages; returns the exit status of Sphinx."""
     from sphinx.cmd.build import main as sphinx
 
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto", "-b", "html"]
@@ -124,18 +126,18 @@ def build(sources: Path, target: Path) -> int:
 
 def check(site: Path) -> list[str]:
     """Check a built site; returns the missing public names, and addresses that it would load."""
-    found = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
+    faults = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
     for page in sorted(site.rglob("*.html")):
         for address in external_addresses(page.read_text(encoding="utf-8")):
-            found.append(f"{page.relative_to(site).as_posix()} loads {address}")
-    return found
+            faults.append(f"{page.relative_to(site).as_posix()} loads {address}")
+    return faults
 
 
 def public_names() -> set[str]:
     """The full names of all public objects."""
-    named = [*public_modules(), *reference.plugins()]
-    names = {f"{owner.namespace}.{name}" for owner in named for name in owner.names}
-    names |= {f"tensorken.{name}" for owner in named for name in owner.aliases}
+    owners = [*public_modules(), *reference.plugins()]
+    names = {f"{owner.namespace}.{name}" for owner in owners for name in owner.names}
+    names |= {f"tensorken.{name}" for owner in owners for name in owner.aliases}
     members = reference.tensor_members()
     return names | {f"tensorken.Tensor.{name}" for name in members["methods"] + members["attributes"]}
 
@@ -175,11 +177,11 @@ def main(arguments: list[str] | None = None) -> int:
         status = build(sources, target)
     if status:
         return status
-    wrong = check(target)
-    for line in wrong:
+    faults = check(target)
+    for line in faults:
         print(f"docs: {line}", file=sys.stderr)
     print(f"docs: the site is at {target / 'index.html'}")
-    return 1 if wrong else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Make a page of the site from an example: its prose, code and output.
+"""Create a page of the site from an example: its prose, code and output.
 
 An example is a Python file. The page starts with its docstring. A comment `# ---- text ---` starts a part. A
 function that prints a title (a line underlined with dashes) is a section, with its docstring as prose. Everything
@@ -41,15 +41,15 @@ def output_of(example: Path) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TENSORKEN_")}
     command = [sys.executable, "-W", "error", str(example)]
     environment["PYTHONIOENCODING"] = "utf-8"
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True)
-    return done.stdout
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    return process.stdout
 
 
 def sections(printed: str) -> dict[str, str]:
     """The output under each title."""
-    found = [m for m in _TITLE.finditer(printed) if len(m["title"]) == len(m["line"])]
-    ends = [*(m.start() for m in found[1:]), len(printed)][: len(found)]
-    return {m["title"]: printed[m.end() : end].strip("\n") for m, end in zip(found, ends, strict=True)}
+    titles = [m for m in _TITLE.finditer(printed) if len(m["title"]) == len(m["line"])]
+    ends = [*(m.start() for m in titles[1:]), len(printed)][: len(titles)]
+    return {m["title"]: printed[m.end() : end].strip("\n") for m, end in zip(titles, ends, strict=True)}
 
 
 def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
@@ -59,9 +59,9 @@ def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
     code: list[str] = []
     last = _end(docstring)
     for statement in statements:
-        above, own = lines[last : _start(statement)], lines[_start(statement) : _end(statement)]
+        lines_above, own_lines = lines[last : _start(statement)], lines[_start(statement) : _end(statement)]
         last = _end(statement)
-        for line in above:
+        for line in lines_above:
             part = _PART.match(line)
             if part:
                 yield from _flushed(code)
@@ -71,8 +71,8 @@ def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
         if isinstance(statement, ast.FunctionDef) and any(_title_of(inner) for inner in statement.body):
             yield from _flushed(code)
             yield from _sections_of(statement, lines, outputs)
-        elif not _is_machinery(statement):
-            code += own
+        elif not _is_for_printing(statement):
+            code += own_lines
     yield from _flushed(code)
 
 
@@ -84,16 +84,16 @@ def _sections_of(function: ast.FunctionDef, lines: list[str], outputs: dict[str,
     shown: list[list[str]] = []
     title = ""
     for statement in function.body[1:]:
-        above = [line.strip() for line in lines[last : _start(statement)]]
+        lines_above = [line.strip() for line in lines[last : _start(statement)]]
         if _title_of(statement):
             if title:
                 yield from _shown(chunk, shown, outputs[title])
             title = _title_of(statement)
             yield f"### {title}"
-            yield from filter(None, (prose, _comment(above)))
+            yield from filter(None, (prose, _comment(lines_above)))
             prose, chunk, shown = "", [], []
         elif _is_call(statement, "show"):
-            shown.append([_comment(above), str(len(statement.value.args))])  # type: ignore[attr-defined]
+            shown.append([_comment(lines_above), str(len(statement.value.args))])  # type: ignore[attr-defined]
         else:
             chunk += lines[last : _end(statement)]
         last = _end(statement)
@@ -125,7 +125,7 @@ def _is_call(statement: ast.stmt, name: str) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
 
 
-def _is_machinery(statement: ast.stmt) -> bool:
+def _is_for_printing(statement: ast.stmt) -> bool:
     """Whether a statement is only for printing and left out of the page."""
     match statement:
         case ast.FunctionDef(name="title" | "show" | "main") | ast.If() | ast.Expr():

@@ -22,8 +22,8 @@ def build(folder: Path, extras: str = "all") -> list[Path]:
     Raises:
         RuntimeError: if pip fails, with its output.
     """
-    chosen = {ROOT / "plugins" / "tensorken": f"[{extras}]"}
-    sources = [f"{folder}{chosen.get(folder, '')}" for folder in distributions()]
+    extras_of = {ROOT / "plugins" / "tensorken": f"[{extras}]"}
+    sources = [f"{folder}{extras_of.get(folder, '')}" for folder in distributions()]
     command = [
         sys.executable,
         "-m",
@@ -34,9 +34,9 @@ def build(folder: Path, extras: str = "all") -> list[Path]:
         str(folder),
         *sources,
     ]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-    if done.returncode:
-        raise RuntimeError(f"pip could not make the wheels:\n{done.stdout}{done.stderr}")
+    process = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if process.returncode:
+        raise RuntimeError(f"pip could not build the wheels:\n{process.stdout}{process.stderr}")
     return sorted(folder.glob("*.whl"))
 
 
