@@ -1,6 +1,6 @@
-"""Element indices: which element of an operand a movement op reads for an element of its result.
+"""Element indices: the element of an operand that a movement op reads for an element of its result.
 
-No movement op copies: a kernel that reads its result reads the operand at the index that this module computes.
+Movement ops copy nothing: a kernel that reads the result reads the operand at the index that this module computes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ElementIndex:
         """The index along each axis."""
         if self._indices is None:
             assert self._linear is not None
-            rest, found = self._linear, []
+            rest, indices = self._linear, []
             for n in reversed(self.shape[1:]):
                 rest, index = rest.divided(n, self._target)
-                found.append(index)
-            self._indices = (rest, *reversed(found)) if self.shape else ()
+                indices.append(index)
+            self._indices = (rest, *reversed(indices)) if self.shape else ()
         return self._indices
 
     @property
@@ -68,22 +68,22 @@ class ElementIndex:
     # ---- the operand of each movement op -------------------------------------------------------------------
 
     def before_reshape(self, shape: Sequence[int]) -> ElementIndex:
-        """In the operand of a reshape, which has this shape."""
+        """The element of the operand of a reshape, which has this shape."""
         return ElementIndex(shape, self._target, linear=self.linear)
 
     def before_permute(self, shape: Sequence[int], order: Sequence[int]) -> ElementIndex:
-        """Axis `order[i]` of the operand is axis i here."""
-        found = dict(zip(order, self.indices, strict=True))
-        return self.of_array(shape, [found[i] for i in range(len(order))])
+        """The element of the operand of a permute, whose axis `order[i]` is axis i of the result."""
+        indices = dict(zip(order, self.indices, strict=True))
+        return self.of_array(shape, [indices[i] for i in range(len(order))])
 
     def before_expand(self, shape: Sequence[int]) -> ElementIndex:
-        """Index 0 along repeated axes."""
+        """The element of the operand of an expand, with index 0 along repeated axes."""
         return self.of_array(
             shape, [constant_index(0) if n == 1 else i for n, i in zip(shape, self.indices, strict=True)]
         )
 
     def before_flip(self, axes: Sequence[int]) -> ElementIndex:
-        """Reversed along these axes."""
+        """The element of the operand of a flip along these axes."""
         return self.of_array(
             self.shape,
             [
@@ -93,7 +93,7 @@ class ElementIndex:
         )
 
     def before_crop(self, shape: Sequence[int], limits: Sequence[tuple[int, int]]) -> ElementIndex:
-        """Shifted by the start of the crop."""
+        """The element of the operand of a crop, shifted by the start of the crop."""
         return self.of_array(
             shape, [i.plus(start) for i, (start, _) in zip(self.indices, limits, strict=True)]
         )
@@ -101,7 +101,7 @@ class ElementIndex:
     def before_pad(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]]
     ) -> tuple[ElementIndex, list[Bound]]:
-        """The operand's element, and the conditions under which it exists; elsewhere the index is arbitrary."""
+        """The element of the operand of a pad, and the conditions under which it exists; otherwise it is arbitrary."""
         indices: list[IndexExpression] = []
         conditions: list[Bound] = []
         for index, n, (low, high) in zip(self.indices, shape, pads, strict=True):
@@ -125,5 +125,5 @@ INDICES_BEFORE: Mapping[str, Callable[..., ElementIndex]] = {
     "flip": lambda element, _, axes: element.before_flip(axes),
     "crop": lambda element, shape, limits: element.before_crop(shape, limits),
 }
-"""For each op that only moves elements: from the index of a result's element, the operand's shape and the params to
-the index of the operand's element."""
+"""For each op that only moves elements, a function from the index of the result's element, the operand's shape and the
+params to the index of the operand's element."""

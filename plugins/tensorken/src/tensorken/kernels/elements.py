@@ -1,4 +1,4 @@
-"""The walk that computes an element of a value, together with everything that it is computed from.
+"""The walk that computes an element of a value, together with the elements that it is computed from.
 
 Elementwise ops are applied to the operands' elements at the same index; movement ops, pads and gathers only change the
 index.  The walk ends at values in memory, which are loaded, and at values that the kernel has computed already.
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 E = TypeVar("E")
-"""An element: a text, an instruction, a number.  Only the target knows what it is."""
+"""An element: text, an instruction or a number, as the target defines."""
 
 
 class NotComputedHere(Exception):
-    """A value of this kernel is needed at an element that is not computed at this point."""
+    """An element of a value of this kernel is needed that is not computed at this point."""
 
 
 class ElementWalk(ABC, Generic[E]):
     """Computes elements for one kernel.
 
-    A subclass is a target: it defines what the abstract methods do.
+    A subclass is a target: it implements the abstract methods.
 
     Args:
         producers: for each computed value its equation.
         kept: the values in memory, before or after this kernel.
-        computed: those of them that this kernel computes.
+        computed: the kept values that this kernel computes.
 
     Attributes:
-        producers: see above.
+        producers: as in the arguments.
         loads: for each value loaded from memory the keys of the element indices.
         current: for each value that this kernel computes the keys of the element indices that it currently computes.
-        known: what has been computed in this scope, by keys.
+        known: the elements and indices computed in this scope, by keys.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ElementWalk(ABC, Generic[E]):
         self._kept = kept
         self._computed = frozenset(computed)
 
-    # ---- what a target defines -----------------------------------------------------------------------------
+    # ---- methods of a target -------------------------------------------------------------------------------
 
     @abstractmethod
     def load(self, v: Variable, index: IndexExpression) -> E:
@@ -84,17 +84,17 @@ class ElementWalk(ABC, Generic[E]):
     def guarded(
         self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType
     ) -> list[E]:
-        """The values, and zero in place of each that has a bound which does not hold.
+        """The values, with zero in place of each value that has a bound that does not hold.
 
         Args:
-            values: computes them; the ones out of bounds are arbitrary, or need not be computed.
+            values: computes the values; those out of bounds are arbitrary, and need not be computed.
             bounds: of each value.
             dtype: of the values.
         """
 
     @abstractmethod
     def as_index(self, element: E, dtype: DType, size: int) -> IndexExpression:
-        """An integer element as a variable, also if it has a single value; one out of its bounds stays so."""
+        """An integer element as a variable, also if it has a single value; if out of bounds, it stays out of bounds."""
 
     @abstractmethod
     def index_element(self, index: IndexExpression, dtype: DType) -> E:
@@ -108,24 +108,24 @@ class ElementWalk(ABC, Generic[E]):
 
     @abstractmethod
     def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
-        """A new variable for an index; where it is out of bounds nothing uses it."""
+        """A new variable for an index; it is not used where it is out of bounds."""
 
     def bind(self, element: E, dtype: DType) -> E:
-        """What to use for an element wherever it is needed again."""
+        """The element to use wherever this element is needed again."""
         return element
 
-    # ---- what is computed at this point --------------------------------------------------------------------
+    # ---- elements computed at this point -------------------------------------------------------------------
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget what is computed meanwhile, such as in the body of a loop."""
+        """At the end of the context, forget the elements computed in it, such as in the body of a loop."""
         known = self.known.copy()
         yield
         self.known = known
 
     def set_current(self, indices: Mapping[Variable, Collection[IndexExpression]]) -> None:
-        """From here on the kernel computes these values at these row-major indices."""
-        self.current = {v: {index.key for index in found} for v, found in indices.items()}
+        """Set the row-major indices at which the kernel computes each value from here on."""
+        self.current = {v: {index.key for index in of_value} for v, of_value in indices.items()}
 
     def include(self, v: Variable, index: IndexExpression) -> None:
         """Let the kernel compute another value, at this row-major index, from values that it has computed."""
@@ -143,16 +143,16 @@ class ElementWalk(ABC, Generic[E]):
         key = dividend.key, operator, divisor
         if key not in self.known:
             self.known[key] = self.new_quotient(dividend, operator, divisor, size)
-        found: IndexExpression = self.known[key]
-        return found
+        index: IndexExpression = self.known[key]
+        return index
 
     def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
         """See `IndexTarget`."""
         key = index.key, size
         if key not in self.known:
             self.known[key] = self.new_index(index, size)
-        found: IndexExpression = self.known[key]
-        return found
+        bounded: IndexExpression = self.known[key]
+        return bounded
 
     # ---- elements ------------------------------------------------------------------------------------------
 
@@ -221,32 +221,32 @@ class ElementWalk(ABC, Generic[E]):
         (x,), (pads,) = equation.operands, equation.params
         if 0 in x.shape:
             return [self.constant(0, x.dtype)] * len(indices)
-        found = [index.before_pad(x.shape, pads) for index in indices]
-        bounds = [conditions for _, conditions in found]
-        return self._guarded(lambda: self.values(x, [index for index, _ in found]), bounds, x.dtype)
+        operand_indices = [index.before_pad(x.shape, pads) for index in indices]
+        bounds = [conditions for _, conditions in operand_indices]
+        return self._guarded(lambda: self.values(x, [index for index, _ in operand_indices]), bounds, x.dtype)
 
     def _gathered(self, equation: Equation, indices: Sequence[ElementIndex]) -> Sequence[E]:
-        (x, places), (axis,) = equation.operands, equation.params
+        (x, gathered), (axis,) = equation.operands, equation.params
         size = x.shape[axis]
-        along = [index.indices for index in indices]
-        at = [index.of_array(places.shape, [one[axis]]) for index, one in zip(indices, along, strict=True)]
-        moved = [self._index(places, index) for index in at]
-        bounds: list[list[Bound]] = [[]] * len(at)
-        if any([place is None or place.end is None or place.end > size for place in moved]):
-            moved = [self.as_index(y, places.dtype, size) for y in self.values(places, at)]
-            bounds = [[(place, size)] for place in moved if place is not None]
-        inside = [
-            index.of_array(
-                x.shape, [*one[:axis], place if place and size > 1 else constant_index(0), *one[axis + 1 :]]
-            )
-            for index, one, place in zip(indices, along, moved, strict=True)
+        of_axes = [index.indices for index in indices]
+        of_gathered = [
+            index.of_array(gathered.shape, [i[axis]]) for index, i in zip(indices, of_axes, strict=True)
         ]
-        return self._guarded(lambda: self.values(x, inside), bounds, x.dtype)
+        positions = [self._index(gathered, index) for index in of_gathered]
+        bounds: list[list[Bound]] = [[]] * len(positions)
+        if any([p is None or p.end is None or p.end > size for p in positions]):
+            positions = [self.as_index(y, gathered.dtype, size) for y in self.values(gathered, of_gathered)]
+            bounds = [[(p, size)] for p in positions if p is not None]
+        of_x = [
+            index.of_array(x.shape, [*i[:axis], p if p and size > 1 else constant_index(0), *i[axis + 1 :]])
+            for index, i, p in zip(indices, of_axes, positions, strict=True)
+        ]
+        return self._guarded(lambda: self.values(x, of_x), bounds, x.dtype)
 
     def _index(self, v: Variable, index: ElementIndex) -> IndexExpression | None:
         """An element as an index; None if it is not known to be one.
 
-        A sum of an index and a position, such as that of a row, stays a sum, so that divisions cancel.
+        A sum of an index and a position, such as the start of a row, stays a sum, so that divisions cancel.
         """
         equation = self.producers.get(v)
         if equation is None:
@@ -259,8 +259,8 @@ class ElementWalk(ABC, Generic[E]):
                 (x,) = operands
                 return self._index(x, INDICES_BEFORE[name](index, x.shape, *equation.params))
             if name == "add":
-                found = [self._index(x, index) for x in operands]
-                total = found[0] + found[1] if found[0] and found[1] else None
+                a, b = [self._index(x, index) for x in operands]
+                total = a + b if a and b else None
                 return total if total is not None and (total.end or _TOO_LARGE) < _TOO_LARGE else None
         end = end_of(v, self.producers)
         if end is None:
@@ -268,8 +268,8 @@ class ElementWalk(ABC, Generic[E]):
         key = "index", id(v), index.key
         if key not in self.known:
             self.known[key] = self.as_index(self.value(v, index), v.dtype, end)
-        known: IndexExpression = self.known[key]
-        return known
+        result: IndexExpression = self.known[key]
+        return result
 
     def _guarded(
         self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType
@@ -278,10 +278,10 @@ class ElementWalk(ABC, Generic[E]):
 
 
 def _position(equation: Equation, index: ElementIndex) -> IndexExpression:
-    """The element of a value whose elements count along an axis."""
+    """The element of an `iota`, whose elements count along an axis."""
     _, axis, start, step, _ = equation.params
-    found: IndexExpression = index.indices[axis].times(step).plus(start)
-    return found
+    position: IndexExpression = index.indices[axis].times(step).plus(start)
+    return position
 
 
 _TOO_LARGE = 2**31
@@ -291,4 +291,4 @@ MOVES = frozenset({*INDICES_BEFORE, "pad", "gather"})
 """Ops that change only the index of an element."""
 
 INLINE = MOVES | {"cast", "iota"}
-"""Ops that the walk computes by itself; all others but reductions are elementwise."""
+"""Ops that the walk computes without the target's `op`; all others except reductions are elementwise."""

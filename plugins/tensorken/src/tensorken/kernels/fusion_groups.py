@@ -1,4 +1,4 @@
-"""Fusion groups: which values of a program one kernel computes."""
+"""Fusion groups: the values of a program that one kernel computes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """What fusion depends on: the properties of a device or compiler."""
+    """The properties of a device or compiler that fusion depends on."""
 
     @property
     def costs(self) -> Costs:
-        """What it costs to compute values again."""
+        """The costs of computing values again."""
 
     @property
     def max_operands(self) -> int:
-        """How many values one kernel may read and write."""
+        """The most values that one kernel may read and write."""
 
     def runs_alone(self, equation: Equation) -> bool:
-        """Whether an op has kernels of its own, which nothing is fused into."""
+        """Whether an op has its own kernels, into which no other op is fused."""
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The values that a call reads: operands, or what movement ops made them from; None if kernels compute the op.
+        """The values that a call reads: operands, or the values before movement ops; None if kernels compute the op.
 
-        They and all results of a call are in memory, and it runs alone.
+        These values and all results of a call are in memory, and a call is a fusion group of its own.
         """
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
@@ -46,10 +46,10 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """The needs of a value computed by a kernel of its own, one element at a time.
+    """The needs of a value computed by its own kernel, one element at a time.
 
     Attributes:
-        loads: for each value that it reads the element indices at which it does.
+        loads: for each value that the kernel reads the indices of the elements read.
         count: of the computed elements and indices.
     """
 
@@ -61,9 +61,9 @@ class FusionGroups:
     """The fusion groups of a program.
 
     Kept values are visited in order.  A called op is a group of its own.  Each other value joins the kernel of one of
-    its operands, or a kernel that reads the same values, if they iterate over the same rows, if it needs the values of
-    that kernel only at the elements that are computed at the same time, and if no third kernel would have to run
-    between the two.
+    its operands, or a kernel that reads the same values, if both iterate over the same rows, if the value needs the
+    values of that kernel only at the elements that are computed at the same time, and if no third kernel would have to
+    run between the two.
 
     Args:
         producers: for each computed value its equation.
@@ -113,8 +113,8 @@ class FusionGroups:
             self._add(v)
 
     def in_order(self) -> list[FusionGroup]:
-        """All groups, each after those that it reads from."""
-        found: list[FusionGroup] = []
+        """All groups, each after the groups that it reads from."""
+        ordered: list[FusionGroup] = []
         done: set[int] = set()
 
         def visit(start: int) -> None:
@@ -126,7 +126,7 @@ class FusionGroups:
                 if other is None:
                     pending.pop()
                     rows, values = self._groups[number]
-                    found.append(self._group(rows, values))
+                    ordered.append(self._group(rows, values))
                 else:
                     done.add(other)
                     pending.append((other, iter(sorted(self._sources_of(other)))))
@@ -134,7 +134,7 @@ class FusionGroups:
         for number in self._groups:
             if number not in done:
                 visit(number)
-        return found
+        return ordered
 
     # ---- joining -------------------------------------------------------------------------------------------
 
@@ -156,14 +156,14 @@ class FusionGroups:
 
     def _candidates(self, v: Variable, rows: Rows) -> list[int]:
         """The groups of its operands, latest first; then groups that read the same values."""
-        found = [self._group_of[x] for x in self._needs[v] if x in self._group_of]
-        found.sort(reverse=True)
+        candidates = [self._group_of[x] for x in self._needs[v] if x in self._group_of]
+        candidates.sort(reverse=True)
         for x in self._needs[v]:
             for number in reversed(self._readers.get(x, ())):
                 group = self._group_of[self._order[number]]
                 if self._groups[group][0] == rows:
-                    found.append(group)
-        return list(dict.fromkeys(found))
+                    candidates.append(group)
+        return list(dict.fromkeys(candidates))
 
     def _join(self, one: int, other: int) -> None:
         """Merge two groups if possible."""
@@ -176,7 +176,7 @@ class FusionGroups:
             return
         joint = tuple(sorted([*values, *more_values], key=self._position.__getitem__))
         if joined.axes and not all([self._reduced.get(v, joined) == joined for v in joint]):
-            return  # one reduces rows of a single element
+            return  # one of the groups reduces rows of a single element
         if not self._can_be_fused(self._group(joined, joint)):
             return
         self._sources.clear()
@@ -187,7 +187,7 @@ class FusionGroups:
             self._group_of[v] = first
 
     def _group(self, rows: Rows, values: tuple[Variable, ...]) -> FusionGroup:
-        """A fusion group of these values; it writes those that are outputs or that other groups use."""
+        """A fusion group of these values; it writes the values that are outputs or that other groups use."""
         if values[0] in self._called:
             results = self._called[values[0]].results
             return FusionGroup(rows, results, results, self._needs)
@@ -220,9 +220,9 @@ class FusionGroups:
         read: set[Variable] = set()
         count = len(group.written)
         for v in group.values:
-            of_value = self._needs_of(v)
-            count += of_value.count
-            for x, indices in of_value.loads.items():
+            value_needs = self._needs_of(v)
+            count += value_needs.count
+            for x, indices in value_needs.loads.items():
                 if x not in inside:
                     read.add(x)
                 elif not current.issuperset(indices):
@@ -235,11 +235,11 @@ class FusionGroups:
         return self._target.fits(operands, self._walk_of(group.values).count + len(group.written))
 
     def _needs_of(self, v: Variable) -> Needs:
-        found = self._needs_alone.get(v)
-        if found is None:
+        value_needs = self._needs_alone.get(v)
+        if value_needs is None:
             walk = self._extended(None, v)
-            found = self._needs_alone[v] = Needs(walk.loads, walk.count)
-        return found
+            value_needs = self._needs_alone[v] = Needs(walk.loads, walk.count)
+        return value_needs
 
     def _walk_of(self, values: tuple[Variable, ...]) -> CountingWalk:
         """A walk that has computed these values; usually all but the last have been computed before."""
@@ -263,12 +263,12 @@ class FusionGroups:
 
     def _sources_of(self, number: int) -> set[int]:
         """The groups that a group reads from."""
-        found = self._sources.get(number)
-        if found is None:
+        sources = self._sources.get(number)
+        if sources is None:
             group_of, values = self._group_of, self._groups[number][1]
-            found = {group_of[x] for v in values for x in self._needs[v] if x in group_of} - {number}
-            self._sources[number] = found
-        return found
+            sources = {group_of[x] for v in values for x in self._needs[v] if x in group_of} - {number}
+            self._sources[number] = sources
+        return sources
 
     def _runs_between(self, one: int, other: int) -> bool:
         """Whether another group would have to run between the two.
@@ -308,12 +308,12 @@ def needs(
     v: Variable, producers: Mapping[Variable, Equation], stop: Collection[Variable]
 ) -> frozenset[Variable]:
     """The values in `stop` from which a value is computed directly."""
-    found, pending, seen = set(), list(producers[v].operands), set()
+    result, pending, seen = set(), list(producers[v].operands), set()
     while pending:
         x = pending.pop()
         if x in stop:
-            found.add(x)
+            result.add(x)
         elif x in producers and x not in seen:
             seen.add(x)
             pending += producers[x].operands
-    return frozenset(found)
+    return frozenset(result)

@@ -13,20 +13,20 @@ from typing import Protocol
 
 
 class IndexTarget(Protocol):
-    """Computes the indices that no sum of variables is."""
+    """Computes indices that are not sums of variables."""
 
     def divide(self, dividend: IndexExpression, operator: str, divisor: int, size: int) -> IndexExpression:
         """The quotient (`/`) or remainder (`%`) of numbers that are not negative: a variable of this many values."""
 
     def bounded(self, index: IndexExpression, size: int) -> IndexExpression:
-        """The index as a variable of this many values; it may be out of these bounds, but then nothing uses it."""
+        """The index as a variable of this many values; where it is out of these bounds, it is not used."""
 
 
 @dataclass(eq=False)
 class IndexExpression:
     """A sum of variables times factors, and a constant.
 
-    It is immutable by convention: a frozen dataclass takes three times as long to make, and a kernel makes many.
+    It is immutable by convention: a frozen dataclass takes three times as long to create, and a kernel creates many.
 
     Attributes:
         terms: the factor of each variable.
@@ -89,7 +89,7 @@ class IndexExpression:
         return self._with(self.terms, self.constant + number)
 
     def divided(self, by: int, target: IndexTarget) -> tuple[IndexExpression, IndexExpression]:
-        """Quotient and remainder; the target computes those that the sum does not determine."""
+        """Quotient and remainder; the target computes quotients and remainders that the sum does not determine."""
         if by == 1:
             return self, constant_index(0)
         multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}

@@ -1,4 +1,4 @@
-"""Integer bounds: which integers of a program are known to be indices below a number."""
+"""Integer bounds: upper bounds of integers of a program that are known not to be negative."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
-    """A number that all elements of a value are below, if they are known not to be negative; else None.
+    """A number larger than all elements of a value, if these are known not to be negative; else None.
 
     Args:
         v: of integers.
@@ -38,7 +38,7 @@ def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
 
 
 def _is_not_negative(v: Variable, producers: Mapping[Variable, Equation]) -> bool:
-    """Whether all elements of a value are known not to be negative: it is a maximum with such a number."""
+    """Whether all elements of a value are known not to be negative, as those of a maximum with a number from 0 on."""
     equation = producers.get(v)
     if equation is not None and equation.op.name == "maximum":
         _, low = _sorted(equation.operands)
@@ -47,7 +47,7 @@ def _is_not_negative(v: Variable, producers: Mapping[Variable, Equation]) -> boo
 
 
 def _sorted(operands: tuple[Variable, ...]) -> tuple[Variable, int | None]:
-    """The operand that is no number, and the number of the other; None if that is none."""
+    """The operand that is not a literal, and the number of the other; None if the other is not a literal either."""
     a, b = operands
-    found: int | None = getattr(b, "value", None)
-    return (a, found) if found is not None else (b, getattr(a, "value", None))
+    number: int | None = getattr(b, "value", None)
+    return (a, number) if number is not None else (b, getattr(a, "value", None))

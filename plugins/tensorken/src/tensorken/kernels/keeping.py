@@ -1,4 +1,4 @@
-"""Which values of a program are kept in memory; all others are computed inside the kernels that need them."""
+"""Choose the values of a program to keep in memory; all others are computed inside the kernels that need them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_COST = 1000
 
 @dataclass(frozen=True)
 class Costs:
-    """What it costs to compute a value again instead of keeping it.
+    """The costs of computing a value again instead of keeping it in memory.
 
     Attributes:
         ops: the cost of an element of an elementwise op, by its name; 1 for all others.
         recomputed: a value of at most this cost is computed again by each kernel that needs it.
         recomputed_factor: the same limit for operands of matrix products, whose elements are needed many times.
         inlined: the most values that are computed inside one kernel.
-        gathers: whether to keep what is gathered from a computed value, so that the kernel of that value gathers it.
+        gathers: whether to keep the result of a gather from a computed value, so that the value's kernel gathers.
     """
 
     ops: Mapping[str, int] = field(
@@ -49,7 +49,7 @@ class Costs:
 
 
 def reshape_sources(program: Program) -> dict[Variable, Variable]:
-    """For each reshaped value the value it was reshaped from: both have the same elements in memory."""
+    """For each reshaped value the value before the reshape: both have the same elements in memory."""
     reshaped_from: dict[Variable, Variable] = {}
     for e in program.equations:
         if e.op.name == "reshape":
@@ -76,12 +76,12 @@ def kept_values(
         reshaped_from: see `reshape_sources`.
         outputs: of the program, before reshapes.
         calls: for each called op the values in memory that it reads; its results are in memory as well.
-        inputs: how many values one kernel may read.
+        inputs: the most values that one kernel may read.
         costs: of the target.
     """
     kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
     kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS or e in calls}
-    kept |= {x for found in calls.values() for x in found if x in producers}
+    kept |= {x for values in calls.values() for x in values if x in producers}
     _keep_recomputed(program, producers, reshaped_from, kept, costs)
     _keep_oversized(program, reshaped_from, kept, calls, inputs, costs.inlined)
     return kept
@@ -97,8 +97,8 @@ def _keep_recomputed(
     """Keep values that are expensive and needed by several kernels, at several element indices, or for many
     elements of a result.
 
-    Equations are visited backwards to collect the element indices at which each value is needed: those of the
-    kernel's results pass through elementwise ops, and each movement op changes them.
+    Equations are visited backwards to collect the element indices at which each value is needed: the indices of the
+    kernel's results pass unchanged through elementwise ops, and each movement op changes them.
     """
     costs = _costs(program, kept, limits)
     indices: dict[Variable, set[object]] = {}
@@ -123,7 +123,7 @@ def _keep_recomputed(
 
 
 def unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
-    """The value before movement ops: as expensive, and no larger."""
+    """The value before movement ops, which is as expensive and no larger."""
     while v in producers and producers[v].op.name in FREE_MOVES:
         (v,) = producers[v].operands
     return v
@@ -158,7 +158,7 @@ def _keep_oversized(
 ) -> None:
     """Keep values that would need too many operands, or too much text, in one kernel.
 
-    The values that each value reads, and those inlined in it, are bit sets.
+    The values that each value reads, and the values inlined in it, are bit sets.
     """
     bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
     reads: dict[Variable, int] = {}
@@ -168,10 +168,10 @@ def _keep_oversized(
         reshapes.setdefault(other, []).append(x)
 
     def union(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
-        found = 0
+        result = 0
         for x in operands:
-            found |= sets.get(x, 0)
-        return found
+            result |= sets.get(x, 0)
+        return result
 
     def keep(v: Variable) -> None:
         v = reshaped_from.get(v, v)

@@ -23,7 +23,7 @@ class Lowered:
         producers: for each computed value its equation.
         kept: the values in memory.
         outputs: for each output of the program the value in memory with the same elements.
-        reshaped_from: for each reshaped value the value it was reshaped from: both have the same elements in memory.
+        reshaped_from: for each reshaped value the value before the reshape: both have the same elements in memory.
         groups: in an order in which their kernels and calls can run.
     """
 
@@ -53,7 +53,7 @@ def lower(program: Program, target: Target) -> Lowered:
         )
     producers = {v: e for e in program.equations for v in e.results}
     reshaped_from = reshape_sources(program)
-    calls = {e: [reshaped_from.get(x, x) for x in found] for e, found in read.items() if found is not None}
+    calls = {e: [reshaped_from.get(x, x) for x in xs] for e, xs in read.items() if xs is not None}
     outputs = tuple([reshaped_from.get(v, v) for v in program.outputs])
     kept = kept_values(
         program, producers, reshaped_from, outputs, calls, target.max_operands - 1, target.costs

@@ -31,8 +31,8 @@ class FusionGroup:
 
     Attributes:
         rows: of the array that the kernel iterates over.
-        values: all of them, in an order in which they can be computed.
-        written: those that are needed elsewhere.
+        values: all values, in an order in which they can be computed.
+        written: the values that outputs or other groups need.
         needs: for each value the values in memory, or of this group, from which it is computed.
     """
 
@@ -69,8 +69,8 @@ class Nest(ABC, Generic[E]):
         walk: computes its elements.
 
     Attributes:
-        group: see above.
-        walk: see above.
+        group: as in the arguments.
+        walk: as in the arguments.
         rows: of the group.
         producers: for each computed value its equation.
         reductions: the values that are reductions.
@@ -85,11 +85,11 @@ class Nest(ABC, Generic[E]):
         self.reductions = [v for v in group.values if self.producers[v].op.name in REDUCTIONS]
         self.depths = group.depths(self.producers)
 
-    # ---- what a target defines -----------------------------------------------------------------------------
+    # ---- methods of a target -------------------------------------------------------------------------------
 
     @abstractmethod
     def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
-        """Run a body for the elements of a row: it gets the indices, in the row, of those to compute at once."""
+        """Run a body for all elements of a row; its argument is the indices in the row of elements computed at once."""
 
     @abstractmethod
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
@@ -121,7 +121,7 @@ class Nest(ABC, Generic[E]):
             self.compute_outer(stage, rows)
 
     def set_current(self, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]) -> None:
-        """From here on the kernel computes these rows, and these elements of them."""
+        """Set the rows, and the elements of these rows, that the kernel computes from here on."""
         inner = [self.rows.element(self.walk, row, i).linear for row in rows for i in steps]
         self.walk.set_current(
             {
@@ -134,7 +134,7 @@ class Nest(ABC, Generic[E]):
     def reduced(
         self, v: Variable, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]
     ) -> Sequence[E]:
-        """The elements that a reduction combines: for each row those of all steps."""
+        """The elements that a reduction combines: for each row the elements of all steps."""
         return reduced_elements(self.walk, self.producers[v], [(row, i) for row in rows for i in steps])
 
     def compute_outer(self, stage: int, rows: Sequence[IndexExpression]) -> None:
@@ -147,7 +147,7 @@ class Nest(ABC, Generic[E]):
                     self.walk.value(v, self.walk.element(v.shape, row))
 
     def store_rows(self, rows: Sequence[IndexExpression]) -> None:
-        """Write the values that other kernels need; those with elements per element of a row in one loop."""
+        """Write the values that other kernels need; one loop writes all values with an element per element of a row."""
         outer = [v for v in self.group.written if self.group.is_outer(v)]
         inner = [v for v in self.group.written if not self.group.is_outer(v)]
         if outer:
@@ -176,13 +176,13 @@ class Nest(ABC, Generic[E]):
         return self.walk.values(v, [self.walk.element(v.shape, index) for index in indices])
 
 
-# ---- without a target --------------------------------------------------------------------------------------
+# ---- counting ----------------------------------------------------------------------------------------------
 
 
 class CountingWalk(ElementWalk[bool]):
-    """Counts the computations of a kernel, and notes what it loads.
+    """Counts the computations of a kernel, and records its loads.
 
-    An element is whether it has not been counted yet.
+    An element is represented by whether it has not been counted yet.
 
     Attributes:
         count: the number of computed elements and indices.
@@ -191,7 +191,7 @@ class CountingWalk(ElementWalk[bool]):
     count = 0
 
     def copy(self) -> CountingWalk:
-        """A walk that has computed the same so far."""
+        """A copy of the walk, with the same elements computed."""
         other = copy(self)
         other.known = self.known.copy()
         other.loads = {v: indices.copy() for v, indices in self.loads.items()}
@@ -241,7 +241,7 @@ class CountingWalk(ElementWalk[bool]):
 
 
 class CountingNest(Nest[bool]):
-    """Goes through a kernel once, with one element of one row at a time.
+    """Goes through a kernel once, with a single element of a single row.
 
     Args:
         group: to compute.
@@ -249,7 +249,7 @@ class CountingNest(Nest[bool]):
         kept: the values in memory.
 
     Raises:
-        NotComputedHere: in `run`, if a value is needed at an element that is not computed there.
+        NotComputedHere: in `run`, if an element of a value is needed that is not computed at that point.
     """
 
     walk: CountingWalk

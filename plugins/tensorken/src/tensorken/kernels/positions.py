@@ -1,7 +1,7 @@
-"""Positions: constants that count along an axis are computed, and indices within rows are recognised.
+"""Positions: compute constants that count along an axis, and recognise indices within rows.
 
-A row of a matrix is then gathered from by the kernel that computes the row, and a scatter of one number to each row is
-a choice among the elements of the row.
+The kernel that computes a row of a matrix can then gather from it, and a scatter of one number to each row becomes a
+`where` over the elements of the row.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def with_positions(program: Program, backend: RawTensor[Any]) -> Program:
 
     Exact, except that a row has the sign of a zero that is added to it.
     """
-    found = {v: e for v in program.constants if (e := _counting(v, program)) is not None}
-    if not found:
+    counting = {v: e for v in program.constants if (e := _counting(v, program)) is not None}
+    if not counting:
         return program
     program = program.changed(
-        equations=(*found.values(), *program.equations),
-        constants={v: x for v, x in program.constants.items() if v not in found},
+        equations=(*counting.values(), *program.equations),
+        constants={v: x for v, x in program.constants.items() if v not in counting},
     )
     rules = {SCATTER_ADD: (_of_rows,), ADD_AT: (_of_rows,), **MOVEMENT_RULES}
     return without_common_subexpressions(rewritten(program, backend, rules))
@@ -48,8 +48,8 @@ def with_positions(program: Program, backend: RawTensor[Any]) -> Program:
 
 def _counting(v: Variable, program: Program) -> Equation | None:
     """The equation of a constant that counts along an axis."""
-    found = counted(program.constants[v])
-    return None if found is None else Equation(IOTA, (), (v.shape, *found, v.dtype), (v,))
+    params = counted(program.constants[v])
+    return None if params is None else Equation(IOTA, (), (v.shape, *params, v.dtype), (v,))
 
 
 def counted(x: Tensor) -> tuple[int, int, int] | None:
@@ -57,10 +57,10 @@ def counted(x: Tensor) -> tuple[int, int, int] | None:
 
     Machine code that computes such a constant depends on these three numbers.
     """
-    place: Any = x.interpreter
-    if x.dtype.kind != "int" or not 1 < prod(x.shape) <= MAX_EXAMINED or place.below is not None:
+    backend: Any = x.interpreter
+    if x.dtype.kind != "int" or not 1 < prod(x.shape) <= MAX_EXAMINED or backend.below is not None:
         return None
-    elements = [*map(int, place.ravel(x.representation))]
+    elements = [*map(int, backend.ravel(x.representation))]
     start, after = elements[0], len(elements)
     for axis, n in enumerate(x.shape):
         after //= n
@@ -106,19 +106,19 @@ def _within_rows(rewriting: Rewriting, v: Variable, rows: int, columns: int) -> 
     start; None if the numbers are not known to be such sums, one for each row in order.
     """
     producers = rewriting.definitions
-    found = producers.get(v)
-    while found is not None and found.op is RESHAPE:
-        (v,) = found.operands
-        found = producers.get(v)
-    if found is None or v.dtype is not int32:
+    equation = producers.get(v)
+    while equation is not None and equation.op is RESHAPE:
+        (v,) = equation.operands
+        equation = producers.get(v)
+    if equation is None or v.dtype is not int32:
         return None
-    if found.op is FLOOR_DIVIDE and columns == 1:
-        return _row_of(rewriting, found, rows)
-    if found.op is IOTA and columns == 1:
-        return Literal((rows,), int32, 0) if _counts(found, rows, 1) else None
-    if found.op is not ADD:
+    if equation.op is FLOOR_DIVIDE and columns == 1:
+        return _row_of(rewriting, equation, rows)
+    if equation.op is IOTA and columns == 1:
+        return Literal((rows,), int32, 0) if _counts(equation, rows, 1) else None
+    if equation.op is not ADD:
         return None
-    for index, start in (found.operands, found.operands[::-1]):
+    for index, start in (equation.operands, equation.operands[::-1]):
         end, counting = end_of(index, producers), producers.get(start)
         if end is not None and end <= columns and counting is not None and _counts(counting, rows, columns):
             return _reshaped(rewriting, index, (rows,))
@@ -126,7 +126,7 @@ def _within_rows(rewriting: Rewriting, v: Variable, rows: int, columns: int) -> 
 
 
 def _row_of(rewriting: Rewriting, equation: Equation, rows: int) -> Variable | None:
-    """0, if a quotient is the number of the row of an index that a row has."""
+    """Zeros, if the equation divides indices into a flat matrix, one in each row, by its number of columns."""
     indices, divisor = equation.operands
     columns = getattr(divisor, "value", 0)
     if columns < 1 or _within_rows(rewriting, indices, rows, columns) is None:
@@ -138,8 +138,8 @@ def _counts(equation: Equation, rows: int, step: int) -> bool:
     """Whether an equation counts along its only axis of size other than 1, from 0 in these steps."""
     if equation.op is not IOTA:
         return False
-    shape, axis, start, found, _ = equation.params
-    return shape[axis] == rows and prod(shape) == rows and (start, found) == (0, step)
+    shape, axis, start, axis_step, _ = equation.params
+    return shape[axis] == rows and prod(shape) == rows and (start, axis_step) == (0, step)
 
 
 def _reshaped(rewriting: Rewriting, v: Variable, shape: tuple[int, ...]) -> Variable:

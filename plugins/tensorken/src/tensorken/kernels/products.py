@@ -34,8 +34,8 @@ class Product:
     """A contraction as a product of matrices, or of a batch of them.
 
     Attributes:
-        operands: the one with rows, and the one with columns.
-        axes: of the operands' product; among rows and columns the last one belongs to the columns.
+        operands: the operand with rows, and the operand with columns.
+        axes: of the operands' product; the last axis that is not batch or inner belongs to the columns.
     """
 
     operands: tuple[Variable, Variable]
@@ -66,9 +66,9 @@ class Product:
         """The row-major index in an array that has some of the axes."""
         axis_indices: dict[int, IndexExpression] = {}
         for dimension in {self.axes[i].dimension: None for i in axes}:
-            along = [i for i, axis in enumerate(self.axes) if axis.dimension == dimension]
-            found = walk.element([self.axes[i].size for i in along], indices[dimension]).indices
-            axis_indices.update(zip(along, found, strict=True))
+            of_dimension = [i for i, axis in enumerate(self.axes) if axis.dimension == dimension]
+            element = walk.element([self.axes[i].size for i in of_dimension], indices[dimension])
+            axis_indices.update(zip(of_dimension, element.indices, strict=True))
         total, step = constant_index(0), 1
         for i in reversed(axes):
             total, step = total + axis_indices[i].times(step), step * self.axes[i].size
@@ -92,14 +92,14 @@ def product_of(equation: Equation) -> Product:
 
 
 def axes_of(equation: Equation) -> list[Axis | None]:
-    """The axes of a contraction, one by one; None in place of those of size 1."""
+    """The axes of a contraction, one by one; None in place of axes of size 1."""
     (a, b), summed = equation.operands, equation.params[0]
-    found: list[Axis | None] = []
+    axes: list[Axis | None] = []
     for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
         present = n != 1, m != 1
         dimension = "inner" if i in summed else _DIMENSIONS.get(present, "")
-        found.append(Axis(dimension, n if present[0] else m, present) if any(present) else None)
-    return found
+        axes.append(Axis(dimension, n if present[0] else m, present) if any(present) else None)
+    return axes
 
 
 _DIMENSIONS = {(True, True): "batch", (True, False): "rows", (False, True): "columns"}

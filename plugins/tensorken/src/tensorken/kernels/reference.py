@@ -31,14 +31,14 @@ SUM, FUSED_MULTIPLY_ADD = OPS["sum"], OPS["fused_multiply_add"]
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTarget:
-    """What fusion depends on: limits to choose.
+    """A target whose limits can be chosen.
 
     Attributes:
-        max_operands: how many values one kernel may read and write.
-        max_count: how many elements and indices one kernel may compute.
-        costs: what it costs to compute values again.
-        calls: for equations of the program that are called, though kernels could compute them: the values that each
-            reads, which are operands or values that only movement ops are between.
+        max_operands: the most values that one kernel may read and write.
+        max_count: the most elements and indices that one kernel may compute.
+        costs: of computing values again.
+        calls: for each equation to call although kernels could compute it the values that the call reads: operands, or
+            the values before movement ops.
     """
 
     max_operands: int = 8
@@ -47,11 +47,11 @@ class ReferenceTarget:
     calls: Mapping[Equation, Collection[Variable]] = field(default_factory=dict)
 
     def runs_alone(self, equation: Equation) -> bool:
-        """No op."""
+        """No op runs alone."""
         return False
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The operands of an op that kernels do not compute, or those to call."""
+        """The values that a call reads; None if kernels compute the op."""
         return self.calls.get(equation, None if can_compute(equation) else equation.operands)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
@@ -59,7 +59,7 @@ class ReferenceTarget:
         return len(operands) <= self.max_operands and count <= self.max_count
 
     def can_reduce(self, nest: CountingNest) -> bool:
-        """Always."""
+        """Any kernel can run the loops of its group."""
         return True
 
 
@@ -114,7 +114,7 @@ class Memory:
         }
 
     def run(self, lowered: Lowered, target: ReferenceTarget) -> list[Any]:
-        """Run all kernels; the outputs."""
+        """Run all kernels and return the outputs."""
         literals = [v for v in lowered.outputs if hasattr(v, "value")]
         for v in [*self.program.constants, *literals]:
             self.elements[v] = [*self.backend.ravel(self.program.outside(v, self.backend))]
@@ -146,8 +146,8 @@ class Memory:
             equation = lowered.producers[x]  # a movement op, of values in memory
             return run(backend, equation.op, [array(y) for y in equation.operands], equation.params)
 
-        found = run(backend, equation.op, [array(x) for x in equation.operands], equation.params)
-        for v, y in zip(equation.results, [found] if equation.op.results == 1 else found, strict=True):
+        result = run(backend, equation.op, [array(x) for x in equation.operands], equation.params)
+        for v, y in zip(equation.results, [result] if equation.op.results == 1 else result, strict=True):
             self.elements[v] = [*backend.ravel(y)]
 
 
@@ -250,16 +250,16 @@ class ReferenceNest(Nest[Any]):
                 body([variable("i", self.rows.length)])
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
-        found: dict[Variable, list[Any]] = {v: [] for v in reductions}
+        elements_of: dict[Variable, list[Any]] = {v: [] for v in reductions}
 
         def body(steps: Sequence[IndexExpression]) -> None:
             self.set_current(rows, steps)
             for v in reductions:
-                found[v] += self.reduced(v, rows, steps)
+                elements_of[v] += self.reduced(v, rows, steps)
 
         self.loop(body)
         (row,) = rows
-        for v, elements in found.items():
+        for v, elements in elements_of.items():
             self.walk.define(v, row, self._combined(v, elements))
 
     def _combined(self, v: Variable, elements: Sequence[Any]) -> Any:

@@ -87,7 +87,7 @@ def rows_of(equation: Equation) -> Rows:
 
 
 def reduced_length(equation: Equation) -> int:
-    """How many elements an op combines to one."""
+    """The number of elements that an op combines to one."""
     if equation.op.name == "scatter_add":
         x, indices = equation.operands
         return indices.shape[0] if prod(x.shape) else 0
@@ -95,30 +95,30 @@ def reduced_length(equation: Equation) -> int:
 
 
 def reduced_elements(
-    walk: ElementWalk[E], equation: Equation, places: Sequence[tuple[IndexExpression, IndexExpression]]
+    walk: ElementWalk[E], equation: Equation, positions: Sequence[tuple[IndexExpression, IndexExpression]]
 ) -> Sequence[E]:
-    """Elements that an op combines, each given by its row and its index in the row."""
+    """Elements that an op combines, for pairs of a row and an index in the row."""
     rows = rows_of(equation)
     if equation.op.name == "scatter_add":
-        return [_scattered(walk, equation, row, i) for row, i in places]
-    found = [rows.element(walk, row, i) for row, i in places]
+        return [_scattered(walk, equation, row, i) for row, i in positions]
+    indices = [rows.element(walk, row, i) for row, i in positions]
     if equation.op.name != "fused_multiply_add":
         (x,) = equation.operands
-        return walk.values(x, [walk.element(x.shape, index.linear) for index in found])
+        return walk.values(x, [walk.element(x.shape, index.linear) for index in indices])
     shape = _unreduced_shape(equation)
     if rows.shape != shape:
-        found = [walk.element(shape, index.linear) for index in found]
-    a, b = [walk.values(x, [index.before_expand(x.shape) for index in found]) for x in equation.operands]
+        indices = [walk.element(shape, index.linear) for index in indices]
+    a, b = [walk.values(x, [index.before_expand(x.shape) for index in indices]) for x in equation.operands]
     return [walk.product(x, y, equation.operands[0].dtype) for x, y in zip(a, b, strict=True)]
 
 
 def _scattered(walk: ElementWalk[E], equation: Equation, row: IndexExpression, i: IndexExpression) -> E:
     """The slice at index i if it is scattered to this element of the result, else zero."""
     (x, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
-    along = walk.element(v.shape, row).indices
+    result_indices = walk.element(v.shape, row).indices
     target = walk.as_index(walk.value(indices, walk.element(indices.shape, i)), indices.dtype, size)
-    inside = ElementIndex(x.shape, walk, [*along[:axis], i, *along[axis + 1 :]])
-    equal = target + along[axis].times(-1), 1
+    inside = ElementIndex(x.shape, walk, [*result_indices[:axis], i, *result_indices[axis + 1 :]])
+    equal = target + result_indices[axis].times(-1), 1
     return walk.guarded(lambda: [walk.value(x, inside)], [[equal]], x.dtype)[0]
 
 
