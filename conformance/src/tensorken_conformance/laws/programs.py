@@ -1,4 +1,4 @@
-"""programs.meaning, programs.compiled and programs.stateful: random programs of many ops are right."""
+"""programs.meaning, .compiled, .lowered and .stateful: random programs of many ops are right."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tensorken_conformance.compilers import Programs, figures
 from tensorken_conformance.law import law
 from tensorken_conformance.programs.compiling import judge_compiled, prepare
 from tensorken_conformance.programs.judging import Tally, Values, Wrong, judge
+from tensorken_conformance.programs.kernels import judge_kernels, limits
 from tensorken_conformance.programs.offers import counted, required
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.programs.reducing import reduced
 from tensorken_conformance.programs.stateful import run_lifetimes
-from tensorken_conformance.programs.writing import Write, write, write_short, write_special
+from tensorken_conformance.programs.writing import Write, write, write_moved, write_short, write_special
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
@@ -32,6 +33,9 @@ SHORT: Counts = {"smoke": (1, 6), "default": (4, 40), "deep": (30, 60)}
 """Programs of one to four steps, which compilers of few ops support."""
 SPECIAL: Counts = {"smoke": (1, 6), "default": (4, 60), "deep": (30, 60)}
 """Elementwise ops of infinities, NaN and the largest numbers."""
+LOWERED: Counts = {"smoke": (1, 10), "default": (8, 20), "deep": (60, 25)}
+MOVED: Counts = {"smoke": (1, 20), "default": (25, 20), "deep": (150, 25)}
+"""Programs that mostly move and reduce elements."""
 LIVES: Counts = {"smoke": (1, 4), "default": (6, 20), "deep": (40, 50)}
 
 Judge = Callable[[Subject, Program, Tally, Values], None]
@@ -152,6 +156,36 @@ def _check_compiler(subject: Subject, name: str, found: dict[str, Programs]) -> 
         f"{expected}, got none of the {programs.offered} that it was offered for {subject.backend!r}; "
         f"if it is for another backend, name that in BACKENDS of its module"
     )
+
+
+LOWERED_KINDS: dict[str, tuple[Counts, Write]] = {
+    "drawn": (LOWERED, write),
+    "moved": (MOVED, write_moved),
+}
+
+
+@law(
+    "programs.lowered",
+    partial(_cases, "programs.lowered", {kind: counts for kind, (counts, _) in LOWERED_KINDS.items()}),
+    level=4,
+    stage=3,
+)
+def lowered(subject: Subject, case: Case) -> Measured:
+    """A program whose kernels compute one element at a time, by ops of the backend, is within the errors of its steps.
+
+    The kernels are those of the reference target, with limits that differ from case to case.  Results are compared with
+    the intervals of programs.meaning, and not bit for bit with those of the ops on whole arrays: an op may round an
+    element of a long array and a single one differently, and both are right.
+    """
+    counts, written = LOWERED_KINDS[case.op]
+    programs = _programs(subject, case, f"{subject.seed} lowered {case.op}", counts, written)
+    chosen = limits(subject.random(case))
+    tally = _judged(subject, programs, partial(judge_kernels, limits=chosen))
+    if not tally.elements:
+        raise Failure(
+            "expected at least one program that is small enough for kernels of single elements, got none"
+        )
+    return Measured(worst=f"{tally.elements} elements of results, {chosen}")
 
 
 def stateful_cases(subject: Subject) -> Iterator[Case]:

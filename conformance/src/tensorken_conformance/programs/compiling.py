@@ -37,7 +37,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
     ends = program.ends
     if not ends:  # a reduced program without steps
         return
-    function, leaves = _function(program)
+    function, leaves = function_of(program)
     compiled = tensorken.jit(function)
     others = [Leaf(np.flip(leaf.values), leaf.dtype) for leaf in leaves]
 
@@ -74,7 +74,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
                 raise Wrong(i, f"compiled: expected {got.tolist()} {what.format(now.tolist())}")
 
 
-def _function(program: Program) -> tuple[Callable[..., list[Tensor]], list[Leaf]]:
+def function_of(program: Program) -> tuple[Callable[..., list[Tensor]], list[Leaf]]:
     """A program as a function from its leaves to the results that no step uses; and the leaves."""
 
     def function(*tensors: Tensor) -> list[Tensor]:
@@ -87,5 +87,5 @@ def _function(program: Program) -> tuple[Callable[..., list[Tensor]], list[Leaf]
 
 def prepare(subject: Subject, program: Program) -> None:
     """Call a program under jit, so that it is compiled; the results are not read."""
-    function, leaves = _function(program)
+    function, leaves = function_of(program)
     tensorken.jit(function)(*[subject.tensor(x.values, x.dtype, subject.stack) for x in leaves])

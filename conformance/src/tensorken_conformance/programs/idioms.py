@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tensorken_conformance.programs.draft import Draft, Writer
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Step
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -81,6 +83,22 @@ def matmul(dtypes: list[DType]) -> Writer:
     return writer
 
 
+def picked(dtypes: list[DType]) -> Writer:
+    """Writes the choice of one element of each row, by positive or negative indices."""
+
+    def writer(draft: Draft) -> bool:
+        dtype = draft.dtype(dtypes)
+        first = draft.pick(lambda x: x.dtype is dtype and x.ndim == 2 and x.size > 0)
+        first = draft.leaf((2, 3), dtype) if first is None else first
+        rows, columns = draft.tensors[first].shape
+        found = [draft.draw(2 * columns) - columns for _ in range(rows)]
+        second = draft.given(np.array(found, "int32"), int32)
+        step = Step(f"{{0}}[{list(range(rows))}, {{1}}]", (first, second), ("gather", "add", "reshape"))
+        return draft.add(step, draft.chance(12))
+
+    return writer
+
+
 CROSSED = {
     "{0}.reshape((-1, 1)) + {1}": "add",
     "{0}.reshape((-1, 1)) - {1}": "sub",
@@ -134,7 +152,42 @@ def product_sum(dtypes: list[DType]) -> Writer:
     return writer
 
 
-SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]] = [
+def _strided(draft: Draft, x: Tensor) -> str | None:
+    """Every n-th element of all, where n may be the size of the last axis, after a permutation."""
+    permuted = x.ndim > 1 and not draft.chance(3)
+    step = x.shape[0] if permuted else 2
+    if step < 2 or x.size < 2 * step:
+        return None
+    start, count = draft.draw(step), x.size // step
+    axes = tuple(reversed(range(x.ndim)))
+    rows = f"{{0}}.permute({axes})" if permuted else "{0}"
+    return f"{rows}.reshape(-1)[{start}:{start + step * (count - 1) + 1}:{step}]"
+
+
+def _neighbours(draft: Draft, x: Tensor) -> str | None:
+    """The differences of neighbours of a value that is computed."""
+    if not x.ndim or x.shape[-1] < 2:
+        return None
+    return f"({{0}} * {{0}})[..., {draft.choice(['1:', '::-1'])}][..., : {x.shape[-1] - 1}] - {{0}}[..., :-1]"
+
+
+def _normed(draft: Draft, x: Tensor) -> str | None:
+    """A reduction, and another of what is computed from it."""
+    if not x.ndim or not x.size:
+        return None
+    axis = draft.draw(x.ndim)
+    options = [
+        f"({{0}} - {{0}}.max({axis}, keepdims=True)).sum({axis})",
+        f"({{0}} - {{0}}.sum({axis}, keepdims=True)).max({x.ndim - 1 - axis})",
+        f"{{0}}.sum({axis}, keepdims=True) * {{0}}",
+    ]
+    return options[draft.draw(len(options))]
+
+
+Idiom = tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]
+"""The Python of an idiom, the ops that it tests, and the kinds of its dtypes."""
+
+SPELLED: list[Idiom] = [
     (_key, ("crop", "flip", "reshape"), "any"),
     (_key, ("crop", "flip", "reshape"), "any"),
     (_moves, ("crop", "flip", "permute", "reshape"), "any"),
@@ -157,4 +210,13 @@ SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]
     (lambda draft, x: "tk.clip({0}, -1, 1)", ("maximum", "minimum"), "float"),
     (lambda draft, x: "tk.tanh({0}) * {0}.sum()", ("tanh", "mul", "sum"), "float"),
 ]
-"""The Python of each idiom, the ops that it tests, and the kinds of its dtypes."""
+"""Idioms of all programs."""
+
+MOVING: list[Idiom] = [
+    (_key, ("crop", "flip", "reshape"), "any"),
+    (_moves, ("crop", "flip", "permute", "reshape"), "any"),
+    (_strided, ("crop", "permute", "reshape"), "any"),
+    (_neighbours, ("mul", "sub", "crop", "flip"), "numeric"),
+    (_normed, ("max", "sum", "sub", "mul"), "numeric"),
+]
+"""Idioms of programs that move and reduce elements."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,17 @@ import tensorken
 from tensorken_conformance.enclosure import interval
 from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.programs.draft import Draft, Draw, Writer
-from tensorken_conformance.programs.idioms import CROSSED, SPELLED, crossed, matmul, product_sum, spelled
+from tensorken_conformance.programs.idioms import (
+    CROSSED,
+    MOVING,
+    SPELLED,
+    Idiom,
+    crossed,
+    matmul,
+    picked,
+    product_sum,
+    spelled,
+)
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
 from tensorken_core.errors import TensorkenError
@@ -60,6 +70,17 @@ def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Pr
     kinds = kinds_of(op, op.arity or 2, dtype)
     places = [draft.leaf(shape, kind, op.domain, wild=True) for kind in kinds]
     draft.add(Step(text(op, len(kinds), ()), tuple(places), (op.name,)), keep=True)
+    return draft.program
+
+
+def write_moved(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """A program of 4 to 15 steps, most of which move or reduce elements, with arithmetic between them."""
+    draft = Draft(draw, capabilities)
+    writers = _moving_writers(*_declared(capabilities))
+    for _ in range(4 + draw(12)):
+        if len(draft.nodes) > MOST - 4:
+            break
+        draft.choice(writers)(draft)
     return draft.program
 
 
@@ -119,6 +140,30 @@ OFTEN = (
     "concatenate",
 )
 """Ops that are drawn twice as often as others, since much can go wrong with them."""
+
+
+MOVED = {
+    "add": 2,
+    "sub": 2,
+    "mul": 2,
+    "maximum": 1,
+    "where": 2,
+    "exp": 1,
+    "cast": 1,
+    "reshape": 4,
+    "permute": 5,
+    "expand": 3,
+    "flip": 3,
+    "crop": 3,
+    "pad": 4,
+    "gather": 4,
+    "scatter_add": 3,
+    "sum": 6,
+    "max": 3,
+    "fused_multiply_add": 2,
+    "concatenate": 1,
+}
+"""The ops of programs that move and reduce elements, and how often each is drawn."""
 
 
 def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
@@ -348,27 +393,49 @@ def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
 @cache
 def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[Writer]:
     """All writers for a backend, simple ones first."""
-    capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
-    dtypes = [dtype for name, dtype in DTYPES.items() if name in declared]
-    writers: list[Writer] = []
-
-    def supporting(ops: Iterable[str], kind: str = "numeric") -> list[DType]:
-        found = _of_kind(dtypes, kind)
-        return [d for d in found if all(capabilities.why_not(op, d.name) is None for op in ops)]
-
-    for written, ops, kind in SPELLED:
-        if "cast" in ops and "int32" not in declared:
-            continue
-        if usable := supporting(ops, kind):
-            writers.append(spelled(written, ops, usable))
-    if usable := supporting(("mul", "sum", "add", "sub")):
+    writers = _idiomatic(SPELLED, declared, unsupported)
+    if usable := _supporting(("mul", "sum", "add", "sub"), "numeric", declared, unsupported):
         writers += [matmul(usable), *[product_sum(usable)] * 2]
-    if usable := supporting(CROSSED.values()):
+    if usable := _supporting(CROSSED.values(), "numeric", declared, unsupported):
         writers += [crossed(usable)] * 4
     for op in OPS.values():
         on = _dtypes_of(op, declared, unsupported) if op.samples else []
         if on:
             writers += [_writer_of(op, on)] * (2 if op.name in OFTEN else 1)
+    return writers
+
+
+def _idiomatic(
+    idioms: Sequence[Idiom], declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
+) -> list[Writer]:
+    """Writers of those idioms that a backend supports."""
+    writers: list[Writer] = []
+    for written, ops, kind in idioms:
+        if "cast" in ops and "int32" not in declared:
+            continue
+        if usable := _supporting(ops, kind, declared, unsupported):
+            writers.append(spelled(written, ops, usable))
+    return writers
+
+
+def _supporting(
+    ops: Iterable[str], kind: str, declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
+) -> list[DType]:
+    """The dtypes of a kind in which a backend supports all of these ops."""
+    capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
+    found = _of_kind([dtype for name, dtype in DTYPES.items() if name in declared], kind)
+    return [d for d in found if all(capabilities.why_not(op, d.name) is None for op in ops)]
+
+
+@cache
+def _moving_writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[Writer]:
+    """Writers of programs that move and reduce elements."""
+    writers = _idiomatic(MOVING, declared, unsupported) * 2
+    if "int32" in declared and (usable := _supporting(("gather",), "any", declared, unsupported)):
+        writers += [picked(usable)] * 2
+    for name, times in MOVED.items():
+        if on := _dtypes_of(OPS[name], declared, unsupported):
+            writers += [_writer_of(OPS[name], on)] * times
     return writers
 
 
