@@ -9,7 +9,7 @@ nox is installed once into its own environment, `.nox/runner`, so that no other 
 user's pip installs it there: some systems ship pip without `ensurepip`, and forbid installing into their Python.
 """
 
-# No syntax newer than Python 3.7, so that an older Python than required still prints the message that says so.
+# No syntax newer than Python 3.7, so that a Python that is too old still prints the error message of `main`.
 from __future__ import annotations
 
 import shutil

@@ -100,7 +100,7 @@ def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
 
 def _star_imports(package: types.ModuleType) -> list[PublicModule]:
     """The modules from which `__init__` imports names; an alias defined there belongs to the same module."""
-    found: list[tuple[types.ModuleType, list[str]]] = []
+    imported: list[tuple[types.ModuleType, list[str]]] = []
     for node in _imports(package):
         module = importlib.import_module(str(node.module))
         if module is package:
@@ -108,14 +108,14 @@ def _star_imports(package: types.ModuleType) -> list[PublicModule]:
         starred = node.names[0].name == "*"
         names = [*names_of(module)] if starred else [alias.asname or alias.name for alias in node.names]
         values = [name for name in names if not isinstance(getattr(package, name), types.ModuleType)]
-        found.append((module, values))
-    listed = {name for _, names in found for name in names}
+        imported.append((module, values))
+    listed = {name for _, names in imported for name in names}
     for name in sorted(public_names() - listed):
-        for _, names in found:
+        for _, names in imported:
             if any(getattr(package, other) is getattr(package, name) for other in names):
                 names.append(name)
                 break
-    return [PublicModule(module, package.__name__, tuple(names)) for module, names in found if names]
+    return [PublicModule(module, package.__name__, tuple(names)) for module, names in imported if names]
 
 
 def _modules(package: types.ModuleType) -> list[str]:

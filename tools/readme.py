@@ -27,8 +27,8 @@ def copy_workspace(target: Path) -> None:
 
 def fresh_environment(home: Path) -> dict[str, str]:
     """The environment of this process with another home, and without settings of Python and Tensorken."""
-    ours = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    prefixes = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"HOME": str(home), "USERPROFILE": str(home)}
 
 

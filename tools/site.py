@@ -105,7 +105,7 @@ def rewrite_links(text: str, source: Path, paths: dict[Path, Path]) -> str:
         module = getattr(tensorken, first)
         if isinstance(module, types.ModuleType):  # documented under its own name, such as tensorken_core.tree
             return f"{{py:obj}}`tk.{match[1]} <{'.'.join([module.__name__, *rest])}>`"
-        # A plugin documents its own names, tensorken those of core.
+        # A plugin documents its own names, tensorken the names of core.
         package = str(getattr(value, "__module__", "")).partition(".")[0]
         is_plugin = package.startswith("tensorken_") and package != "tensorken_core"
         return f"{{py:obj}}`tk.{match[1]} <{package if is_plugin else 'tensorken'}.{match[1]}>`"

@@ -136,7 +136,7 @@ def plan_contraction(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
 
 
 def _order(groups: list[list[int]], rank: int) -> Sizes:
-    """The axes group by group, then those of size 1."""
+    """The axes group by group, then the axes of size 1."""
     named = [i for group in groups for i in group]
     return tuple(named + [i for i in range(rank) if i not in named])
 

@@ -56,8 +56,8 @@ def has_contiguous_rows(x: Array, axes: Sizes) -> bool:
 def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
     """Write exp(x) / sum(exp(x)) into y; x satisfies `has_contiguous_rows`.
 
-    A block of float32 is computed in float32 if no exponential overflows, and those that underflow are negligible
-    in the sum: nothing is subtracted there, so only exp and the sum round.
+    A block of float32 is computed in float32 if no exponential overflows, and exponentials that underflow are
+    negligible in the sum: the maximum is not subtracted, so only exp and the sum round.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
@@ -194,7 +194,7 @@ def logsumexp_of_rows(x: Array, axes: Sizes, y: Array) -> None:
     """Write log(sum(exp(x))) along the last axes into the row-major array y.
 
     Blocks of narrow floats are computed in float32: the errors of exponentials and their sum are small relative to
-    a result, or a maximum, far from 0.  All other rows, and those with infinities and NaN, are computed exactly.
+    a result, or a maximum, far from 0.  All other rows, and rows with infinities or NaN, are computed exactly.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1)

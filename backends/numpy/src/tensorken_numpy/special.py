@@ -21,7 +21,7 @@ _BLOCK = 16384
 
 
 def to_bits(x: Array) -> Array:
-    """The bits as integers of the same size; those of float16 are widened to int32."""
+    """The bits as integers of the same size; the bits of float16 are widened to int32."""
     bits: Array = np.asarray(x).view(_BITS[x.dtype])
     return bits.astype(np.int32) if x.dtype == np.float16 else bits
 

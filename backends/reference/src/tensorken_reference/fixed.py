@@ -2,7 +2,7 @@
 
 An integer `n` at `w` bits represents `n / 2**w`; a unit is `2**-w`. Each function states a bound of its error in
 units, which includes every truncation, for `w` from 60 to 2000 and operands in the stated range. `function.py`
-decides how many bits are needed, and what to do where a value is too close to a tie.
+chooses the number of bits, and handles values that are too close to a tie.
 
 The series are Taylor's. A logarithm and an angle start from the C library's double, which need not be accurate: its
 error is computed from the exact inverse function and added, so an inaccurate start only takes more time.

@@ -115,7 +115,7 @@ class BindGroups:
         read = {_block_of(memory.key) for memory in memories[: layout.reads]}
         if not read.isdisjoint([_block_of(memory.key) for memory in memories[layout.reads :]]):
             raise BackendError(
-                "wgpu: a kernel both reads and writes a memory; bind it once, among those that it writes"
+                "wgpu: a kernel both reads and writes a memory; bind it once, among the memories that it writes"
             )
         entries = [{"binding": 0, "resource": {"buffer": uniform.buffer}}]
         entries += [

@@ -78,7 +78,7 @@ def parse_together(types: Sequence[str] = C_TYPES, ffi: Any = WGPU_FFI) -> int:
     """Parse C types at once, so that later uses find them in the cache; returns the number of types in the cache.
 
     Args:
-        types: in C; those with undeclared names are skipped.
+        types: in C; types with undeclared names are skipped.
         ffi: of wgpu.
 
     >>> from cffi import FFI

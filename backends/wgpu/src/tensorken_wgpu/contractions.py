@@ -51,7 +51,7 @@ GPU_TILES: tuple[Tile | Block, ...] = (
     Tile(8, 8, 64),
     Tile(4, 4, 64),
 )
-"""The candidates on a GPU, from those for the largest results to those for the smallest."""
+"""The candidates on a GPU, those for the largest results first."""
 
 
 def kernels(

@@ -144,7 +144,7 @@ class Device:
         return memories
 
     def upload(self, data: Any) -> Memory:
-        """Memory that begins with these bytes; nothing is submitted or waited for.
+        """Memory that begins with these bytes; the upload neither submits pending work nor waits.
 
         Raises:
             BackendError: as for `allocate`.
@@ -312,7 +312,7 @@ class Device:
         Args:
             pipeline: the kernel.
             uniform: its binding 0.
-            memories: its other bindings, in order: those that it reads, then those that it writes.
+            memories: its other bindings, in order: the memories that it reads, then the memories that it writes.
             workgroups: their number along three axes.
 
         Raises:

@@ -1,4 +1,4 @@
-"""DTypes: those that a device supports, and their elements in memory."""
+"""The dtypes that a device supports, and their elements in memory."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _NEEDED: dict[str, frozenset[str]] = {
     "int64": frozenset({"shader-int64"}),
     "float16": frozenset({"shader-f16"}),
     "float32": frozenset(),
-    "float64": frozenset({"shader-f64", "shader-int64"}),  # the latter for its bits
+    "float64": frozenset({"shader-f64", "shader-int64"}),  # its bits are an int64
 }
 FEATURES = frozenset().union(*_NEEDED.values())
 """The features that a device should be opened with, if its adapter has them."""
 
-_TRUTH = bytes([0, *[1] * 255])  # translates bytes to those of bools
+_TRUTH = bytes([0, *[1] * 255])  # translates each byte except 0 to 1
 
 
 def size_of(value: Value) -> int:

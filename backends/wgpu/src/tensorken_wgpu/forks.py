@@ -77,7 +77,7 @@ def _never_release(item: Any) -> None:
 
 
 def _skip_exit_handlers() -> None:
-    """Register `_exit` as the last exit handler, which runs first: the process then ends without the others."""
+    """Register `_exit` as the last exit handler, which runs first: the process then ends without running the others."""
     system = ctypes.CDLL(None)
     try:
         on_exit, at_exit, end, flush = system.on_exit, system.__cxa_atexit, system._exit, system.fflush

@@ -1,4 +1,4 @@
-"""Limits: what a device supports, checked before the driver is called, as some drivers accept more and then fail."""
+"""The limits of a device, checked before the driver is called, as some drivers accept more and then fail."""
 
 from __future__ import annotations
 

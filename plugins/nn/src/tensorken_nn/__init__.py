@@ -135,7 +135,7 @@ _ELSEWHERE: _typing.Final = {
     "optim": "nn itself, which has the optimisers",
     "softmax_cross_entropy": "nn.cross_entropy(logits, labels)",
 }
-"""Names from other libraries, and what to use here instead."""
+"""Names from other libraries, and their replacements here."""
 
 if not _typing.TYPE_CHECKING:
 

@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
         ArgumentError: if a leaf of `like` is neither a tensor nor a number.
 
     Warns:
-        UncheckedWarning: if the file has no checksum, as those of other libraries and earlier versions.
+        UncheckedWarning: if the file has no checksum, such as files of other libraries and earlier versions.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -32,8 +32,8 @@ def hold_out(data: Any, share: float, key: Tensor) -> tuple[Any, Any]:
         raise ArgumentError(
             f"hold_out: a share of {share} of {count} rows leaves one part empty; use more rows"
         )
-    mixed = shuffle_rows(data, key, count)
-    return tree.map(lambda x: x[:kept], mixed), tree.map(lambda x: x[kept:], mixed)
+    shuffled = shuffle_rows(data, key, count)
+    return tree.map(lambda x: x[:kept], shuffled), tree.map(lambda x: x[kept:], shuffled)
 
 
 def row_count(function: str, data: Any) -> int:

@@ -48,7 +48,7 @@ def open_to_read(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file atomically: it replaces the one at `path` when the block ends without an error.
+    """Write a file atomically: it replaces the file at `path` when the block ends without an error.
 
     Even if the process or the machine stops, `path` is either the complete old file or the complete new one. The
     new file is written to `.NAME.xxxxxxxx.part` in the same folder. A partial file of a killed process is removed

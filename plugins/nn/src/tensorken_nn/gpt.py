@@ -244,7 +244,7 @@ class GPT(Module):
 def generate(
     model: GPT, tokens: Tensor, count: int, key: Tensor, temperature: float = 1.0, top_k: int | None = None
 ) -> Tensor:
-    """Append `count` tokens to each row, each drawn from the model's distribution given the tokens before it.
+    """Append `count` tokens to each row, each drawn from the model's distribution given the previous tokens.
 
     The compiled functions are reused for all tokens, prompts and temperatures. When the context is full, generation
     continues from its second half.
@@ -255,7 +255,7 @@ def generate(
         count: the number of tokens to draw for each row.
         key: for the draws.
         temperature: the divisor of the logits: below 1, likely tokens become likelier; 0 takes the likeliest.
-        top_k: draw only from the `top_k` likeliest tokens, and those as likely as the last of them; None for all.
+        top_k: draw only from the `top_k` likeliest tokens, and tokens as likely as the last of these; None for all.
 
     Returns:
         Shape (batch, time + count).

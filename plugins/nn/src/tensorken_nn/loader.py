@@ -74,8 +74,8 @@ class DataLoader:
 
     def __len__(self) -> int:
         """The number of batches in an epoch."""
-        whole, rest = divmod(self.rows, self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        full_batches, remainder = divmod(self.rows, self.batch_size)
+        return full_batches + (remainder > 0 and not self.drop_last)
 
     def epoch(self, number: int) -> Iterator[Any]:
         """The batches of an epoch; epochs count from 0."""

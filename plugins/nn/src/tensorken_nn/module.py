@@ -56,7 +56,8 @@ class Module:
     def __init_subclass__(cls, *, init: bool = True, **options: Any) -> None:
         """Make the subclass a dataclass; with `init=False` it keeps the inherited constructor.
 
-        A subclass without fields of its own keeps it in any case; `init=False` then only informs type checkers.
+        A subclass without its own fields keeps the inherited constructor in any case; `init=False` then only informs
+        type checkers.
         """
         super().__init_subclass__(**options)
         writes_init = init and bool(inspect.get_annotations(cls)) and "__init__" not in cls.__dict__

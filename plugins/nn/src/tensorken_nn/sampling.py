@@ -17,7 +17,7 @@ def draw(key: Tensor, logits: Tensor, temperature: float | Tensor = 1.0, top_k: 
         logits: shape (..., tokens), float.
         temperature: positive; below 1 likely tokens become likelier, above 1 the distribution becomes more even. The
             number 0 takes the likeliest.
-        top_k: draw only from the `top_k` likeliest tokens, and those as likely as the last of them; None: all.
+        top_k: draw only from the `top_k` likeliest tokens, and tokens as likely as the last of these; None: all.
 
     Returns:
         Shape (...), int.

@@ -102,8 +102,8 @@ class TrainRun:
                 after_step=report.after_step,
                 stop=interruption.requested,
             )
-            while not self._out_of_patience(report.records) and (reached := next(steps, None)):
-                progress, record = reached
+            while not self._out_of_patience(report.records) and (item := next(steps, None)):
+                progress, record = item
                 if record is not None:
                     report.after_period(record, task.preview and task.preview(progress.state))
                     best = self.directory / run_directory.BEST
@@ -122,7 +122,7 @@ class TrainRun:
         return 0
 
     def _load_progress(self) -> tuple[Progress, list[Record]]:
-        """The progress and records of an earlier process; else those of a new run."""
+        """The progress and records of an earlier process, or of a new run."""
         file = self.directory / run_directory.CHECKPOINT
         if not file.exists():
             return Progress(0, self.task.state, {}), []

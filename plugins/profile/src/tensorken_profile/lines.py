@@ -31,8 +31,8 @@ def clear_cache() -> None:
 def current_line() -> tuple[Origin | None, str | None]:
     """The user's line of the running op and, in a backward pass, the name of the op whose cotangent is pulled back.
 
-    The line of an equation is the one it was traced from. The line of a derivative is the one that computed the value.
-    Otherwise it is the innermost line of the user on the stack.
+    The line of an equation is the line that it was traced from. The line of a derivative is the line that computed the
+    value. Otherwise the line is the innermost line of the user on the stack.
     """
     frame: FrameType | None = sys._getframe(1)
     line: Origin | None = None

@@ -14,7 +14,7 @@ from tensorken.programs.costs import ShapeDtype, size_in_bytes
 class Memory:
     """Tracks the memory of the results of ops by weak references, so it keeps nothing alive.
 
-    A view does not count, but keeps the memory of its owner alive, which is found by following numpy's `base`.
+    A view does not count, but keeps the memory of its owner alive: the end of the chain of numpy's `base`.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ fn power_of_two(x: F) -> F {
 t is n + `ROUNDING_SHIFT`, which is so large that the sum has no fraction, and n is in its last bits. 2**n is the
 product of two powers of two, as it may be too large or too small for one: the first is added to the exponent of the
 series, the other is a factor with the bits of 1 and a larger exponent. Where the result is infinite or 0, so is the
-product, so nothing branches: divergent invocations would execute both branches.
+product, so there are no branches: divergent invocations would execute both branches.
 """
 
 _TERMS = {"f32": 5, "f64": 11}

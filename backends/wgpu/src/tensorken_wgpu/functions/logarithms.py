@@ -35,7 +35,7 @@ fn logarithm(x: F) -> F {
 """x = 2**n (1 + f), and the series of atanh at s = f / (2 + f), as in FDLIBM's e_log.c.
 
 1 + f is between the roots of 1/2 and of 2: from the root of 1/2 on, the bits of x plus those of 1 minus those of
-that root carry into the exponent. A subnormal number is an integer times the smallest one. Nothing branches: the
+that root carry into the exponent. A subnormal number is an integer times the smallest one. There are no branches: the
 special values, for zero, infinity, NaN and negative numbers, are selected at the end.
 """
 

@@ -1,4 +1,4 @@
-"""Training texts: those of this package (datasets/ names their sources) and the user's."""
+"""Training texts: the texts of this package (datasets/ names their sources), and the user's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packaged(name: str) -> str:
 
 
 def text(name: str, file: Path | None) -> str:
-    """The user's text, or the one of this package."""
+    """The user's text, or the text of this name in this package."""
     return packaged(name) if file is None else read_text(file)
 
 
@@ -63,7 +63,7 @@ def alphabet(words: Sequence[str]) -> Vocabulary:
 
 
 def pairs(words: Sequence[str], vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
-    """Each character and the one after it, with an end mark before and after each word; int32 of shape (n,)."""
+    """Each character and the next character, with an end mark before and after each word; int32 of shape (n,)."""
     codes = vocabulary.encode(END + END.join(words) + END)
     return tk.tensor(codes[:-1], tk.int32), tk.tensor(codes[1:], tk.int32)
 

@@ -100,7 +100,7 @@ class MultiHeadAttention(Module):
         return self._attend(q, k, v, visible, key)
 
     def extend(self, x: Tensor, cache: Cache, position: Any) -> tuple[Tensor, Cache]:
-        """The output for new positions, which attend to those in the cache as well, and the extended cache.
+        """The output for new positions, which also attend to the positions in the cache, and the extended cache.
 
         Args:
             x: shape (batch, time, width).

@@ -116,7 +116,7 @@ def has_state(layer: Any) -> bool:
 
 
 def _key_of_layer(key: Tensor | None, i: int, method: Callable[..., Any]) -> dict[str, Tensor]:
-    """The keyword arguments for a method of layer i: its key, if there is one and the method takes one."""
+    """The keyword arguments for a method of layer i: the key of the layer, if there is one and the method takes it."""
     return {"key": tk.random.fold_in(key, i)} if key is not None and takes_key(method) else {}
 
 

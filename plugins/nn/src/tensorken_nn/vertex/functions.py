@@ -37,7 +37,7 @@ class Add(Function):
 class Mult(Function):
     """The product of any number of arguments.
 
-    The derivative with respect to an argument is the product of the others, computed for all arguments by two
+    The derivative with respect to an argument is the product of the other arguments, computed for all arguments by two
     cumulative products, one from each end. There is no division, so zeros are exact.
     """
 

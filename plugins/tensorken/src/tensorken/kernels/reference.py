@@ -1,4 +1,4 @@
-"""The reference target: it runs kernels in Python, element by element, and so defines what a lowered program computes.
+"""The reference target: it runs kernels in Python, element by element, and so defines the results of lowered programs.
 
 Each element is an array of one element of some backend, which computes its ops; a row is reduced by the backend's own
 reduction.  So a lowered program must have the results of `Program.replay` on that backend, and a difference is a fault
