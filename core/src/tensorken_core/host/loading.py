@@ -211,7 +211,7 @@ class Registry(Installation):
     def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None:
         """The interpreter of `module:attribute`, the same one at each call; None if there is no such module.
 
-        The attribute is an interpreter, device_name as it is; a class or factory without arguments that makes one;
+        The attribute is an interpreter; a class or factory without arguments that makes an interpreter;
         or a BackendEntry, which is loaded like that of an installed backend.
 
         Raises:

@@ -52,16 +52,16 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
     >>> tk.tensor([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    wanted = None if dtype is None else as_dtype(dtype)
+    requested = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         result = data if backend is None and device is None else data.to(backend, device)
-        return result if wanted is None else result.astype(wanted)
+        return result if requested is None else result.astype(requested)
     if type(data) in (list, tuple) and _holds_tensor(data):
-        return _stacked(data, wanted, backend, device)
-    shape, flat, found = flat_of(data, wanted)
+        return _stacked(data, requested, backend, device)
+    shape, flat, result_dtype = flat_of(data, requested)
     interpreter = resolve(backend, device)
-    check_supported("tensor", interpreter, found)
-    return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
+    check_supported("tensor", interpreter, result_dtype)
+    return Tensor(interpreter, interpreter.new(shape, flat, result_dtype), shape, result_dtype)
 
 
 def new(
@@ -81,17 +81,17 @@ def new(
         flat = tensor(data, dtype, backend=backend, device=device)
         _check_filled(sizes, flat.shape)
         return flat.reshape(sizes)
-    given, values, found = flat_of(data, None if dtype is None else as_dtype(dtype))
-    _check_filled(sizes, given)
+    flat_shape, values, result_dtype = flat_of(data, None if dtype is None else as_dtype(dtype))
+    _check_filled(sizes, flat_shape)
     interpreter = resolve(backend, device)
-    check_supported("new", interpreter, found)
-    return Tensor(interpreter, interpreter.new(sizes, values, found), sizes, found)
+    check_supported("new", interpreter, result_dtype)
+    return Tensor(interpreter, interpreter.new(sizes, values, result_dtype), sizes, result_dtype)
 
 
-def _check_filled(shape: Shape, given: Shape) -> None:
-    if given != (math.prod(shape),):
+def _check_filled(shape: Shape, values: Shape) -> None:
+    if values != (math.prod(shape),):
         raise ShapeError(
-            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {given}; give them all"
+            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {values}; give them all"
         )
 
 
@@ -103,13 +103,13 @@ def asarray(
     device: str | None = None,
     backend: Any = None,
 ) -> Tensor:
-    """A tensor of the given values: `tk.tensor` under its name in numpy and the array API standard.
+    """A tensor of the given values: `tk.tensor`, under the name of numpy and the array API standard.
 
     Args:
         obj: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
         dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
         copy: False is an error unless obj is a tensor of this dtype and backend, since all other data must be copied.
-            A tensor is immutable, so it is returned itself even if copy is True.
+            A tensor is immutable, so its memory is not copied even if copy is True.
         device: one of the backend's devices.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
 
@@ -190,9 +190,9 @@ def symbol(
     make = getattr(interpreter, "symbol", None)
     if make is None:
         raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
-    found = as_dtype(dtype)
-    check_supported("symbol", interpreter, found)
-    return Tensor(interpreter, make(name, shape_of("symbol", shape), found))
+    result_dtype = as_dtype(dtype)
+    check_supported("symbol", interpreter, result_dtype)
+    return Tensor(interpreter, make(name, shape_of("symbol", shape), result_dtype))
 
 
 # ---- functions for other modules ---------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
 
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:
-    """The tensor that was pickled, on its former backend, or on the default backend if the former had no name."""
+    """The tensor that was pickled, on its old backend, or on the default backend if the old backend had no name."""
     flat = unpacked(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
     check_supported("unpickle", interpreter, dtype)
@@ -221,7 +221,7 @@ def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tens
 
 
 def shape_of(name: str, shape: ShapeLike) -> Shape:
-    """The sizes of a shape, checked to be nonnegative ints."""
+    """The sizes of a shape, which must be nonnegative ints."""
     try:
         sizes = tuple(map(operator.index, shape if isinstance(shape, Sequence) else (shape,)))
     except ConcretizationError as error:

@@ -2,7 +2,7 @@
 
 A row is printed in brackets, and a matrix with one row per line. With three or more axes, the matrices are printed
 in a box: the first of three axes runs to the right, the first two of four form a grid, and further axes nest boxes
-in boxes. Text that is too wide continues further down, and a tensor with very many elements is cut to its edges.
+in boxes. Text that is too wide continues below, and of a tensor with very many elements only the edges are printed.
 All output is ASCII.
 """
 
@@ -74,7 +74,7 @@ def _formula(x: Any) -> str | None:
 def _unknown(level: Any) -> str:
     """The text for a tensor without a formula: the placeholder of a level, or `of each example`."""
     levels = (level, *reversed(level.levels_below))
-    return next((one.placeholder for one in levels if getattr(one, "placeholder", None)), "of each example")
+    return next((x.placeholder for x in levels if getattr(x, "placeholder", None)), "of each example")
 
 
 # str and format.
@@ -86,7 +86,7 @@ def display_text(
     """The elements in brackets and boxes, each as short as its dtype allows, or by a format spec.
 
     Raises:
-        ValueError: if Python does not know the format spec for such numbers.
+        ValueError: if the format spec is not valid for such numbers.
 
     >>> from tensorken_core.language.dtypes import float32, int32
     >>> print(display_text((2, 2), [1.0, 2.5, 10.0, math.inf], float32))
@@ -105,8 +105,8 @@ def display_text(
     """
     at = _getter(elements)
 
-    def cell(place: int) -> str:
-        return format(_PYTHON[dtype.kind](at(place)), spec) if spec else number_text(at(place), dtype)
+    def cell(position: int) -> str:
+        return format(_PYTHON[dtype.kind](at(position)), spec) if spec else number_text(at(position), dtype)
 
     if not shape:
         return cell(0)
@@ -141,9 +141,9 @@ def _getter(elements: Elements) -> Callable[[int], Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Excerpt:
-    """Along each axis the positions to show, GAP for those left out, and the step from one to the next.
+    """Along each axis the positions to print, with GAP for omitted ones, and the stride from one to the next.
 
-    The steps are those of the elements in row-major order.
+    The strides are those of the elements in row-major order.
     """
 
     positions: tuple[Sequence[int], ...]
@@ -165,7 +165,7 @@ class _Excerpt:
 
     @property
     def is_cut(self) -> bool:
-        """Whether positions are left out."""
+        """Whether positions are omitted."""
         return any(GAP in positions for positions in self.positions)
 
 
@@ -185,18 +185,20 @@ def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int
         excerpt = _Excerpt(((0,), *excerpt.positions), (0, *excerpt.strides))
     rows, columns, *inner_positions = excerpt.positions
     row_stride, column_stride, *inner_strides = excerpt.strides
-    places = [
+    positions = [
         [GAP if GAP in (i, j) else start + i * row_stride + j * column_stride for j in columns] for i in rows
     ]
     if not inner_positions:
-        return _matrix([[DOTS if place == GAP else cell(place) for place in row] for row in places], width)
+        return _matrix(
+            [[DOTS if position == GAP else cell(position) for position in row] for row in positions], width
+        )
     inner = _Excerpt(tuple(inner_positions), tuple(inner_strides))
     # Wider matrices get a wider gutter, so that the rows of neighbours do not look like one row.
     of_matrices = len(inner_positions) == 2
     gutter = 2 + min(len(inner_positions[1]), 4) if of_matrices else 2
     blocks = [
-        [[DOTS] if place == GAP else _block(inner, place, cell, width - 2 - gutter) for place in row]
-        for row in places
+        [[DOTS] if position == GAP else _block(inner, position, cell, width - 2 - gutter) for position in row]
+        for row in positions
     ]
     return _box(blocks, gutter, [""] if of_matrices else [], width)
 
@@ -204,7 +206,7 @@ def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int
 def _matrix(table: list[list[str]], width: int) -> list[str]:
     """Rows in brackets, columns aligned at the right; a row that is too wide continues on the next line, indented."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    bands = _bands([own + 1 for own in widths], width - 1)
+    bands = _bands([size + 1 for size in widths], width - 1)
     lines = []
     for row in table:
         parts = [" ".join(row[k].rjust(widths[k]) for k in band) for band in bands]
@@ -218,7 +220,7 @@ def _box(grid: list[list[list[str]]], gutter: int, margin: list[str], width: int
     left, right = " " * (gutter - gutter // 2), " " * (gutter // 2)
     widths = [max(len(line) for block in column for line in block) for column in zip(*grid, strict=True)]
     bands: list[list[str]] = []
-    for band in _bands([own + gutter for own in widths], width - 2):
+    for band in _bands([size + gutter for size in widths], width - 2):
         lines = [*margin]
         for row in grid:
             for parts in zip_longest(*(row[k] for k in band), fillvalue=""):
@@ -241,11 +243,11 @@ def _bands(widths: Sequence[int], width: int) -> list[range]:
     """Consecutive columns in as few bands as fit the width, with at least one column in each."""
     bands: list[range] = []
     first, used = 0, 0
-    for k, own in enumerate(widths):
-        if k > first and used + own > width:
+    for k, size in enumerate(widths):
+        if k > first and used + size > width:
             bands.append(range(first, k))
             first, used = k, 0
-        used += own
+        used += size
     return [*bands, range(first, len(widths))]
 
 
@@ -253,7 +255,7 @@ def _bands(widths: Sequence[int], width: int) -> list[range]:
 
 
 def repr_text(shape: tuple[int, ...], elements: Elements, dtype: DType, limits: Limits = LIMITS) -> str:
-    """An expression that evaluates to the tensor, given the names tensor, nan, inf and the dtype's.
+    """An expression that evaluates to the tensor, given the names tensor, nan, inf and the name of the dtype.
 
     A large tensor is cut to its edges; its text then includes the shape.
 
@@ -268,20 +270,20 @@ def repr_text(shape: tuple[int, ...], elements: Elements, dtype: DType, limits: 
         return flat if shape == (0,) else f"{flat}.reshape({shape})"
     at = _getter(elements)
 
-    def cell(place: int) -> str:
-        shown = number_text(at(place), dtype)
+    def cell(position: int) -> str:
+        shown = number_text(at(position), dtype)
         return f"{shown}." if dtype.kind == "float" and shown.lstrip("-").isdigit() else shown
 
     excerpt = _Excerpt.of(shape, limits)
     shown_shape = f"shape={shape}, " if excerpt.is_cut else ""
-    items, facts = _nested(excerpt, 0, cell), f"{shown_shape}dtype={dtype})"
-    line = f"tensor({_on_one_line(items)}, {facts}"
+    items, keywords = _nested(excerpt, 0, cell), f"{shown_shape}dtype={dtype})"
+    line = f"tensor({_on_one_line(items)}, {keywords}"
     if len(line) <= limits.width:
         return line
     widest = max(map(len, _leaves(items)))
     text = f"tensor({_multiline(items, len('tensor('), widest, limits.width)},"
     last = len(text) - text.rfind("\n")
-    return f"{text} {facts}" if last + len(facts) <= limits.width else f"{text}\n       {facts}"
+    return f"{text} {keywords}" if last + len(keywords) <= limits.width else f"{text}\n       {keywords}"
 
 
 Items: TypeAlias = "str | list[Items]"
@@ -309,12 +311,12 @@ def _leaves(items: Items) -> Iterator[str]:
 
 
 def _multiline(items: Items, indent: int, widest: int, width: int) -> str:
-    """Nested lists with a line for each innermost list, or several if it is too wide."""
+    """Nested lists with a line for each innermost list, or several lines if the list is too wide."""
     if isinstance(items, str):
         return items
     margin = ",\n" + " " * (indent + 1)
     row = [item if item == DOTS else item.rjust(widest) for item in items if isinstance(item, str)]
-    if len(row) < len(items):  # there are lists in it
+    if len(row) < len(items):  # some items are lists
         return f"[{margin.join(_multiline(item, indent + 1, widest, width) for item in items)}]"
     depth = indent + 1 - len("tensor(")  # as many brackets may close at the end of a line
     count = max(1, (width - indent - 1 - depth) // (widest + 2))

@@ -98,7 +98,7 @@ class Methods(Tensor):
         (2.5, 3, 2)
         """
         if index:
-            return self.crop([(i, i + 1) for i in _place(self.shape, index)]).item()
+            return self.crop([(i, i + 1) for i in _position(self.shape, index)]).item()
         return super(Tensor, self).item()
 
     def copy(self) -> Tensor:
@@ -220,7 +220,7 @@ class Methods(Tensor):
         Raises:
             DTypeError: if the elements are float16.
             ShapeError: if there are no elements.
-            ConcretizationError: inside a transform, which would not see the changes.
+            ConcretizationError: inside a transform, which cannot record the changes.
         """
         return interop.to_mutable(self)
 
@@ -232,7 +232,7 @@ class Methods(Tensor):
         return iter([self[i] for i in range(self.shape[0])])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A new numpy array of the values; an error inside a transform, since the derivative would be lost silently."""
+        """A new numpy array of the values; an error inside a transform, since the derivative would be lost."""
         return interop.to_numpy(self, dtype, copy)
 
     def __dlpack__(
@@ -304,13 +304,13 @@ class Methods(Tensor):
         return products.matmul(other, self)
 
     def _unknown(self, name: str) -> AttributeError:
-        """The error for an unknown name; it names the equivalent here if another library has the name."""
+        """The error for an unknown name; it names the equivalent if another library has the name."""
         error = missing("a tensor", name, METHODS)
         if error is not None:
             return error
         function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
-        here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
-        return AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
+        hint = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
+        return AttributeError(f"a tensor has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.get(self, key)
@@ -361,7 +361,7 @@ class Methods(Tensor):
         return indexing.Vectorized(self)
 
 
-def _place(shape: Shape, index: tuple[int, ...]) -> Shape:
+def _position(shape: Shape, index: tuple[int, ...]) -> Shape:
     """The index of one element of this shape along each axis, none negative."""
     sizes = (math.prod(shape),) if len(index) == 1 else shape
     if len(index) != len(sizes):
@@ -369,21 +369,21 @@ def _place(shape: Shape, index: tuple[int, ...]) -> Shape:
             f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
             f"give one for each axis, or one into the flattened elements"
         )
-    place = []
-    for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):
-        i = integer_of("item", "an index", given)
+    position = []
+    for axis, (entry, size) in enumerate(zip(index, sizes, strict=True)):
+        i = integer_of("item", "an index", entry)
         if not -size <= i < size:
             raise IndexingError(
                 f"index: {i} is out of range for axis {axis} of shape {sizes}; it has {size} elements"
             )
-        place.append(i % size)
+        position.append(i % size)
     if sizes is shape:
-        return tuple(place)
-    rest = place[0]
+        return tuple(position)
+    remaining = position[0]
     for size in reversed(shape):
-        rest, i = divmod(rest, size)
-        place.append(i)
-    return tuple(place[:0:-1])
+        remaining, i = divmod(remaining, size)
+        position.append(i)
+    return tuple(position[:0:-1])
 
 
 ATTACHED = {n: member for n, member in vars(Methods).items() if isinstance(member, FunctionType | property)}

@@ -74,7 +74,7 @@ METHODS: Mapping[str, str] = {
     "bool": "x.astype(tk.bool)",
     "clamp": "x.clip(min, max)",
     "clone": "x itself: tensors are immutable",
-    "contiguous": "x itself: how a tensor lies in memory is not to be seen",
+    "contiguous": "x itself: the memory layout of a tensor is hidden",
     "cpu": 'x.to("numpy")',
     "cuda": "x.to(name)",
     "detach": "tk.stop_gradient(x)",
@@ -124,6 +124,8 @@ RANDOM: Mapping[str, str] = {
 
 
 def missing(what: str, name: str, table: Mapping[str, str]) -> AttributeError | None:
-    """The error for a name of another library, with the equivalent here; None for any other name."""
-    here = table.get(name)
-    return None if here is None else AttributeError(f"{what} has no attribute {name!r}; use {here}")
+    """The error for a name of another library, with the equivalent in tensorken; None for any other name."""
+    equivalent = table.get(name)
+    return (
+        None if equivalent is None else AttributeError(f"{what} has no attribute {name!r}; use {equivalent}")
+    )

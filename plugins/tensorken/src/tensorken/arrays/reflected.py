@@ -26,9 +26,9 @@ def or_reflected(name: str) -> Callable[[F], F]:
         def operator(self: Any, other: Any) -> Any:
             if type(other) not in OWN and not isinstance(other, Value) and not _is_data(other):
                 reflected = getattr(type(other), name, None)
-                found = NotImplemented if reflected is None else reflected(other, self)
-                if found is not NotImplemented:
-                    return found
+                result = NotImplemented if reflected is None else reflected(other, self)
+                if result is not NotImplemented:
+                    return result
             return method(self, other)
 
         return operator  # type: ignore[return-value]

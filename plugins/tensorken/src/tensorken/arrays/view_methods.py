@@ -15,9 +15,9 @@ def is_contiguous(self: View) -> bool:
     if 0 in self.shape:
         return True
     stride = 1
-    for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
+    for size, actual in zip(reversed(self.shape), reversed(self.strides), strict=True):
         if size != 1:
-            if own != stride:
+            if actual != stride:
                 return False
             stride *= size
     return True
@@ -54,12 +54,12 @@ def tensor_indices(self: View, element: int) -> Iterator[tuple[int, ...]]:
         key=lambda axis: -abs(self.strides[axis]),
     )
     choices: list[Sequence[int]] = [range(n) for n in self.shape]
-    every: list[Iterator[tuple[int, ...]]] = []
+    sequences: list[Iterator[tuple[int, ...]]] = []
     for solution in _solutions(self, order, element - self.offset):
         for axis, i in zip(order, solution, strict=True):
             choices[axis] = (i,)
-        every.append(product(*choices))
-    return heapq.merge(*every)
+        sequences.append(product(*choices))
+    return heapq.merge(*sequences)
 
 
 def tensor_index(self: View, element: int) -> tuple[int, ...]:
@@ -88,10 +88,10 @@ def _solutions(view: View, axes: Sequence[int], distance: int) -> Iterator[tuple
     # Without overlap the stride exceeds the sum of all inner steps, which leaves one candidate.
     steps = [view.strides[other] * (view.shape[other] - 1) for other in inner]
     lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-    near, far = distance - highest, distance - lowest
+    low, high = distance - highest, distance - lowest
     if stride < 0:
-        near, far, stride = -far, -near, -stride
-    for i in range(max(0, -(-near // stride)), min(size - 1, far // stride) + 1):
+        low, high, stride = -high, -low, -stride
+    for i in range(max(0, -(-low // stride)), min(size - 1, high // stride) + 1):
         for rest in _solutions(view, inner, distance - i * view.strides[axis]):
             yield (i, *rest)
 

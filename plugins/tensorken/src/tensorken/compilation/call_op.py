@@ -1,4 +1,4 @@
-"""Calls: the op that runs a program, and the programs of its derivatives and batches, each made once."""
+"""Calls: the op that runs a program, and the programs of its derivatives and batches, which are cached."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def apply_higher_order(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) ->
     interpreter, representations = at_one_level(op, xs)
     ys = run(interpreter, op, representations, params)
     shapes, dtypes = op.shape(*[x.shape for x in xs], *params), op.dtype(*[x.dtype for x in xs], *params)
-    return [Tensor(interpreter, *facts) for facts in zip(ys, shapes, dtypes, strict=True)]
+    return [Tensor(interpreter, *parts) for parts in zip(ys, shapes, dtypes, strict=True)]
 
 
 def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
     """In a branch that is being traced, lift the operands to the trace, even if all of them are captured."""
     running = interpreter_below([x.interpreter for x in xs], name)
-    traces = [one for one in (running, *reversed(running.levels_below)) if isinstance(one, Trace)]
+    traces = [level for level in (running, *reversed(running.levels_below)) if isinstance(level, Trace)]
     if not any([trace.in_branch for trace in traces]):
         return xs
     level = traces[0]
@@ -90,23 +90,23 @@ class _CallRules:
         return (*programs,)
 
 
-def check_alike(what: str, values: Sequence[Any], needed: Sequence[Any]) -> None:
-    """Raise a ProgramError unless values have the shapes and dtypes of others."""
-    if [(v.shape, v.dtype) for v in values] != [(v.shape, v.dtype) for v in needed]:
+def check_alike(what: str, values: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise a ProgramError unless values have the shapes and dtypes of the expected values."""
+    if [(v.shape, v.dtype) for v in values] != [(v.shape, v.dtype) for v in expected]:
         raise ProgramError(f"{what} differ in number, shape or dtype")
 
 
-# ---- programs made of a program, each once -----------------------------------------------------------------
+# ---- programs derived from a program, cached ---------------------------------------------------------------
 
 
 def jvp_program(
     program: Program, active: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The JVP program: from inputs, and tangents of the active ones, to outputs and their tangents; and which outputs
-    have one.
+    """The JVP program, from inputs and tangents of active inputs to outputs and their tangents; and which outputs
+    have a tangent.
 
     Args:
-        instantiate: which outputs must have a tangent, zeros if need be.
+        instantiate: which outputs must have a tangent, if necessary zeros.
     """
     count = len(program.inputs)
     instantiated = instantiate or (False,) * len(program.outputs)
@@ -114,17 +114,17 @@ def jvp_program(
 
     def function(*values: Tensor) -> list[Tensor]:
         rest = iter(values[count:])
-        tangents = [next(rest) if one else None for one in active]
-        ys, found, *_ = jvp_flat("jvp", lambda *xs: program.on(xs), values[:count], tangents)
+        tangents = [next(rest) if flag else None for flag in active]
+        ys, pushed, *_ = jvp_flat("jvp", lambda *xs: program.on(xs), values[:count], tangents)
         tangents_out = [
-            y.zeros_like() if t is None and one else t
-            for y, t, one in zip(ys, found, instantiated, strict=True)
+            y.zeros_like() if t is None and flag else t
+            for y, t, flag in zip(ys, pushed, instantiated, strict=True)
         ]
         pattern[:] = [t is not None for t in tangents_out]
         return [*ys, *[t for t in tangents_out if t is not None]]
 
     def make() -> tuple[Program, tuple[bool, ...]]:
-        like = [*program.inputs, *[v for v, one in zip(program.inputs, active, strict=True) if one]]
+        like = [*program.inputs, *[v for v, flag in zip(program.inputs, active, strict=True) if flag]]
         return traced(function, like, program.backend, f"jvp of {program.name}"), tuple(pattern)
 
     return program.once(("push", active, instantiated), make)
@@ -140,17 +140,17 @@ def batched_program(
         instantiate: which outputs must be batched.
     """
     instantiated = instantiate or (False,) * len(program.outputs)
-    over = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, instantiated)
+    batched_function = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, instantiated)
     pattern: list[bool] = []
 
     def function(*xs: Tensor) -> list[Tensor]:
-        ys, pattern[:] = over(*xs)
+        ys, pattern[:] = batched_function(*xs)
         return ys
 
     def make() -> tuple[Program, tuple[bool, ...]]:
         like = [
-            Variable((size, *v.shape), v.dtype) if one else v
-            for v, one in zip(program.inputs, batched, strict=True)
+            Variable((size, *v.shape), v.dtype) if flag else v
+            for v, flag in zip(program.inputs, batched, strict=True)
         ]
         return traced(function, like, program.backend, f"vmap of {program.name}"), tuple(pattern)
 
@@ -158,21 +158,21 @@ def batched_program(
 
 
 def vmap_flat_with_flags(
-    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
+    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], instantiate: Sequence[bool]
 ) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
-    """As `vmap_flat`, but results that all examples share lack the batch axis; the result has flags that tell which.
+    """As `vmap_flat`, but results that all examples share lack the batch axis; flags tell which results are batched.
 
     Args:
-        least: the results that have the batch axis in any case.
+        instantiate: which results must have the batch axis.
     """
 
     def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
-        level, found = at_batch_level(function, size, flags, xs)
-        ys = [y for y in found if y is not None]
-        batched = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])
+        level, results = at_batch_level(function, size, flags, xs)
+        ys = [y for y in results if y is not None]
+        batched = tuple([y.batched or flag for y, flag in zip(ys, instantiate, strict=True)])
         return [
-            level.with_batch_axis(y) if one else Tensor(level.inner, y.value)
-            for y, one in zip(ys, batched, strict=True)
+            level.with_batch_axis(y) if flag else Tensor(level.inner, y.value)
+            for y, flag in zip(ys, batched, strict=True)
         ], batched
 
     return mapped
@@ -189,12 +189,12 @@ def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Progra
         ]
         pulled = call(
             forward_backward.backward,
-            [*seeded, *[(*xs, *ys)[place] for place in forward_backward.residuals]],
+            [*seeded, *[(*xs, *ys)[index] for index in forward_backward.residuals]],
         )
-        found: list[Tensor | None] = [None] * len(xs)
+        result: list[Tensor | None] = [None] * len(xs)
         for i, t in zip(forward_backward.with_cotangents, pulled, strict=True):
-            found[i] = t
-        return found
+            result[i] = t
+        return result
 
     return forward_backward.forward, replace(CALL, vjp_all=pull_back)
 
@@ -229,33 +229,33 @@ def forward_backward_of(
     Args:
         program: the program.
         active: which inputs are differentiated.
-        seeds: the indices of the outputs that have cotangents; None for all floating-point ones.
-        invariant: the indices of inputs whose functions are recomputed instead of being residuals, as they are the
-            same at each step of a loop.
+        seeds: the indices of the outputs that have cotangents; None for all floating-point outputs.
+        invariant: the indices of inputs that are the same at each step of a loop; values that depend only on these are
+            recomputed instead of being residuals.
     """
     inputs, output_count = program.inputs, len(program.outputs)
-    wanted = [i for i, v in enumerate(inputs) if active[i] and v.dtype.kind == "float"]
+    differentiated = [i for i, v in enumerate(inputs) if active[i] and v.dtype.kind == "float"]
     if seeds is None:
         seeds = [i for i, v in enumerate(program.outputs) if v.dtype.kind == "float"]
     with_cotangents: list[int] = []
     linear = transposing.get()
 
     def forward_and_backward(*values: Tensor) -> list[Tensor]:
-        if not wanted:
+        if not differentiated:
             return list(program.on(values[: len(inputs)]))
 
         def function(*primals: Tensor) -> Sequence[Tensor]:
             xs = list(values[: len(inputs)])
-            for i, x in zip(wanted, primals, strict=True):
+            for i, x in zip(differentiated, primals, strict=True):
                 xs[i] = x
             return program.on(xs)
 
-        level, ys, *_ = record("vjp", function, [values[i] for i in wanted], None, False, linear)
-        found = pull(level, [ys[i] for i in seeds], list(values[len(inputs) :]), consume=True)
-        places = sorted([i for i in found if i < len(wanted)])
-        with_cotangents[:] = [wanted[i] for i in places]
+        level, ys, *_ = record("vjp", function, [values[i] for i in differentiated], None, False, linear)
+        cotangents = pull(level, [ys[i] for i in seeds], list(values[len(inputs) :]), consume=True)
+        indices = sorted([i for i in cotangents if i < len(differentiated)])
+        with_cotangents[:] = [differentiated[i] for i in indices]
         results = [Tensor(level.inner, y.representation.primal) for y in ys]
-        return [*results, *[found[i] for i in places]]
+        return [*results, *[cotangents[i] for i in indices]]
 
     like = [*inputs, *[program.outputs[i] for i in seeds]]
     program = without_dead_code(traced(forward_and_backward, like, program.backend, program.name))
@@ -285,7 +285,7 @@ def partial_eval(
         residuals; and the indices of the residuals among the inputs and outputs of the first program.
     """
     second_values: set[Variable] = set(program.inputs[input_count:])
-    same: set[Variable] = {program.inputs[i] for i in invariant}
+    invariant_values: set[Variable] = {program.inputs[i] for i in invariant}
     first: list[Equation] = []
     second: set[Equation] = set()
     recomputable: set[Equation] = set()
@@ -295,8 +295,13 @@ def partial_eval(
             second.add(equation)
             continue
         first.append(equation)
-        if all([v in same or v in program.constants or isinstance(v, Literal) for v in equation.operands]):
-            same.update(equation.results)
+        if all(
+            [
+                v in invariant_values or v in program.constants or isinstance(v, Literal)
+                for v in equation.operands
+            ]
+        ):
+            invariant_values.update(equation.results)
             recomputable.add(equation)
         elif equation.scope or equation.op in CHEAP_OPS:
             recomputable.add(equation)
@@ -315,15 +320,15 @@ def partial_eval(
         if v not in second_values and v not in program.constants and not isinstance(v, Literal)
     ]
     inputs = program.inputs[:input_count]
-    known = [*inputs, *outputs]
-    places: dict[Variable, int] = {}
-    for i, v in enumerate(known):
-        places.setdefault(v, i)
+    available = [*inputs, *outputs]
+    indices: dict[Variable, int] = {}
+    for i, v in enumerate(available):
+        indices.setdefault(v, i)
     for v in needed:
-        if v not in places:
-            places[v] = len(known)
-            known.append(v)
-    forward = program.changed(inputs=inputs, outputs=tuple(known[input_count:]), equations=tuple(first))
+        if v not in indices:
+            indices[v] = len(available)
+            available.append(v)
+    forward = program.changed(inputs=inputs, outputs=tuple(available[input_count:]), equations=tuple(first))
     backward = program.changed(
         inputs=(*program.inputs[input_count:], *needed),
         outputs=pulled,
@@ -332,27 +337,27 @@ def partial_eval(
         ),
         name=f"vjp of {program.name}",
     )
-    return without_dead_code(forward), without_dead_code(backward), [places[v] for v in needed]
+    return without_dead_code(forward), without_dead_code(backward), [indices[v] for v in needed]
 
 
 def _sink_cheap_ops(equations: Sequence[Equation], outputs: Sequence[Variable]) -> list[Equation]:
     """The equations, with each cheap op moved to just before its first use."""
     deferred = {v: e for e in equations if not e.scope and e.op in CHEAP_OPS for v in e.results}
     order = {e: i for i, e in enumerate(equations)}
-    found: list[Equation] = []
+    sunk: list[Equation] = []
 
     def take(values: Sequence[Variable]) -> None:
         taken = [deferred.pop(v) for v in values if v in deferred]
-        for e in taken:  # which grows by the cheap operands of these
+        for e in taken:  # the list grows by the cheap operands of its equations
             taken += [deferred.pop(v) for v in e.operands if v in deferred]
-        found.extend(sorted(taken, key=order.__getitem__))
+        sunk.extend(sorted(taken, key=order.__getitem__))
 
     for equation in equations:
         if equation.op not in CHEAP_OPS or equation.scope:
             take(equation.operands)
-            found.append(equation)
+            sunk.append(equation)
     take(outputs)
-    return found
+    return sunk
 
 
 CALL = register(

@@ -29,7 +29,7 @@ class Donated(Level[Any]):
         )
 
     def lift(self, x: Any) -> Any:
-        return x  # the other operand is a number; the op itself is refused
+        return x  # the other operand is a number; the op raises the error
 
     def lower(self, x: Any) -> Any:
         raise self.escaped_error("value")

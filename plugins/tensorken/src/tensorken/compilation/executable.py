@@ -1,4 +1,4 @@
-"""Executables: the programs of a jitted function, with what runs them, and the cache keys that choose them."""
+"""Executables: the programs of a jitted function, the functions that run them, and their cache keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """The properties of arguments that decide which program runs.
+    """The properties of arguments that determine which program runs.
 
     Attributes:
         structure: of the pair of the positional arguments that are not static, and the keywords.
@@ -43,8 +43,8 @@ class Executable:
         types: for each result the shape and dtype.
         result: the structure of the results.
         donated: the indices of the donated leaves.
-        run: from representations of the leaves to those of the results; None before the first run.
-        fast_calls: the generated functions that call it, by the Python types of the leaves.
+        run: from representations of the leaves to representations of the results; None before the first run.
+        fast_calls: the generated functions that call the program, by the Python types of the leaves.
     """
 
     program: Program

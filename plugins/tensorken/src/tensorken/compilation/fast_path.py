@@ -1,4 +1,4 @@
-"""The fast path of jit: Python functions, each generated for one kind of call, that go straight to the program.
+"""The fast path of jit: Python functions, each generated for one kind of call, that call the program directly.
 
 The general path flattens the arguments, makes a cache key of them, looks up the program and builds the tree of
 results; for a small program that takes ten times as long as the program itself.  The second call of a kind generates
@@ -30,9 +30,8 @@ The checks suffice, as the program was chosen by a cache key of
 * the backend: the interpreter of each tensor is compared, so values of transforms take the general path; if no leaf is
   a tensor, the default backend is compared.
 
-All else that a call depends on is tested before a generated function is called: whether jit is disabled, and whether
-observers are registered.  A call that is not of the kind, or whose checks raise, returns MISS and has changed nothing;
-the general path then reports errors.
+Before a generated function is called, jit tests whether it is disabled, and whether observers are registered.  A call
+of another kind, or whose checks raise, returns MISS without side effects; the general path then reports errors.
 """
 
 from __future__ import annotations
@@ -79,22 +78,22 @@ class FastCalls:
 
     def use(self, call: FastCall) -> None:
         """Make a function the first that is tried."""
-        self.recent = (call, *[one for one in self.recent if one is not call][: MAX_RECENT - 1])
+        self.recent = (call, *[other for other in self.recent if other is not call][: MAX_RECENT - 1])
 
 
 def fast_call(
     name: str, cache_key: CacheKey, executable: Executable, leaves: Sequence[Any]
 ) -> FastCall | None:
-    """The function for calls like one that has run; generated once for an executable and the types of its leaves.
+    """The function for calls like this one; generated once for an executable and the types of the leaves.
 
     Args:
-        name: of the jitted function.
-        cache_key: of the call.
-        executable: which it has chosen.
-        leaves: of the arguments, before numbers become tensors.
+        name: the name of the jitted function.
+        cache_key: the key of the call.
+        executable: the executable for that cache key.
+        leaves: the leaves of the arguments, before numbers become tensors.
 
     Returns:
-        None for calls that have no fast path: with captured tensors of an enclosing transform, or very many leaves.
+        None for calls without a fast path: calls with captured tensors of an enclosing transform, or very many leaves.
     """
     kinds = tuple(map(type, leaves))
     call = executable.fast_calls.get(kinds)
@@ -109,7 +108,7 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
     backend, miss = code.constant(cache_key.base), f"return {code.constant(MISS)}"
     leaves = unpack(code, *_arguments(code, cache_key, miss), miss)
     are_tensors = [issubclass(kind, Tensor) for kind in kinds]
-    interpreter = code.constant(Interpreter)  # whose functions may be replaced
+    interpreter = code.constant(Interpreter)  # its functions may be replaced
     if not any(are_tensors):
         code.lines.append(f"if {interpreter}.default() is not {backend}: {miss}")
     operands = []
@@ -130,16 +129,16 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
         operands.append(f"{x}.representation")
     errors = code.constant((*OTHER_STRUCTURE, TensorkenError))
     code.lines = ["try:", *[f"    {line}" for line in code.lines], f"except {errors}: {miss}"]
-    given = f"[{', '.join(operands)}]"
+    args = f"[{', '.join(operands)}]"
     if executable.donated:
-        code.lines.append(f"given = {code.constant(DonatableArgs)}({given})")
-        given, level = "given", code.constant(Donated(cache_key.base, name))
+        code.lines.append(f"args = {code.constant(DonatableArgs)}({args})")
+        args, level = "args", code.constant(Donated(cache_key.base, name))
         for i in executable.donated:
             if are_tensors[i]:
                 code.lines.append(f"{leaves[i]}.interpreter, {leaves[i]}.representation = {level}, None")
     types = executable.types
     values, results = code.variables(len(types)), code.variables(len(types))
-    code.lines.append(f"[{', '.join(values)}] = {code.constant(executable.run)}({given})")
+    code.lines.append(f"[{', '.join(values)}] = {code.constant(executable.run)}({args})")
     new, tensor = code.constant(object.__new__), code.constant(Tensor)
     for y, value, (shape, dtype) in zip(results, values, types, strict=True):
         code.lines += [
@@ -154,7 +153,7 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
 
 
 def _arguments(code: Code, cache_key: CacheKey, miss: str) -> tuple[Sequence[tree.Node], list[str]]:
-    """Write the statements that check the static arguments; returns the nodes and the names of the others."""
+    """Write the statements that check the static arguments; return the nodes and the names of the other arguments."""
     nodes = cache_key.structure.nodes[1:]  # the first is the pair of positional arguments and keywords
     end = _end(nodes)
     positional, named = nodes[0], nodes[end]
@@ -163,15 +162,15 @@ def _arguments(code: Code, cache_key: CacheKey, miss: str) -> tuple[Sequence[tre
     static = dict(cache_key.static)
     count = positional[2] + len([i for i in static if not isinstance(i, str)])
     keywords = [*named[1], *[i for i in static if isinstance(i, str)]]
-    places = code.variables(count)
-    code.lines.append(f"[{', '.join(places)}] = arguments")
+    positions = code.variables(count)
+    code.lines.append(f"[{', '.join(positions)}] = arguments")
     code.lines.append(f"if len(keywords) != {len(keywords)}: {miss}" if keywords else f"if keywords: {miss}")
-    variables: dict[int | str, str] = dict(enumerate(places))
+    variables: dict[int | str, str] = dict(enumerate(positions))
     for keyword in keywords:
         variables[keyword] = code.variable()
         code.lines.append(f"{variables[keyword]} = keywords[{keyword!r}]")
-    for i, one in static.items():
-        name, expected = variables.pop(i), code.constant(one)
+    for i, value in static.items():
+        name, expected = variables.pop(i), code.constant(value)
         code.lines.append(
             f"if {name} is not {expected}.value and {code.constant(Static)}({name}) != {expected}: {miss}"
         )

@@ -38,14 +38,13 @@ from tensorken_core.transforms.grad import TRANSFORMED
 __all__ = ["jit"]
 
 MAX_PROGRAMS = 256
-"""The largest number of programs that are cached for one function; the oldest goes first."""
+"""The largest number of programs that are cached for one function; the oldest program is dropped first."""
 
 WARN_AFTER_TRACES = 16
 """A warning is issued after this many traces by one `jit` of a function, and after each doubling of that number."""
 
 NEW_JIT_FACTOR = 8
-"""The factor by which that number is larger if each trace is the first of a new `jit`, for example of one model
-after another."""
+"""The factor on that number if each trace is the first of a new `jit`, for example for one model after another."""
 
 _trace_counts: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
@@ -62,7 +61,7 @@ class TraceCache:
     count: int = 0
 
     def note(self, cache_key: CacheKey, executable: Executable) -> None:
-        """Count a trace, and warn if there were many."""
+        """Count a trace, and warn if there have been many."""
         cause = _retrace_cause(self.last_key, cache_key, executable)
         self.count += 1
         count, threshold = self.count, WARN_AFTER_TRACES
@@ -89,15 +88,15 @@ def jit(
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs only while f is traced, so f must be
     a pure function of its arguments.  Derivatives and vmap of the result work to any depth, and their programs are
-    made once too; the gradient of the result is compiled like the function itself.  `lower(*args)` of the result shows
-    what is run for arguments: `lower(*args).as_text(form)` and `lower(*args).kernels()`.
+    cached too; the gradient of the result is compiled like the function itself.  `lower(*args)` of the result shows
+    the compiled program for the arguments: `lower(*args).as_text(form)` and `lower(*args).kernels()`.
 
     Args:
         f: a function of pytrees of tensors and numbers.
         static_argnums: the indices of positional arguments that f gets unchanged, which must be hashable; f is traced
-            for each value of them.
-        static_argnames: the names of such arguments.  If only indices or only names are given, the others follow from
-            f's signature, so that a static argument may be passed by position or by name.
+            for each of their values.
+        static_argnames: the names of such arguments.  If only indices or only names are given, f's signature determines
+            the other, so that a static argument may be passed by position or by name.
         donate_argnums: the indices of positional arguments that are not used after the call, so that results may reuse
             their memory; their tensors are invalid afterwards, even if the call fails, and using one is an error.
 
@@ -137,7 +136,7 @@ def jit(
         return _call(f, cache, statics, donate_argnums, arguments, keywords)
 
     def lower(*arguments: Any, **keywords: Any) -> Lowered:
-        """What runs for these arguments; see `tensorken.compilation.lowered.Lowered`."""
+        """The program for these arguments; see `tensorken.compilation.lowered.Lowered`."""
         return _lowered(f, cache, statics, donate_argnums, arguments, keywords)
 
     transformed_jits: dict[Any, Callable[..., Any]] = {}
@@ -178,14 +177,14 @@ def _call(
             run = prepared(executable.program, backend)
         elif run is None:
             run = executable.run = prepared(executable.program, backend)
-        if not is_new:  # calls like this one are likely to come again
+        if not is_new:  # similar calls are likely to follow
             fast = fast_call(name, cache_key, executable, leaves)
             if fast is not None:
                 cache.fast.use(fast)
-        given = DonatableArgs([x.representation for x in operands])
+        args = DonatableArgs([x.representation for x in operands])
         if executable.donated:
             donate([xs[i] for i in executable.donated if xs[i] is leaves[i]], Donated(base, name))
-        return executable.result_of(run(given), backend)
+        return executable.result_of(run(args), backend)
     return tree.unflatten(executable.result, call(executable.program, operands))
 
 
@@ -197,11 +196,11 @@ def _executable(
     arguments: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> tuple[Executable, CacheKey, bool, list[Tensor], list[Any]]:
-    """The executable for these arguments, its key, whether it is new, and the leaves as tensors and as they are."""
+    """The executable for these arguments, its key, whether it is new, and the leaves as tensors and unconverted."""
     name = cache.name
-    donated = _places("donate_argnums", donate_argnums, len(arguments))
+    donated = _argnums("donate_argnums", donate_argnums, len(arguments))
     static, leaves, structure = _split_arguments(statics, arguments, keywords)
-    static_places = [i for i, _ in static if isinstance(i, int)]
+    static_indices = [i for i, _ in static if isinstance(i, int)]
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     cache_key = CacheKey(structure, static, base, tuple([(x.shape, x.dtype) for x in xs]))
@@ -214,13 +213,13 @@ def _executable(
     is_new = executable is None
     if executable is None:
         donated_leaves = (
-            [place for i, place in _leaves_of_each(arguments, static_places) if i in donated]
+            [leaf_index for i, leaf_index in _leaves_of_each(arguments, static_indices) if i in donated]
             if donated
             else []
         )
         executable = _traced(f, name, xs, cache_key, donated_leaves)
         cache.note(cache_key, executable)
-        if not executable.extra:  # captured tensors of an enclosing transform end with it
+        if not executable.extra:  # captured tensors are valid only within their transform
             _store(cache.programs, cache_key, executable)
     return executable, cache_key, is_new, xs, leaves
 
@@ -242,19 +241,19 @@ def _lowered(
 def _split_arguments(
     statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[StaticArguments, list[Any], tree.Structure]:
-    """The static arguments by index or name, and the leaves and the structure of the others."""
+    """The static arguments by index or name, and the leaves and the structure of the other arguments."""
     if not statics.argnums and not statics.names:
         return (), *tree.flatten((arguments, keywords))
     count = len(arguments)
     argnums = [i for i in statics.argnums if not statics.optional or i < count]
-    given = argnums[0] if len(argnums) == 1 else tuple(argnums)
-    places = set(_places("static_argnums", given, count) if argnums else ())
+    argnums_or_int = argnums[0] if len(argnums) == 1 else tuple(argnums)
+    indices = set(_argnums("static_argnums", argnums_or_int, count) if argnums else ())
     named = sorted(statics.names.intersection(keywords))
     static: StaticArguments = (
-        *[(i, Static(arguments[i])) for i in sorted(places)],
+        *[(i, Static(arguments[i])) for i in sorted(indices)],
         *[(n, Static(keywords[n])) for n in named],
     )
-    varying = tuple([x for i, x in enumerate(arguments) if i not in places])
+    varying = tuple([x for i, x in enumerate(arguments) if i not in indices])
     rest = {n: x for n, x in keywords.items() if n not in named}
     return static, *tree.flatten((varying, rest))
 
@@ -262,18 +261,18 @@ def _split_arguments(
 def _joined_arguments(static: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call, static ones included."""
     positional, named = list(varying[0]), dict(varying[1])
-    for i, one in static:
+    for i, argument in static:
         if isinstance(i, str):
-            named[i] = one.value
+            named[i] = argument.value
         else:
-            positional.insert(i, one.value)
+            positional.insert(i, argument.value)
     return positional, named
 
 
 def _in_python(
     f: Function, name: str, statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
-    """The result where jit is disabled; numbers become tensors as usual, in arguments and results."""
+    """The result while jit is disabled; numbers become tensors as usual, in arguments and results."""
     static, leaves, structure = _split_arguments(statics, arguments, keywords)
     xs = _tensors(name, leaves)
     positional, named = _joined_arguments(static, tree.unflatten(structure, xs))
@@ -283,18 +282,18 @@ def _in_python(
     )
 
 
-def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
+def _argnums(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
     return argnums_of("jit", argnums, count, what) if argnums != () else ()
 
 
 def _leaves_of_each(arguments: tuple[Any, ...], static: Sequence[int]) -> list[tuple[int, int]]:
     """For each leaf of the arguments that are not static, the indices of the argument and of the leaf."""
     owners = [i for i, x in enumerate(arguments) if i not in static for _ in tree.leaves(x)]
-    return [(owner, place) for place, owner in enumerate(owners)]
+    return [(owner, leaf_index) for leaf_index, owner in enumerate(owners)]
 
 
 def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
-    """The leaves as tensors; numbers and arrays go to the backend of the others."""
+    """The leaves as tensors; numbers and arrays are moved to the backend of the tensors."""
     first_tensor = next((x for x in leaves if isinstance(x, Tensor)), None)
     xs: list[Tensor] = []
     for i, leaf in enumerate(leaves):
@@ -312,7 +311,7 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
         except ArgumentError as error:
             raise ArgumentError(
                 f"jit: {name}: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array: {error}; "
-                f"name its argument in static_argnames or static_argnums to pass it as it is"
+                f"name its argument in static_argnames or static_argnums to pass it unchanged"
             ) from None
     return xs
 
@@ -388,7 +387,7 @@ def _retrace_cause(last_key: CacheKey | None, cache_key: CacheKey, executable: E
             f"its arguments have the structure {cache_key.structure} after {last_key.structure}; keep to one"
         )
     if last_key.static != cache_key.static:
-        changed = [one for one in cache_key.static if one not in last_key.static]
+        changed = [entry for entry in cache_key.static if entry not in last_key.static]
         i, new = (changed or last_key.static)[0]
         return (
             f"static argument {i} has another value, {new.value!r:.60}, or is passed in another way; do not make "

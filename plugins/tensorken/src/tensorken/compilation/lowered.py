@@ -1,4 +1,4 @@
-"""Lowered: the program of a jitted function for given arguments, to look at."""
+"""Lowered: the program of a jitted function for some arguments, for inspection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Jitted", "Lowered"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lowered:
-    """What a jitted function runs for arguments of some shapes and dtypes.
+    """The program of a jitted function for arguments of some shapes and dtypes.
 
     Attributes:
         program: the traced program.
@@ -35,7 +35,7 @@ class Lowered:
                 compiler: `llvm` or `assembly` of tensorken-llvm.
 
         Raises:
-            ArgumentError: if there is no such form; the message names those that there are.
+            ArgumentError: if there is no such form; the message names the forms.
 
         >>> import tensorken as tk
         >>> print(tk.jit(lambda x: tk.sin(x) * 2.0).lower(tk.ones(3)).as_text())  # doctest: +ELLIPSIS
@@ -47,9 +47,9 @@ class Lowered:
         return text_of(self.program, self.backend, form)
 
     def kernels(self) -> Kernels:
-        """The kernels of the compiled program: ops, loops, bytes and operations; none if its compiler shows none."""
-        found = kernels_of(self.program, self.backend)
-        return Kernels([]) if found is None else found
+        """The kernels of the compiled program: ops, loops, bytes and operations; none if the compiler reports none."""
+        kernels = kernels_of(self.program, self.backend)
+        return Kernels([]) if kernels is None else kernels
 
 
 class Jitted(Protocol):
@@ -59,4 +59,4 @@ class Jitted(Protocol):
         """The result, by the compiled program for these arguments."""
 
     def lower(self, *arguments: Any, **keywords: Any) -> Lowered:
-        """What a call with these arguments would run; nothing runs, and no argument is donated."""
+        """The program that a call with these arguments would run; nothing runs, and no argument is donated."""

@@ -1,4 +1,4 @@
-"""Packing: generated statements that take trees of one structure apart, or build one from its leaves."""
+"""Packing: generated statements that unpack trees of one structure, or build such a tree from its leaves."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Code:
         scope = dict(self._constants)
         text = "\n    ".join([f"def function({head}):", *self.lines])
         exec(compile(text, f"<{title}>", "exec"), scope)
-        function: Callable[..., Any] = scope.pop("function")  # else the function would be part of a cycle
+        function: Callable[..., Any] = scope.pop("function")  # removed, since it would refer to itself
         return function
 
 
 def unpack(code: Code, nodes: Sequence[tree.Node], trees: Sequence[str], otherwise: str) -> list[str]:
-    """Write statements that take trees apart; returns the names of the leaves.
+    """Write statements that unpack trees; return the names of the leaves.
 
-    They do not check that leaves are leaves.  A tree of another structure may also raise one of `OTHER_STRUCTURE`.
+    The statements do not check that leaves are leaves; for another structure they may raise `OTHER_STRUCTURE`.
 
     Args:
-        code: where the statements go.
-        nodes: of the structures of the trees, one after the other.
+        code: gets the statements.
+        nodes: the nodes of the structures of the trees, one after the other.
         trees: the names of the trees.
         otherwise: the statement that runs if a tree has another structure.
     """
@@ -67,7 +67,7 @@ def unpack(code: Code, nodes: Sequence[tree.Node], trees: Sequence[str], otherwi
         container, metadata, count = node
         children = code.variables(count)
         pending += reversed(children)
-        kind, targets = code.constant(container.kind), f"[{', '.join(children)}]"  # which may be empty
+        kind, targets = code.constant(container.kind), f"[{', '.join(children)}]"  # targets may be empty
         if container.kind is type(None):
             code.lines.append(f"if {name} is not None: {otherwise}")
         elif container.kind is tuple or container.kind is list:
@@ -95,11 +95,11 @@ def unpack(code: Code, nodes: Sequence[tree.Node], trees: Sequence[str], otherwi
 
 
 def pack(code: Code, structure: tree.Structure, leaves: Sequence[str]) -> str:
-    """Write statements that build the tree with these leaves as `tree.unflatten` does; returns its name.
+    """Write statements that build the tree with these leaves as `tree.unflatten` does; return its name.
 
     Args:
-        code: where the statements go.
-        structure: of the tree.
+        code: gets the statements.
+        structure: the structure of the tree.
         leaves: the names of the leaves.
     """
 

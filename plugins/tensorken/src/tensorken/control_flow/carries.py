@@ -1,6 +1,4 @@
-"""Carries: how a loop passes each operand to its steps, and the fixed point over the carries that rules of loops
-need.
-"""
+"""Carries: how a loop passes each operand to its steps, and the fixed point over carries for the rules of loops."""
 
 from __future__ import annotations
 
@@ -93,22 +91,22 @@ def check_loop(
             raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {spec}")
 
 
-def specs_at(places: Sequence[int | None], specs: ArgSpecs) -> ArgSpecs:
-    """The specs of values that had these indices before; None is a new constant."""
-    return tuple([CONSTANT if place is None else specs[place] for place in places])
+def specs_at(indices: Sequence[int | None], specs: ArgSpecs) -> ArgSpecs:
+    """The specs at these indices; None stands for a new constant."""
+    return tuple([CONSTANT if i is None else specs[i] for i in indices])
 
 
 def carry_fixpoint(
     make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: ArgSpecs, outputs: ArgSpecs
 ) -> tuple[Program, Flags, Flags]:
-    """The smallest flags that include the given ones and are equal for each carry before and after a step.
+    """The smallest flags that include `flags` and are equal for each carry before and after a step.
 
     Args:
         make: from the flags of a step's inputs, and the flags that its outputs must have, to a program and its
             outputs' flags.
 
     Returns:
-        The program, the flags of the inputs and those of the outputs.
+        The program, the flags of the inputs, and the flags of the outputs.
     """
     while True:
         carries_in = carries(flags, inputs)
@@ -121,38 +119,38 @@ def carry_fixpoint(
 
 def active_outputs(program: Program, active: Flags, instantiate: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
-    found = {v for v in compress(program.inputs, active) if v.dtype.kind == "float"}
+    active_values = {v for v in compress(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
-        if equation.op.differentiable and not found.isdisjoint(
+        if equation.op.differentiable and not active_values.isdisjoint(
             equation.operands[: equation.op.depends_on_first]
         ):
-            found.update([v for v in equation.results if v.dtype.kind == "float"])
-    return tuple([v in found or one for v, one in zip(program.outputs, instantiate, strict=True)])
+            active_values.update([v for v in equation.results if v.dtype.kind == "float"])
+    return tuple([v in active_values or flag for v, flag in zip(program.outputs, instantiate, strict=True)])
 
 
 def forwarded_inputs(program: Program) -> tuple[int | None, ...]:
-    """For each output the index of the input that it always equals; None if there is none."""
+    """For each output the index of the input that it always equals, or None."""
     return program.once("passed through", lambda: _passed_through(program))
 
 
 def _passed_through(program: Program) -> tuple[int | None, ...]:
-    places: dict[Any, int] = {v: i for i, v in enumerate(program.inputs)}
+    index_of: dict[Any, int] = {v: i for i, v in enumerate(program.inputs)}
     for equation in program.equations:
         if equation.op.higher_order is None:
             continue
         parts = equation.op.higher_order.layout(equation.params)
         operands = equation.operands[1:] if parts.selects_branch else equation.operands
-        inner = [forwarded_inputs(one) for one in parts.programs[parts.predicates :]]
+        inner = [forwarded_inputs(program) for program in parts.programs[parts.predicates :]]
         for k, v in enumerate(equation.results):
-            place, *others = {found[k] for found in inner}
-            if others or place is None or operands[place] not in places:
+            index, *others = {indices[k] for indices in inner}
+            if others or index is None or operands[index] not in index_of:
                 continue
-            if not parts.is_loop or (place, k) in parts.carries:
-                places[v] = places[operands[place]]
-    return tuple([places.get(v) for v in program.outputs])
+            if not parts.is_loop or (index, k) in parts.carries:
+                index_of[v] = index_of[operands[index]]
+    return tuple([index_of.get(v) for v in program.outputs])
 
 
 def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """For each example of a batch, a or b."""
+    """For each example of a batch, a if `each` is True, else b."""
     condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
     return condition.where(a, b)

@@ -25,7 +25,7 @@ __all__ = ["cond"]
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
     """Run `true_fun(*operands)` if pred is True, else `false_fun(*operands)`.
 
-    Both functions are traced wherever cond is called, so their results must have the same structure, shapes and
+    Every call of cond traces both functions, so their results must have the same structure, shapes and
     dtypes.  Under `vmap`, if pred differs between examples, both run for all examples.  An op whose operands are
     all captured tensors runs while tracing, unless it is a loop or a cond.
 
@@ -57,21 +57,21 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         predicate = predicate != 0
     branches = (true_fun, false_fun)
     if jit_is_disabled():
-        found = cond_in_python(predicate, branches, arguments, structure)
-        if found is not None:
-            return found[0]
+        result = cond_in_python(predicate, branches, arguments, structure)
+        if result is not None:
+            return result[0]
     bodies = [
         TracedFunction.of("cond", f, structure, xs, arguments.inner, (), in_branch=True) for f in branches
     ]
     tree.check_same(
         bodies[0].result, bodies[1].result, "cond: the result of false_fun, compared with true_fun's"
     )
-    wanted = [
+    like_outputs = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        TracedFunction.of("cond", f, structure, xs, arguments.inner, wanted, in_branch=True)
+        TracedFunction.of("cond", f, structure, xs, arguments.inner, like_outputs, in_branch=True)
         if body.numbers
         else body
         for f, body in zip(branches, bodies, strict=True)

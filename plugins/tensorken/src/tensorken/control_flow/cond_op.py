@@ -62,8 +62,10 @@ class _CondRules:
             )
             return CALL, (selection,), batched, pattern
         flags = _any_flags([batched_program(branch, size, operand_flags)[1] for branch in params])
-        over = tuple([batched_program(branch, size, operand_flags, flags)[0] for branch in params])
-        return COND, over, batched, flags
+        batched_branches = tuple(
+            [batched_program(branch, size, operand_flags, flags)[0] for branch in params]
+        )
+        return COND, batched_branches, batched, flags
 
     def check(self, operands: Sequence[Any], params: Branches) -> None:
         check_alike("cond: the predicate and one bool", operands[:1], [Variable((), bool_)])
@@ -79,26 +81,26 @@ class _CondRules:
 
 
 def _any_flags(patterns: Sequence[Flags]) -> Flags:
-    return tuple([any(ones) for ones in zip(*patterns, strict=True)])
+    return tuple([any(flags) for flags in zip(*patterns, strict=True)])
 
 
 def _select_program(branches: Branches, size: int, batched: Flags) -> tuple[Program, Flags]:
     """Both branches for all examples, with the result selected by each example's predicate.
 
     Returns:
-        The program, and which of its results are batched: all but unbatched operands that both branches return.
+        The program, and which of its results are batched: all except unbatched operands that both branches return.
     """
-    same = [
+    forwarded = [
         a if a == b else None for a, b in zip(*[forwarded_inputs(branch) for branch in branches], strict=True)
     ]
-    pattern = tuple([place is None or batched[place] for place in same])
-    over = [batched_program(branch, size, batched, pattern)[0] for branch in branches]
+    pattern = tuple([index is None or batched[index] for index in forwarded])
+    batched_branches = [batched_program(branch, size, batched, pattern)[0] for branch in branches]
 
     def both(predicate: Tensor, *xs: Tensor) -> list[Tensor]:
-        pairs = zip(same, *[branch.on(xs) for branch in over], strict=True)
-        return [select_examples(predicate, a, b) if place is None else xs[place] for place, a, b in pairs]
+        pairs = zip(forwarded, *[branch.on(xs) for branch in batched_branches], strict=True)
+        return [select_examples(predicate, a, b) if index is None else xs[index] for index, a, b in pairs]
 
-    like = [Variable((size,), bool_), *over[0].inputs]
+    like = [Variable((size,), bool_), *batched_branches[0].inputs]
     name = f"{branches[0].name} or {branches[1].name}"
     return traced(both, like, branches[0].backend, name), pattern
 
@@ -112,39 +114,39 @@ class _ResidualSlots:
     def __init__(self) -> None:
         self.types: list[tuple[Shape, DType]] = []
 
-    def places(self, residuals: Sequence[Variable]) -> list[int]:
+    def slots_for(self, residuals: Sequence[Variable]) -> list[int]:
         """A slot for each residual of one branch."""
         free = list(range(len(self.types)))
-        found = []
+        slots = []
         for v in residuals:
-            place = next((i for i in free if self.types[i] == (v.shape, v.dtype)), len(self.types))
-            if place == len(self.types):
+            slot = next((i for i in free if self.types[i] == (v.shape, v.dtype)), len(self.types))
+            if slot == len(self.types):
                 self.types.append((v.shape, v.dtype))
             else:
-                free.remove(place)
-            found.append(place)
-        return found
+                free.remove(slot)
+            slots.append(slot)
+        return slots
 
 
 def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
-    """Branches that also return the residuals of both branches, with zeros for those of the other branch."""
+    """Branches that also return the residuals of both branches, with zeros for the residuals of the other branch."""
     both = [forward_backward_of(branch, active[1:]) for branch in branches]
     inputs, outputs = len(branches[0].inputs), len(branches[0].outputs)
     seeds = both[0].seeds
     slots = _ResidualSlots()
     # For each branch the indices of its residuals among operands, results and slots.
-    residual_places: list[list[int]] = []
+    residual_indices: list[list[int]] = []
     for passes in both:
         further = [passes.forward.outputs[p - inputs] for p in passes.residuals if p >= inputs + outputs]
-        own_slots = iter([inputs + outputs + slot for slot in slots.places(further)])
-        residual_places.append([p if p < inputs + outputs else next(own_slots) for p in passes.residuals])
-    shared = sorted({p for places in residual_places for p in places})
+        own_slots = iter([inputs + outputs + slot for slot in slots.slots_for(further)])
+        residual_indices.append([p if p < inputs + outputs else next(own_slots) for p in passes.residuals])
+    shared = sorted({p for indices in residual_indices for p in indices})
     with_cotangents = sorted({i for passes in both for i in passes.with_cotangents})
 
-    def forward(passes: ForwardBackward, places: Sequence[int]) -> Program:
+    def forward(passes: ForwardBackward, indices: Sequence[int]) -> Program:
         filled = {
             slot - inputs - outputs: p - inputs - outputs
-            for slot, p in zip(places, passes.residuals, strict=True)
+            for slot, p in zip(indices, passes.residuals, strict=True)
             if p >= inputs + outputs
         }
 
@@ -159,12 +161,12 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
         program = passes.forward
         return traced(function, program.inputs, program.backend, program.name)
 
-    def backward(passes: ForwardBackward, places: Sequence[int]) -> Program:
+    def backward(passes: ForwardBackward, indices: Sequence[int]) -> Program:
         def function(*values: Tensor) -> list[Tensor]:
             cotangents, residuals = values[: len(seeds)], dict(zip(shared, values[len(seeds) :], strict=True))
-            pulled = passes.backward.on([*cotangents, *[residuals[p] for p in places]])
-            found = dict(zip(passes.with_cotangents, pulled, strict=True))
-            return [found[i] if i in found else _zeros(values[0], types[i]) for i in with_cotangents]
+            pulled = passes.backward.on([*cotangents, *[residuals[p] for p in indices]])
+            result = dict(zip(passes.with_cotangents, pulled, strict=True))
+            return [result[i] if i in result else _zeros(values[0], types[i]) for i in with_cotangents]
 
         program = passes.backward
         return traced(function, like, program.backend, program.name)
@@ -173,15 +175,15 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
     types_of_all = [*types, *[(v.shape, v.dtype) for v in branches[0].outputs], *slots.types]
     like = [branches[0].outputs[i] for i in seeds] + [Variable(*types_of_all[p]) for p in shared]
     forward_programs = tuple(
-        [forward(passes, places) for passes, places in zip(both, residual_places, strict=True)]
+        [forward(passes, indices) for passes, indices in zip(both, residual_indices, strict=True)]
     )
     backward_programs = tuple(
-        [backward(passes, places) for passes, places in zip(both, residual_places, strict=True)]
+        [backward(passes, indices) for passes, indices in zip(both, residual_indices, strict=True)]
     )
 
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
-        found: list[Tensor | None] = [None] * len(xs)
+        result: list[Tensor | None] = [None] * len(xs)
         if with_cotangents:
             predicate, *operands = xs
             seeded = [ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds]
@@ -191,8 +193,8 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
                 apply_higher_order(COND, [predicate, *seeded, *values], backward_programs),
                 strict=True,
             ):
-                found[i + 1] = t
-        return found
+                result[i + 1] = t
+        return result
 
     return replace(COND, vjp_all=pull_back), forward_programs
 

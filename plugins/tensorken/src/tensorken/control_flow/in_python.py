@@ -1,6 +1,6 @@
 """Loops and conds in Python, for `disable_jit`: their functions get values.
 
-Each has the arguments, results and checks of the traced version.
+Each function has the arguments, results and checks of the traced version.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def scan_in_python(
     order = range(length)[::-1] if reverse else range(length)
     stacked: list[tuple[list[Any], tree.Structure]] = []
     carried = values
-    place = 0
-    while place < length:
-        k = order[place]
+    steps = 0
+    while steps < length:
+        k = order[steps]
         carry = tree.unflatten(init, carried)
         after, y = step(carry, tree.unflatten(rows, [x[k] for x in slices]))
-        found = _carried(loop, init, carried, after)
-        if place == 0 and adopt_dtypes(values, found, numbers):
+        new_carry = _carried(loop, init, carried, after)
+        if steps == 0 and adopt_dtypes(values, new_carry, numbers):
             continue  # repeat the first step with numbers of the right dtype
-        check_carry(loop, init, carried, found)
+        check_carry(loop, init, carried, new_carry)
         leaves, structure = tree.flatten(y)
         if stacked:
             tree.check_same(stacked[0][1], structure, f"{loop.name}: the results that are stacked")
         stacked.append(([_tensor(leaf, None, values or slices) for leaf in leaves], structure))
-        carried = found
-        place += 1
+        carried = new_carry
+        steps += 1
     results = [leaves for leaves, _ in (reversed(stacked) if reverse else stacked)]
     ys = [stack(column) for column in zip(*results, strict=True)]
     return tree.unflatten(init, carried), tree.unflatten(stacked[0][1], ys)
@@ -70,15 +70,15 @@ def while_in_python(
     carried, steps = values, 0
     try:
         while True:
-            holds = _tensors(tree.leaves(cond_fun(tree.unflatten(structure, carried))), values)
-            check_condition(loop.name, holds)
-            if not bool(holds[0]):
+            condition = _tensors(tree.leaves(cond_fun(tree.unflatten(structure, carried))), values)
+            check_condition(loop.name, condition)
+            if not bool(condition[0]):
                 break
-            found = _carried(loop, structure, carried, body_fun(tree.unflatten(structure, carried)))
-            if steps == 0 and adopt_dtypes(values, found, numbers):
+            new_carry = _carried(loop, structure, carried, body_fun(tree.unflatten(structure, carried)))
+            if steps == 0 and adopt_dtypes(values, new_carry, numbers):
                 continue
-            check_carry(loop, structure, carried, found)
-            carried = found
+            check_carry(loop, structure, carried, new_carry)
+            carried = new_carry
             steps += 1
     except ConcretizationError:
         return None
@@ -98,7 +98,7 @@ def cond_in_python(
     like: Sequence[Any] = ()
     if any(
         [type(leaf) in NUMBER_TYPES for leaf in leaves]
-    ):  # which take the dtype that the other function returns
+    ):  # numbers take the dtype that the other function returns
         try:
             body = TracedFunction.of("cond", other, structure, operands, arguments.inner, (), in_branch=True)
         except ConcretizationError:
@@ -123,7 +123,7 @@ def _tensors(leaves: Sequence[Any], others: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _tensor(leaf: Any, like: Any, others: Sequence[Tensor]) -> Tensor:
-    """A result as a tensor on the backend of others; a number takes the dtype of `like`, if its kind allows."""
+    """A result as a tensor on the backend of `others`; a number takes the dtype of `like`, if its kind allows."""
     if isinstance(leaf, Tensor):
         return leaf
     base = others[0].interpreter.base if others else None

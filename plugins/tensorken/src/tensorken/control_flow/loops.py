@@ -60,7 +60,7 @@ def scan(
         init: the first carry.
         xs: a pytree of tensors with the same size along the first axis; None if f needs none.
         length: the number of steps; required if xs has no tensors.
-        reverse: whether to start with the last x; ys are in the order of xs in any case.
+        reverse: whether to start with the last x; ys are always in the order of xs.
 
     Returns:
         The last carry, and the ys, stacked along the first axis.
@@ -117,8 +117,9 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Apply body_fun to a value, starting with init_val, while cond_fun of the value is True.
 
-    Under `vmap`, if examples end at different steps, the loop runs until the last has ended, and each example keeps
-    its own final value.  Forward mode works; reverse mode needs a known number of steps: see `fori_loop` and `scan`.
+    Under `vmap`, if examples end at different steps, the loop runs until the last example has ended, and each
+    example keeps its own final value.  Forward mode works; reverse mode needs a known number of steps: see
+    `fori_loop` and `scan`.
 
     Args:
         cond_fun: a function of the value that returns a bool of shape ().
@@ -193,16 +194,16 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     return _while(loop, lambda carry: carry[0] < carry[1], advanced, leaves, structure)[2]
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
     name = loop.name
     arguments = LoopArguments.of(name, leaves)
     if jit_is_disabled():
-        found = while_in_python(loop, cond_fun, body_fun, arguments, structure)
-        if found is not None:
-            return tree.unflatten(structure, found)
+        result = while_in_python(loop, cond_fun, body_fun, arguments, structure)
+        if result is not None:
+            return tree.unflatten(structure, result)
     values = arguments.tensors
     single_argument = tree.structure((tree.unflatten(structure, leaves),))
     body = traced_step(loop, body_fun, single_argument, arguments, values, [], structure)
@@ -220,22 +221,22 @@ def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
         length = integer_of("scan", "length", length)
         if length < 0:
             raise ArgumentError(f"scan: length must not be negative, got {length}; give the number of steps")
-    found = length
+    steps = length
     for i, x in enumerate(slices):
         if x.ndim == 0:
             raise ShapeError(
                 f"scan: leaf {i} of xs has shape (), need an axis to loop over; reshape it, or pass it in init"
             )
-        if found is None:
-            found = x.shape[0]
-        if x.shape[0] != found:
-            known = f"leaf 0 of xs has {found}" if length is None else f"length is {found}"
+        if steps is None:
+            steps = x.shape[0]
+        if x.shape[0] != steps:
+            expected = f"leaf 0 of xs has {steps}" if length is None else f"length is {steps}"
             raise ShapeError(
-                f"scan: {known} and leaf {i} of xs has size {x.shape[0]} along axis 0; need equal sizes"
+                f"scan: {expected} and leaf {i} of xs has size {x.shape[0]} along axis 0; need equal sizes"
             )
-    if found is None:
+    if steps is None:
         raise ArgumentError("scan: xs has no tensors; pass length=, the number of steps")
-    return int(found)
+    return int(steps)
 
 
 def _bound(name: str, value: Any) -> Any:
@@ -243,10 +244,14 @@ def _bound(name: str, value: Any) -> Any:
     if type(value) is int:
         return value
     if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "int":
-        came = f"{value.dtype.name} {value.shape}" if isinstance(value, Tensor) else type(value).__name__
-        raise ArgumentError(f"fori_loop: {name} must be an int, or an integer tensor of shape (), got {came}")
-    place = value.interpreter
-    return int(value.item()) if isinstance(place, RawTensor) and not place.capabilities.symbolic else value
+        got = f"{value.dtype.name} {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        raise ArgumentError(f"fori_loop: {name} must be an int, or an integer tensor of shape (), got {got}")
+    interpreter = value.interpreter
+    return (
+        int(value.item())
+        if isinstance(interpreter, RawTensor) and not interpreter.capabilities.symbolic
+        else value
+    )
 
 
 def _counter(first: int, last: int) -> DType:

@@ -38,7 +38,7 @@ from tensorken_core.program.program import Variable
 from tensorken_core.tensor.tensor import Tensor
 
 BLOCK_SIZE = 64
-"""How many values are concatenated at a time: a backend without this op concatenates two at a time."""
+"""The number of values that are concatenated at once; the default body concatenates two at a time."""
 
 
 def _shapes_of_scan(*args: Any) -> tuple[Shape, ...]:
@@ -69,10 +69,10 @@ def _scan(*args: Any) -> tuple[Tensor, ...]:
         for i, slices in sliced:
             values[i] = slices.at(k)
         ys = step(values)
-        for i, place in zip(carries_in, carries_out, strict=True):
-            values[i] = backend.settle(ys[place])
-        for place, stack in stacks:
-            stack.push(backend.settle(ys[place]))
+        for i, index in zip(carries_in, carries_out, strict=True):
+            values[i] = backend.settle(ys[index])
+        for index, stack in stacks:
+            stack.push(backend.settle(ys[index]))
         del ys
     shapes = _shapes_of_scan(*args)
     carried = iter([values[i] for i in carries_in])
@@ -91,7 +91,7 @@ def _scan(*args: Any) -> tuple[Tensor, ...]:
 
 
 class _Slices:
-    """The slices of a value along an axis, which is moved to the front first, so that each slice is contiguous."""
+    """The slices of a value along an axis, which is moved to the front, so that each slice is contiguous."""
 
     def __init__(self, backend: Any, x: Tensor, axis: int) -> None:
         self.backend = backend
@@ -107,7 +107,7 @@ class _Slices:
 
 
 class _Stack:
-    """Values stacked along a new first axis, in blocks of blocks; the axis moves to its place in the end.
+    """Values stacked along a new first axis, in blocks of blocks; the axis is moved at the end.
 
     A slice along the first axis is contiguous in memory, so a backend may copy it in one piece.
     """
@@ -116,7 +116,7 @@ class _Stack:
         self.backend = backend
         self.axis = axis
         self.reverse = reverse
-        self.levels: list[list[Any]] = [[]]  # a block of a level joins BLOCK_SIZE blocks of the level before
+        self.levels: list[list[Any]] = [[]]  # a block joins BLOCK_SIZE blocks of the previous level
 
     def push(self, y: Any) -> None:
         """Add one value."""
@@ -147,7 +147,7 @@ class _Stack:
 
 
 def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
-    """A value with permuted axes; itself if the order is the same."""
+    """A value with permuted axes; the value itself if the order is the identity."""
     return x if order == tuple(range(len(order))) else run(backend, OPS["permute"], (x,), (order,))
 
 
@@ -156,11 +156,11 @@ class _ScanRules:
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
-        pushed, wanted, pattern = carry_fixpoint(
+        pushed, flags_in, pattern = carry_fixpoint(
             lambda flags, instantiate: jvp_program(program, flags, instantiate), active, inputs, outputs
         )
-        specs = (*inputs, *compress(inputs, wanted)), (*outputs, *compress(outputs, pattern))
-        return SCAN, (pushed, *specs, length, reverse), wanted, pattern
+        specs = (*inputs, *compress(inputs, flags_in)), (*outputs, *compress(outputs, pattern))
+        return SCAN, (pushed, *specs, length, reverse), flags_in, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         key = ("record", active, params[1:], transposing.get())
@@ -198,11 +198,11 @@ class _ScanRules:
 
 
 def _with_batch_axis(specs: ArgSpecs, batched: Flags) -> ArgSpecs:
-    """The specs of values that have the axis of examples in front."""
+    """The specs of values with the batch axis in front."""
     return tuple(
         [
-            spec + 1 if one and isinstance(spec, int) else spec
-            for spec, one in zip(specs, batched, strict=True)
+            spec + 1 if flag and isinstance(spec, int) else spec
+            for spec, flag in zip(specs, batched, strict=True)
         ]
     )
 
@@ -224,13 +224,13 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     extra_outputs: list[Variable] = []
     # For each operand of the backward program, its index among operands and results, and its spec.
     sources: list[tuple[int, ArgSpec]] = []
-    for place in passes.residuals:
-        spec = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
-        if spec == CARRY:  # differs between steps and is not stacked yet
+    for index in passes.residuals:
+        spec = (*inputs, *outputs, *[CARRY] * len(all_outputs))[index]
+        if spec == CARRY:  # it differs between steps and is not stacked yet
             sources.append((count + len(outputs) + len(extra_outputs), 0))
-            extra_outputs.append((*passes.forward.inputs, *all_outputs)[place])
+            extra_outputs.append((*passes.forward.inputs, *all_outputs)[index])
         else:
-            sources.append((place, spec))
+            sources.append((index, spec))
     forward = passes.forward.changed(outputs=(*all_outputs[: len(outputs)], *extra_outputs))
 
     input_of_output = dict(
@@ -241,8 +241,8 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     summed = [i for i in passes.with_cotangents if inputs[i] == CONSTANT]
     sliced = [i for i in passes.with_cotangents if inputs[i] not in (CONSTANT, CARRY)]
 
-    def back(*values: Tensor) -> list[Tensor]:
-        """A step: from the cotangents of its outputs to those of its inputs; those of constants add up."""
+    def backward_step(*values: Tensor) -> list[Tensor]:
+        """A step: from the cotangents of its outputs to the cotangents of its inputs, summed for constants."""
         rest = iter(values)
         cotangents_of = {i: next(rest) for i in carried}
         sums = [next(rest) for _ in summed]
@@ -265,7 +265,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
         *passes.backward.inputs[len(seeds) :],
     ]
     backward = (
-        traced(back, like, program.backend, f"vjp of {program.name}"),
+        traced(backward_step, like, program.backend, f"vjp of {program.name}"),
         (*[CARRY] * (len(carried) + len(summed)), *[outputs[i] for i in stacked], *[r for _, r in sources]),
         (*[CARRY] * (len(carried) + len(summed)), *[inputs[i] for i in sliced]),
         length,
@@ -286,7 +286,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
             *[cotangents_of[i] for i in carried],
             *[xs[i].zeros_like() for i in summed],
             *[cotangents_of[i] for i in stacked],
-            *[(*xs, *ys)[place] for place, _ in sources],
+            *[(*xs, *ys)[index] for index, _ in sources],
         ]
         pulled = apply_higher_order(SCAN, operands, backward)
         for i, t in zip([*[input_of_output[i] for i in carried], *summed, *sliced], pulled, strict=True):

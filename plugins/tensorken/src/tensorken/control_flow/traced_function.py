@@ -23,7 +23,7 @@ NUMBER_TYPES = (bool, int, float)
 
 @dataclass(slots=True)
 class LoopArguments:
-    """The leaves of the arguments as tensors, which of them came as Python numbers, and the interpreter below the
+    """The leaves of the arguments as tensors, the Python numbers among them by index, and the interpreter below the
     trace.
     """
 
@@ -61,7 +61,7 @@ class TracedFunction:
 
     Attributes:
         program: its first inputs are the captured tensors.
-        captured: the tensors that the function used and that are not arguments.
+        captured: the tensors that the function closes over.
         result: the structure of its result.
         numbers: the indices of the results that were Python numbers.
     """
@@ -124,20 +124,20 @@ def _labels(function: Function, arguments: tree.Structure, extra_carries: int) -
     names = parameters_of(function, 2 if extra_carries else len(positional))
     if not extra_carries or len(names) < 2:
         return labels_of(tree.structure((positional, {})), names)
-    found = []
+    labels = []
     for path, _ in tree.flatten_with_path(positional[0])[0]:
-        place, _, rest = path.removeprefix("[").partition("]")
+        index, _, rest = path.removeprefix("[").partition("]")
         name_at = {0: names[0], extra_carries: names[1]}
-        found.append(f"{name_at.get(int(place), 'the upper bound')}{rest}")
-    return found
+        labels.append(f"{name_at.get(int(index), 'the upper bound')}{rest}")
+    return labels
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop as its user sees it, for messages.
+    """The names of a loop in the public API, for messages.
 
     Attributes:
-        name: of the public function.
+        name: the name of the public function.
         carried: the public function's name for the carry.
         extra_carries: the number of values that the loop adds in front of the carry.
         stacks: whether a step returns a pair of the carry and the results to stack.
@@ -160,7 +160,7 @@ def traced_step(
 ) -> TracedFunction:
     """Trace one step, whose first results must match the carry.
 
-    A carry that came as a Python number takes the dtype that the function returns for it, if its kind allows; `values`
+    A carry that was a Python number takes the dtype that the function returns for it, if its kind allows; `values`
     is updated.
     """
     numbers = dict(loop_arguments.numbers)
@@ -183,52 +183,52 @@ def traced_step(
     return body
 
 
-def check_structure(loop: Loop, carry: Any, found: Any) -> None:
+def check_structure(loop: Loop, carry: Any, returned: Any) -> None:
     """Raise a StructureError if a step returns a carry of another structure."""
     skipped = loop.extra_carries
-    before, after = [tree.unflatten(one, range(one.size)) for one in (carry, found)]
+    before, after = [tree.unflatten(structure, range(structure.size)) for structure in (carry, returned)]
     if skipped:
         before, after = before[skipped], after[skipped]
     what = f"{loop.name}: the {loop.carried} that the function returns"
     tree.check_same(tree.structure(before), tree.structure(after), what)
 
 
-def adopt_dtypes(values: list[Tensor], found: Sequence[Any], numbers: dict[int, Any]) -> bool:
-    """Convert values that came as Python numbers to the dtypes that a step returns, if their kind allows; return
-    whether any changed.
+def adopt_dtypes(values: list[Tensor], results: Sequence[Any], numbers: dict[int, Any]) -> bool:
+    """Convert values that were Python numbers to the dtypes that a step returns, if their kind allows; return
+    whether any value changed.
 
     Args:
         values: the first carry, which is modified.
-        found: the results of a step, with dtypes.
-        numbers: the indices of the numbers; those that change are removed.
+        results: the results of a step, with dtypes.
+        numbers: the numbers by index; converted numbers are removed.
     """
     changed = False
-    for i, (x, v) in enumerate(zip(values, found, strict=False)):
+    for i, (x, v) in enumerate(zip(values, results, strict=False)):
         if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
             values[i] = as_constant(numbers.pop(i), v.dtype, x.interpreter.base)
             changed = True
     return changed
 
 
-def check_carry(loop: Loop, carry: Any, values: Sequence[Tensor], found: Sequence[Any]) -> None:
+def check_carry(loop: Loop, carry: Any, values: Sequence[Tensor], results: Sequence[Any]) -> None:
     """Raise a ShapeError or DTypeError if a step returns a carry of other shapes or dtypes."""
     skipped = loop.extra_carries
     paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
-    for path, x, v in zip(paths, values, found, strict=False):
+    for path, x, v in zip(paths, values, results, strict=False):
         user_path = path.removeprefix(f"[{skipped}]") if skipped else path
         _check_kind(f"{loop.name}: the {loop.carried}{user_path and f' at {user_path}'}", x, v)
 
 
-def check_condition(name: str, found: Sequence[Any]) -> None:
+def check_condition(name: str, results: Sequence[Any]) -> None:
     """Raise a ShapeError unless a condition returned one bool of shape ()."""
-    kinds = [(v.dtype.name, v.shape) for v in found]
+    kinds = [(v.dtype.name, v.shape) for v in results]
     if kinds == [("bool", ())]:
         return
-    came = " and ".join([f"{dtype} {shape}" for dtype, shape in kinds]) or "nothing"
-    way_out = (
+    got = " and ".join([f"{dtype} {shape}" for dtype, shape in kinds]) or "nothing"
+    hint = (
         "compare it, as by != 0" if [shape for _, shape in kinds] == [()] else "reduce it by tk.all or tk.any"
     )
-    raise ShapeError(f"{name}: cond_fun returned {came}, need a bool of shape (); {way_out}")
+    raise ShapeError(f"{name}: cond_fun returned {got}, need a bool of shape (); {hint}")
 
 
 def _check_kind(what: str, expected: Any, got: Any) -> None:
@@ -242,8 +242,8 @@ def _check_kind(what: str, expected: Any, got: Any) -> None:
 
 def check_alike(what: str, first: TracedFunction, outputs: Sequence[Variable]) -> None:
     """Raise a ShapeError or DTypeError if the results of two functions differ."""
-    places = tree.unflatten(first.result, range(first.result.size))
-    for path, i in tree.flatten_with_path(places)[0]:
+    indices = tree.unflatten(first.result, range(first.result.size))
+    for path, i in tree.flatten_with_path(indices)[0]:
         v, w = first.outputs[i], outputs[i]
         if v.shape != w.shape or v.dtype is not w.dtype:
             error = ShapeError if v.shape != w.shape else DTypeError

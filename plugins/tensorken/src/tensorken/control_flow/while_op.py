@@ -37,10 +37,10 @@ def _while(*args: Any) -> tuple[Tensor, ...]:
     """On a backend: run the prepared step while the condition is True."""
     *xs, condition, body, inputs = args
     backend = xs[0].interpreter
-    holds, step = prepared(condition, backend), prepared(body, backend)
+    predicate, step = prepared(condition, backend), prepared(body, backend)
     values = [x.representation for x in xs]
     carried = carries(range(len(xs)), inputs)
-    while bool(Tensor(backend, holds(values)[0])):
+    while bool(Tensor(backend, predicate(values)[0])):
         for i, y in zip(carried, step(values), strict=True):
             values[i] = backend.settle(y)
     return tuple([Tensor(backend, values[i], xs[i].shape, xs[i].dtype) for i in carried])
@@ -73,9 +73,9 @@ class _WhileRules:
         )
 
         def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
-            """No cotangents if all are zero; else an error."""
-            for t, v, one in zip(cotangents, body.outputs, pattern, strict=True):
-                if t is not None and one and v.dtype.kind == "float":
+            """No cotangents if all cotangents of the results are zero; else an error."""
+            for t, v, flag in zip(cotangents, body.outputs, pattern, strict=True):
+                if t is not None and flag and v.dtype.kind == "float":
                     raise GradientError(
                         "while_loop: reverse mode (grad, vjp) needs a number of steps that is known before the loop "
                         "runs; use tk.fori_loop with ints as bounds, or tk.scan, or forward mode (jvp, jacfwd)"
@@ -86,27 +86,29 @@ class _WhileRules:
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
-        over, wanted, pattern = carry_fixpoint(
+        batched_body, wanted, pattern = carry_fixpoint(
             lambda flags, instantiate: batched_program(body, size, flags, instantiate),
             batched,
             inputs,
             _all_carries(body),
         )
-        holds, (per_example,) = batched_program(condition, size, wanted)
-        if per_example:  # then all carries that a step changes differ between examples
+        predicate, (per_example,) = batched_program(condition, size, wanted)
+        if per_example:  # all carries that a step changes then differ between examples
             carries_in = carries(range(len(inputs)), inputs)
             pattern = tuple(
                 [
-                    one or place != own
-                    for one, place, own in zip(pattern, forwarded_inputs(body), carries_in, strict=True)
+                    flag or index != carry_index
+                    for flag, index, carry_index in zip(
+                        pattern, forwarded_inputs(body), carries_in, strict=True
+                    )
                 ]
             )
             wanted = with_carries(wanted, inputs, pattern)
-            holds, over = body.once(
+            predicate, batched_body = body.once(
                 ("while", condition, size, wanted),
                 lambda: _while_any(condition, body, inputs, size, wanted),
             )
-        return WHILE, (holds, over, inputs), wanted, pattern
+        return WHILE, (predicate, batched_body, inputs), wanted, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         condition, body, inputs = params
@@ -136,27 +138,27 @@ def _all_carries(body: Program) -> ArgSpecs:
 def _while_any(
     condition: Program, body: Program, inputs: ArgSpecs, size: int, batched: Flags
 ) -> tuple[Program, Program]:
-    """The condition and body of a loop that runs while the condition is True for any example; ended examples keep
-    their values.
+    """The condition and body of a loop that runs while the condition is True for any example; examples that
+    have ended keep their values.
 
-    Carries that are not batched are those that no step changes.
+    A carry is not batched only if no step changes it.
     """
     pattern = carries(batched, inputs)
     step, _ = batched_program(body, size, batched, tuple(pattern))
-    holds, _ = batched_program(condition, size, batched, (True,))
+    predicate, _ = batched_program(condition, size, batched, (True,))
 
     def any_holds(*values: Tensor) -> list[Tensor]:
-        (per_example,) = holds.on(values)
+        (per_example,) = predicate.on(values)
         return (
             [per_example.astype("int32").max(0) > 0] if size else [per_example.constant([False], bool_, ())]
         )
 
     def select_step(*values: Tensor) -> list[Tensor]:
-        (per_example,) = holds.on(values)
+        (per_example,) = predicate.on(values)
         old = carries(values, inputs)
         return [
-            select_examples(per_example, y, x) if one else x
-            for y, x, one in zip(step.on(values), old, pattern, strict=True)
+            select_examples(per_example, y, x) if flag else x
+            for y, x, flag in zip(step.on(values), old, pattern, strict=True)
         ]
 
     like, backend = step.inputs, body.backend

@@ -15,12 +15,12 @@ from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Shape
 
 ITEM = Op("item", 1, shape=lambda *_: (), dtype=lambda *_: None, params=("size",))
-"""One of the results of the node that it is applied to."""
+"""Selects one of the results of its operand."""
 
 CROP = OPS["crop"]
 
 serials = itertools.count()
-"""Gives each node a unique number, so that operands have smaller ones than their results."""
+"""Gives each node a unique number, so that operands have smaller numbers than their results."""
 
 _serial = attrgetter("serial")
 
@@ -31,9 +31,9 @@ class Node(Generic[R]):
     Attributes:
         value: on the backend below, or None.
         op: the pending op; None if there is none.
-        serial: a unique number, greater than those of the operands.
-        parts: for a node with several results, weak references to the nodes of those in use.
-        last_count: the number of the count of pending memory that last included this node.
+        serial: a unique number, greater than the serials of the operands.
+        parts: for a node with several results, weak references to the nodes of the results in use.
+        last_count: the number of the last count of pending memory that included this node.
     """
 
     __slots__ = (
@@ -83,28 +83,28 @@ class Number(Node[R]):
         self.key = exact(fill_value)
 
 
-def pending_nodes(wanted: Iterable[Node[R]]) -> list[Node[R]]:
+def pending_nodes(outputs: Iterable[Node[R]]) -> list[Node[R]]:
     """The nodes that must be computed, each after its operands, including all results in use of ops with several
     results.
     """
-    found = {node for node in wanted if node.op is not None}
-    todo = list(found)
+    pending = {node for node in outputs if node.op is not None}
+    todo = list(pending)
     while todo:
         node = todo.pop()
         for x in node.operands:
-            if x.op is not None and x not in found:
-                found.add(x)
+            if x.op is not None and x not in pending:
+                pending.add(x)
                 todo.append(x)
         for ref in node.parts:
             part = ref()
-            if part is not None and part not in found:
-                found.add(part)
+            if part is not None and part not in pending:
+                pending.add(part)
                 todo.append(part)
-    return sorted(found, key=_serial)
+    return sorted(pending, key=_serial)
 
 
 class Graph(Generic[R]):
-    """The pending computation of some nodes, taken out of the nodes.
+    """The pending computation of some nodes, separate from the nodes.
 
     Attributes:
         steps: for each node the op; its params, or for a crop the shape of the result; then the source of each
@@ -114,7 +114,7 @@ class Graph(Generic[R]):
         leaves: the nodes with values.
         numbers: the numbers in order of use: the Number of an operand, or the start of a crop along an axis that it
             shortens.
-        number_keys: for each number a key that no other number has.
+        number_keys: for each number a unique key.
         key: the structure, which contains no numbers.
     """
 
@@ -125,28 +125,28 @@ class Graph(Generic[R]):
         self.types = [(node.shape, node.dtype) for node in nodes]
         self.params = [node.params for node in nodes]
         self._nodes = nodes.copy()
-        places: dict[Node[R], int] = {}
+        sources: dict[Node[R], int] = {}
         leaves, numbers, steps = self.leaves, self.numbers, self.steps
         for i, node in enumerate(nodes):
             op: Any = node.op
             params: Any = node.params
             operands: list[Any] = []
             for x in node.operands:
-                place = places.get(x)
-                if place is None:
+                source = sources.get(x)
+                if source is None:
                     if x.fill_value is not None:
                         numbers.append(x)
                         operands.append((x.shape, x.dtype))
                         continue
-                    place = places[x] = ~len(leaves)
+                    source = sources[x] = ~len(leaves)
                     leaves.append(x)
-                operands.append(place)
+                operands.append(source)
             if op is CROP and fits_int32(node.operands[0].shape):
                 numbers += [params[0][axis][0] for axis in cropped_axes(node.operands[0].shape, node.shape)]
                 params = node.shape
             elif params:
                 params = exact_key(op, params)
-            places[node] = i
+            sources[node] = i
             steps.append((op, params, *operands))
         self.number_keys = tuple([(int, x) if type(x) is int else x.key for x in numbers])
         self.key = (tuple(steps), tuple([(x.shape, x.dtype) for x in leaves]))
@@ -170,17 +170,17 @@ class Graph(Generic[R]):
         nodes: list[Node[R]] = []
         numbers = iter([x for x in self.numbers if isinstance(x, Number)])
 
-        def node_at(place: Any) -> Node[R]:
-            if type(place) is tuple:
+        def node_at(source: Any) -> Node[R]:
+            if type(source) is tuple:
                 return next(numbers)
-            found: Node[R] = nodes[place] if place >= 0 else self.leaves[~place]
-            return found
+            result: Node[R] = nodes[source] if source >= 0 else self.leaves[~source]
+            return result
 
         for i, (op, _, *operands) in enumerate(self.steps):
             alive = held_nodes.get(i) or self._refs[i]()
             node: Node[R] = Node(*self.types[i]) if alive is None else alive
             node.op, node.params, node.serial = op, self.params[i], self._serials[i]
-            node.operands = tuple([node_at(place) for place in operands])
+            node.operands = tuple([node_at(source) for source in operands])
             nodes.append(node)
             if op is ITEM and not any([ref() is node for ref in node.operands[0].parts]):
                 node.operands[0].parts += (weakref.ref(node),)

@@ -1,4 +1,4 @@
-"""Lazy: an interpreter that records ops; reading a value computes it, and all that it depends on, as one program."""
+"""Lazy: an interpreter that records ops; reading a value computes it and the ops that it depends on as one program."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_PENDING_OPS = 2048
-"""The most ops that may be pending; then all of them run, though no value was read."""
+"""The largest number of pending ops; beyond it all of them run, even if no value is read."""
 
 MAX_PENDING_BYTES = 2**28
 """The most bytes that pending ops may keep alive before all of them run."""
 
 SETTLE_FRACTION = 1 / 16
-"""The fraction of these limits above which pending ops run at the end of a transform, so that a training step is one
-program."""
+"""The fraction of these two limits above which pending ops run at the end of a transform, so that a training step is
+one program."""
 
 MAX_PROGRAMS = 512
-"""The largest number of structures whose programs are cached; the least recently used go first."""
+"""The largest number of structures whose programs are cached; the least recently used are dropped first."""
 
 MAX_LOOP_PROGRAMS = 256
-"""The largest number of loop steps whose programs are cached; the oldest go first."""
+"""The largest number of loop steps whose programs are cached; the oldest are dropped first."""
 
 MAX_DEFERRED_STEPS = 6
 """An op whose body loops for no more steps than this is recorded like any other; its steps are part of one program."""
@@ -60,7 +60,7 @@ class Lazy(Wrapper[Node[R]]):
 
     Args:
         raw: the backend that computes.
-        max_pending: the most ops that may be pending.
+        max_pending: the largest number of pending ops.
 
     >>> import tensorken as tk
     >>> from tensorken_reference.backend import Reference
@@ -83,13 +83,13 @@ class Lazy(Wrapper[Node[R]]):
         self._lock = threading.RLock()
         self._pending_ops = 0  # ops since the last flush, and the bytes that they keep alive
         self._pending_bytes = 0
-        self._count_number = 0  # how often these counts were reset
+        self._count_number = 0  # the number of times that these counts were reset
         self._last_run = 0  # the serial of the last run
         self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
 
     @property
     def pending(self) -> int:
-        """How many recorded ops of values in use have not run."""
+        """The number of recorded ops of values in use that have not run."""
         return len(pending_nodes(self._held()))
 
     # ---- values ----------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Lazy(Wrapper[Node[R]]):
 
     def value(self, x: Node[R]) -> R:
         if x.value is None:
-            with self._lock:  # wait for a thread that computes it
+            with self._lock:  # another thread may be computing it
                 if x.op is not None:
                     self._run([x])
                 elif x.value is None:
@@ -139,7 +139,7 @@ class Lazy(Wrapper[Node[R]]):
         return x.fill_value
 
     def settle(self, x: Node[R]) -> Node[R]:
-        """x; since this is where a transform ends, run pending ops if they are many."""
+        """x.  Called at the end of a transform: runs the pending ops if there are many."""
         if self._is_over(SETTLE_FRACTION):
             self._recount(self._held())
             if self._is_over(SETTLE_FRACTION):
@@ -152,7 +152,7 @@ class Lazy(Wrapper[Node[R]]):
         xs: Sequence[Tensor],
         steps: Sequence[Sequence[Tensor | int]],
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
-        """The steps, each a run of one program.  They are not deferred, since all of them would be one large
+        """Run one program for each step.  The steps are not deferred, since all of them together would be a large
         program.
         """
         if not steps:
@@ -176,7 +176,7 @@ class Lazy(Wrapper[Node[R]]):
         return super().loop(run_step, xs, steps)
 
     def _compute_together(self, xs: Iterable[Tensor | int]) -> None:
-        """Compute the pending ones of these values, in one program."""
+        """Compute the pending values among these, in one program."""
         nodes = dict.fromkeys([x.representation for x in xs if not isinstance(x, int)])
         with self._lock:
             self._run([node for node in nodes if node.op is not None])
@@ -242,8 +242,8 @@ class Lazy(Wrapper[Node[R]]):
     def _find(self, key: Any) -> Node[R] | None:
         """The node of a key, unless it has been pending since before the last run.
 
-        If steps of a loop shared such nodes, one step would compute them and the next would not, and the two would
-        have different structures.
+        If steps of a loop shared such nodes, one step would compute them and the next would not, and their programs
+        would have different structures.
         """
         ref = self._nodes.get(key)
         node = None if ref is None else ref()
@@ -261,25 +261,25 @@ class Lazy(Wrapper[Node[R]]):
                 for key_of_node in list(nodes):
                     if nodes[key_of_node]() is None:
                         ref = nodes.pop(key_of_node)
-                        if ref() is not None:  # another thread has made a new one
+                        if ref() is not None:  # another thread has made a new node
                             nodes.setdefault(key_of_node, ref)
                 self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(nodes))
 
     def _check(self, op: str, dtype: DType) -> None:
         """Raise the error of a missing dtype when the op is recorded, not when the value is read."""
         if dtype not in self._dtypes:
-            there = ", ".join(self.capabilities.dtypes)
+            supported = ", ".join(self.capabilities.dtypes)
             raise DTypeError(
-                f"{op}: {self.raw!r} has no {dtype.name}, only {there}; cast to one of these first"
+                f"{op}: {self.raw!r} has no {dtype.name}, only {supported}; cast to one of these first"
             )
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
-        """An op with several results: a node for the op, and one for each result, which keeps the op's node alive."""
+        """An op with several results: a node for the op, and a node for each result; these keep the op's node alive."""
         key = (op, *[x.serial for x in operands], exact_key(op, params))
         with self._lock:  # so that no other thread runs the op before all its nodes exist
-            known = [self._find((ITEM, i, *key)) for i in range(op.results or 0)]
-            if known and all([item is not None for item in known]):
-                return tuple(known)  # type: ignore[arg-type]
+            existing = [self._find((ITEM, i, *key)) for i in range(op.results or 0)]
+            if existing and all([item is not None for item in existing]):
+                return tuple(existing)  # type: ignore[arg-type]
             shapes = op.shape(*[x.shape for x in operands], *params)
             dtypes = op.result_dtype(tuple([x.dtype for x in operands]), params)
             node = Node(shapes, dtypes, None, op, tuple(operands), params)
@@ -302,9 +302,12 @@ class Lazy(Wrapper[Node[R]]):
                 x.last_count = self._count_number
                 self._pending_bytes += prod(x.shape) * x.dtype.itemsize
 
-    def _is_over(self, part: float = 1.0) -> bool:
-        """Whether more is pending than allowed, or than a fraction of that."""
-        return self._pending_ops > part * self.max_pending or self._pending_bytes > part * MAX_PENDING_BYTES
+    def _is_over(self, fraction: float = 1.0) -> bool:
+        """Whether the pending ops or bytes exceed this fraction of their limits."""
+        return (
+            self._pending_ops > fraction * self.max_pending
+            or self._pending_bytes > fraction * MAX_PENDING_BYTES
+        )
 
     # ---- running ---------------------------------------------------------------------------------------------
 
@@ -315,7 +318,7 @@ class Lazy(Wrapper[Node[R]]):
             self._recount([])
 
     def _recount(self, pending: list[Node[R]]) -> None:
-        """Count the pending ops again; some that were counted before have run, and some are no longer referenced."""
+        """Count the pending ops again, since some of them have run, and some are no longer referenced."""
         self._pending_ops = self._pending_bytes = 0
         self._count_number += 1
         for node in pending:
@@ -326,16 +329,16 @@ class Lazy(Wrapper[Node[R]]):
         nodes = [ref() for ref in list(self._nodes.values())]
         return [node for node in nodes if node is not None and node.op is not None]
 
-    def _run(self, wanted: list[Node[R]]) -> None:
-        """Compute nodes, and those of their pending operands that are in use elsewhere."""
-        nodes = pending_nodes(wanted)
+    def _run(self, outputs: list[Node[R]]) -> None:
+        """Compute nodes, and their pending operands that are in use elsewhere."""
+        nodes = pending_nodes(outputs)
         if self._compute_captured(nodes):
-            nodes = pending_nodes(wanted)
+            nodes = pending_nodes(outputs)
         if not nodes:
             return
         self._last_run = next(serials)
         graph = Graph(nodes)
-        wanted.clear()  # now only nodes that are referenced elsewhere stay alive
+        outputs.clear()  # now only nodes that are referenced elsewhere stay alive
         nodes.clear()
         held = graph.released()
         try:
@@ -351,9 +354,9 @@ class Lazy(Wrapper[Node[R]]):
         self._pending_ops = max(self._pending_ops - len(graph.steps), 0)
 
     def _compute_captured(self, nodes: Sequence[Node[R]]) -> bool:
-        """Compute the pending constants of programs among the nodes' params; whether there were any.
+        """Compute the pending constants of programs among the nodes' params; return whether there were any.
 
-        They are needed to prepare these programs, when the nodes of this run are already taken out of the graph.
+        They are needed to prepare these programs, which happens after this run's nodes are removed from the graph.
         """
         captured = [
             tensor.representation
@@ -369,14 +372,14 @@ class Lazy(Wrapper[Node[R]]):
         return bool(captured)
 
     def _program_for(self, graph: Graph[R], outputs: tuple[int, ...]) -> SpecializedProgram:
-        """The program of a graph; made for a new structure, or for numbers that no program of the structure has."""
+        """The program of a graph; made for a new structure, or if no program of the structure matches the numbers."""
         key = (graph.key, outputs)
         programs = self._programs.get(key)
         if programs is None:
             if len(self._programs) >= MAX_PROGRAMS:
                 # Finding the oldest costs more than dropping it, so drop several.
-                some = max(MAX_PROGRAMS // 16, 1)
-                for oldest, _ in nsmallest(some, self._programs.items(), key=lambda kept: kept[1].used):
+                count = max(MAX_PROGRAMS // 16, 1)
+                for oldest, _ in nsmallest(count, self._programs.items(), key=lambda item: item[1].used):
                     del self._programs[oldest]
             programs = self._programs[key] = SpecializedPrograms(outputs, self.raw)
         programs.used = self._last_run

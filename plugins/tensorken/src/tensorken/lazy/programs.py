@@ -16,7 +16,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_SPECIALIZATIONS = 3
-"""The most programs of a structure that contain constants; after these, all numbers are inputs."""
+"""The largest number of programs of a structure with constants; in later programs all numbers are inputs."""
 
 ADD, EXPAND, GATHER, RESHAPE = (OPS[name] for name in ("add", "expand", "gather", "reshape"))
 
@@ -47,24 +47,24 @@ class SpecializedProgram:
     def inputs(self, numbers: Sequence[Any], backend: RawTensor[R]) -> list[R]:
         """The arrays of the numbers that are inputs."""
         return [
-            backend.new((len(places),), [_value(numbers[i]) for i in places], dtype)
-            for dtype, places in self.arrays
+            backend.new((len(indices),), [_value(numbers[i]) for i in indices], dtype)
+            for dtype, indices in self.arrays
         ]
 
 
 class SpecializedPrograms(Generic[R]):
-    """The programs of one structure: that of the first graph, and the most general one so far.
+    """The programs of one structure: the program of the first graph, and the most general program so far.
 
     The program of the first graph contains all numbers as constants.  Numbers that differ in a later graph are inputs
-    of the next program; numbers that have always been equal are one input.  A graph that the last program does not
-    match replaces it by one with more inputs.
+    of the next program; numbers that have always been equal are one input.  If a graph does not match the last program,
+    a program with more inputs replaces that program.
 
     Args:
-        outputs: the steps whose results are wanted.
+        outputs: the steps whose results are the outputs.
         backend: where the programs run.
 
     Attributes:
-        used: the serial of the last use, for the cache's eviction.
+        used: the serial of the last use; the cache evicts the least recently used.
     """
 
     def __init__(self, outputs: tuple[int, ...], backend: RawTensor[R]) -> None:
@@ -91,9 +91,9 @@ class SpecializedPrograms(Generic[R]):
 def _specialize(
     graph: Graph[R], number_keys: Sequence[tuple[Any, ...]], outputs: Sequence[int], backend: RawTensor[R]
 ) -> SpecializedProgram:
-    """A program for a graph; `number_keys` are the numbers of all graphs of its structure so far, its own last."""
+    """A program for a graph; `number_keys` has the keys of all graphs of the structure so far, this graph's last."""
     constants: list[tuple[int, Any]] = []
-    inputs: dict[Any, list[int]] = {}  # for each the indices of its uses
+    inputs: dict[Any, list[int]] = {}  # for each input the indices of its uses
     for i, history in enumerate(zip(*number_keys, strict=True)):
         number = graph.numbers[i]
         changes = any([key != history[0] for key in history])
@@ -104,13 +104,13 @@ def _specialize(
         else:
             constants.append((i, graph.number_keys[i]))
     arrays: dict[DType, list[list[int]]] = {}
-    for places in inputs.values():
-        arrays.setdefault(_dtype(graph.numbers[places[0]]), []).append(places)
+    for uses in inputs.values():
+        arrays.setdefault(_dtype(graph.numbers[uses[0]]), []).append(uses)
     return SpecializedProgram(
         _ProgramWriter(graph, arrays, backend).program(outputs),
         tuple(constants),
-        tuple([(places[0], i) for places in inputs.values() for i in places[1:]]),
-        tuple([(dtype, tuple([places[0] for places in each])) for dtype, each in arrays.items()]),
+        tuple([(uses[0], i) for uses in inputs.values() for i in uses[1:]]),
+        tuple([(dtype, tuple([uses[0] for uses in elements])) for dtype, elements in arrays.items()]),
     )
 
 
@@ -144,24 +144,24 @@ class _ProgramWriter(Generic[R]):
             for k, members in enumerate(elements)
             for i in members
         }
-        self._known: dict[Any, Variable] = {}
+        self._cache: dict[Any, Variable] = {}
         self._results: list[Any] = []
         self._next = 0  # the index of the next number
 
     def program(self, outputs: Sequence[int]) -> Program:
-        """The program that computes some of the steps."""
+        """The program whose outputs are the results of some steps."""
         for i, (op, _, *operands) in enumerate(self.graph.steps):
             params, (shape, dtype) = self.graph.params[i], self.graph.types[i]
             if op is ITEM:
                 self._results.append(self._results[operands[0]][params[0]])
                 continue
-            xs = [self._operand(place) for place in operands]
+            xs = [self._operand(source) for source in operands]
             if op is CROP and fits_int32(xs[0].shape):
                 self._results.append(self._cropped(xs[0], params[0], shape))
                 continue
             one = op.results == 1
             types = [(shape, dtype)] if one else zip(shape, dtype, strict=True)
-            defined = tuple([Variable(*each) for each in types])
+            defined = tuple([Variable(*type_) for type_ in types])
             self.equations.append(Equation(op, tuple(xs), params, defined))
             self._results.append(defined[0] if one else defined)
         return Program(
@@ -173,13 +173,13 @@ class _ProgramWriter(Generic[R]):
             backend=self.backend,
         )
 
-    def _operand(self, place: Any) -> Variable:
-        if type(place) is int:
-            found: Variable = self._results[place] if place >= 0 else self.leaves[~place]
-            return found
+    def _operand(self, source: Any) -> Variable:
+        if type(source) is int:
+            result: Variable = self._results[source] if source >= 0 else self.leaves[~source]
+            return result
         i = self._next
         self._next += 1
-        shape, dtype = place
+        shape, dtype = source
         if i in self._elements:
             return self._repeated(i, shape)
         number = self.graph.numbers[i]
@@ -220,13 +220,13 @@ class _ProgramWriter(Generic[R]):
     def _arange(self, size: int) -> Variable:
         """The constant 0, 1, 2, ..."""
 
-        def made() -> Variable:
+        def make() -> Variable:
             v = Variable((size,), int32)
             value = self.backend.new((size,), list(range(size)), int32)
             self.constants[v] = Tensor(self.backend, value, v.shape, v.dtype)
             return v
 
-        return self._cached(("arange", size), made)
+        return self._cached(("arange", size), make)
 
     def _write(self, op: Op, operands: tuple[Variable, ...], params: tuple[Any, ...] = ()) -> Variable:
         shape = op.shape(*[v.shape for v in operands], *params)
@@ -235,7 +235,7 @@ class _ProgramWriter(Generic[R]):
         return v
 
     def _cached(self, key: Any, make: Any) -> Variable:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = make()
-        return found
+        variable = self._cache.get(key)
+        if variable is None:
+            variable = self._cache[key] = make()
+        return variable

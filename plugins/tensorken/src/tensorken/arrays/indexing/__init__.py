@@ -1,8 +1,8 @@
 """Indexing by numpy's rules: `x[...]`, `x.oindex[...]`, `x.vindex[...]`, and `x.at[...]` for changed copies.
 
-keys.py parses a key, and selection.py turns it into a `Selection`: movement ops (movement.py), then one gather per
-group of index arrays.  updates.py uses the same selection to write values to the part, and repeats.py combines the
-values of repeated positions.  checks.py checks the values of indices, and masks.py reads the values of masks.
+keys.py parses a key, and selection.py converts it to a `Selection`: movement ops (movement.py), then one gather per
+group of index arrays.  updates.py uses the same selection to write values to the part, and repeats.py combines several
+values for one position.  checks.py checks the values of indices, and masks.py reads the values of masks.
 
 Indexing is stricter than numpy in two cases: indices must be in range even if the result has no elements, and the
 sizes of a mask must always equal the sizes of its axes.

@@ -14,7 +14,7 @@ from tensorken_core.tensor.level import Level
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 64
-"""Up to this many indices, reading them one by one is faster than a reduction on the backend."""
+"""The largest number of indices for which reading all is faster than a reduction on the backend."""
 
 _MIN, _MAX = OPS["min"], OPS["max"]
 
@@ -22,9 +22,9 @@ _MIN, _MAX = OPS["min"], OPS["max"]
 def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
     """Indices along an axis of a shape, with negative indices counted from the end: all in [0, size).
 
-    The check reads the primal values under grad, and the values of every example under vmap.  If no values are known
-    before a program runs, the indices are clamped, since a conditional or a loop also computes for examples that do not
-    use the result, with arbitrary indices.  In a printed expression, indices are neither checked nor clamped.
+    The check reads the primal values under grad, and the values of every example under vmap.  While tracing, the values
+    are unknown, and the indices are clamped: a conditional or a loop also computes examples whose results are unused,
+    with arbitrary indices.  In a printed expression, indices are neither checked nor clamped.
 
     Args:
         name: the called function, for the message.
@@ -33,27 +33,27 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
         IndexingError: if an index is known to be out of range.
     """
     size = shape[axis]
-    found = bounds(indices)
-    if found is not None:
-        low, high = found
+    limits = bounds(indices)
+    if limits is not None:
+        low, high = limits
         if low < -size or high >= size:
             what = f"indices from {low} to {high} are" if low != high else f"index {low} is"
-            way_out = f"they run from {-size} to {size - 1}" if size else "it has no elements"
-            raise IndexingError(f"{name}: {what} out of range for axis {axis} of shape {shape}; {way_out}")
+            hint = f"they run from {-size} to {size - 1}" if size else "it has no elements"
+            raise IndexingError(f"{name}: {what} out of range for axis {axis} of shape {shape}; {hint}")
         if low >= 0:
             return indices
     if not size and indices.size:
         raise IndexingError(f"{name}: axis {axis} of shape {shape} has no elements, so no index is in range")
     wrapped: Tensor = (indices < 0).where(indices + size, indices)
     base: Any = indices.interpreter.base
-    if found is not None or not indices.size or base.capabilities.symbolic:
+    if limits is not None or not indices.size or base.capabilities.symbolic:
         return wrapped
     clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
     return clamped
 
 
 def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
-    """As `lower`, but if the values of a batch differ, the batch axis is kept."""
+    """As `lower`, but a value that differs between the examples of a batch keeps its batch axis."""
     while isinstance(interpreter, Level):
         representation = interpreter.lower_with_batch_axis(representation)
         interpreter = interpreter.inner
@@ -83,8 +83,8 @@ def bounds(x: Tensor) -> tuple[int, int] | None:
 
 def known_all(condition: Tensor) -> bool:
     """Whether a bool tensor is known to be True everywhere, in every example."""
-    found = bounds(condition)
-    return found is not None and bool(found[0])
+    limits = bounds(condition)
+    return limits is not None and bool(limits[0])
 
 
 def _to_list(flat: Any) -> list[Any]:

@@ -35,11 +35,11 @@ s_ = Keys()
 
 @dataclass(slots=True)
 class Indices:
-    """An index array, which indexes one axis of the tensor, or a mask, which indexes as many axes as it has."""
+    """An index array, which indexes one axis of the tensor, or a mask, which indexes as many axes as it has itself."""
 
     values: Tensor
-    span: int  # the number of axes that it indexes
-    axis: int = 0  # the first of them
+    span: int  # the number of indexed axes
+    axis: int = 0  # the first indexed axis
 
     @property
     def is_mask(self) -> bool:
@@ -82,18 +82,18 @@ def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
             f"index: {taken} indices for shape {shape}, which has {len(shape)} axes; give fewer indices"
         )
     if missing:
-        place = gap + 1 if gap >= 0 else len(entries)
-        entries[place:place] = [_WHOLE] * missing
+        start = gap + 1 if gap >= 0 else len(entries)
+        entries[start:start] = [_WHOLE] * missing
     axis = 0
     for i, entry in enumerate(entries):
         if type(entry) is slice:
-            entries[i] = range(shape[axis]) if entry is _WHOLE else _cut(entry, shape[axis])
+            entries[i] = range(shape[axis]) if entry is _WHOLE else _sliced(entry, shape[axis])
             axis += 1
         elif type(entry) is int:
             entries[i] = in_range(entry, axis, shape)
             axis += 1
         elif type(entry) is Indices:
-            _place(entry, axis, shape)
+            _set_axis(entry, axis, shape)
             axis += entry.span
     return entries, advanced
 
@@ -101,7 +101,7 @@ def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
 _WHOLE = slice(None)
 
 
-def _cut(entry: slice, size: int) -> range:
+def _sliced(entry: slice, size: int) -> range:
     """The ints that a slice selects."""
     try:
         return range(*entry.indices(size))
@@ -111,8 +111,8 @@ def _cut(entry: slice, size: int) -> range:
         ) from None
 
 
-def _place(indices: Indices, axis: int, shape: Shape) -> None:
-    """Set the first axis of indices; check that the sizes of a mask are those of its axes, or that it is empty."""
+def _set_axis(indices: Indices, axis: int, shape: Shape) -> None:
+    """Set the first axis of indices; check that a mask has the sizes of its axes, or is empty."""
     indices.axis = axis
     mask, sizes = indices.values, shape[axis : axis + indices.span]
     if not indices.is_mask or mask.shape == sizes:
@@ -136,7 +136,7 @@ def in_range(index: int, axis: int, shape: Shape) -> int:
 
 
 def _entry(x: Tensor, entry: Any) -> Any:
-    """An entry that is not a Python int, a slice, None or `...`."""
+    """Convert an entry that is not a Python int, a slice, None or `...`."""
     if isinstance(entry, bool):
         return Indices(x.constant([entry], bool_, ()), 0)
     values = as_indices("index", entry, x)
@@ -151,7 +151,7 @@ def _entry(x: Tensor, entry: Any) -> Any:
     if not values.shape:
         try:
             return values.__index__()
-        except TypeError:  # it differs between the examples of a batch, or is symbolic
+        except TypeError:  # the value differs between the examples of a batch, or is symbolic
             pass
     return Indices(values, 1)
 
@@ -159,7 +159,7 @@ def _entry(x: Tensor, entry: Any) -> Any:
 def indices_like(name: str, data: Any, x: Tensor) -> Tensor:
     """Indices as a tensor on the backend of x; raises IndexingError if data are not numbers."""
     indices = as_indices(name, data, x)
-    return _made(indices, x, int64) if type(indices) is int else indices
+    return _as_tensor(indices, x, int64) if type(indices) is int else indices
 
 
 def as_indices(name: str, data: Any, x: Tensor) -> Any:
@@ -179,10 +179,10 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         if isinstance(data, int | float | str | bytes):
             raise ArgumentError
         try:
-            indices = _made(data, x)
+            indices = _as_tensor(data, x)
         except (ScalarRangeError, DTypeError):
             # Values beyond int32, or a dtype that tensors do not have, such as uint8.
-            indices = _made(data, x, int64)
+            indices = _as_tensor(data, x, int64)
     except ArgumentError:
         raise IndexingError(
             f"{name}: {type(data).__name__} is not a valid index for shape {x.shape}; "
@@ -190,12 +190,12 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         ) from None
     except (ScalarRangeError, DTypeError, ShapeError) as error:
         raise IndexingError(f"{name}: {short_repr(data)} is not a valid index: {error}") from None
-    if indices.size == 0 and isinstance(data, Sequence):  # [] has no dtype of its own
+    if indices.size == 0 and isinstance(data, Sequence):  # [] determines no dtype
         return indices.astype(int32)
     return indices
 
 
-def _made(data: Any, x: Tensor, dtype: DType | None = None) -> Tensor:
+def _as_tensor(data: Any, x: Tensor, dtype: DType | None = None) -> Tensor:
     """Data as a tensor on the backend of x."""
-    made: Tensor = Interpreter.coerce(data, dtype, x.interpreter.base)
-    return made
+    result: Tensor = Interpreter.coerce(data, dtype, x.interpreter.base)
+    return result

@@ -11,16 +11,16 @@ from tensorken_core.tensor.level import lower
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 1024
-"""Up to this many elements, reading them one by one is faster than finding the positions on the backend."""
+"""The largest number of elements for which reading all is faster than finding the positions on the backend."""
 
 
 def true_indices(name: str, mask: Tensor) -> Tensor:
     """The positions of True in the flat mask, in increasing order: 1-D, int32 if the size allows.
 
-    For a large mask only their number is read; the backend computes the positions.
+    For a large mask only the number of True is read; the backend computes the positions.
 
     Raises:
-        ConcretizationError: if the mask has no known value, or a different one in each example of a batch.
+        ConcretizationError: if the mask has no known value, or different values in the examples of a batch.
     """
     size = mask.size
     dtype = int32 if size < 2**31 else int64
@@ -30,17 +30,17 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
             raise ConcretizationError(f"{type(base).__name__} computes only shapes")
         flat = type(mask)(base, value).ravel()
         if size <= FEW:
-            found = list(compress(range(size), base.ravel(value)))
-            return flat.constant(found, dtype, (len(found),))
-        running = flat.astype(dtype).cumsum(0)  # at each position the number of True up to and including it
-        count = int(running.crop(((size - 1, size),)).item())
+            indices = list(compress(range(size), base.ravel(value)))
+            return flat.constant(indices, dtype, (len(indices),))
+        counts = flat.astype(dtype).cumsum(0)  # at each position the number of True up to there, inclusive
+        count = int(counts.crop(((size - 1, size),)).item())
     except ConcretizationError as error:
         raise ConcretizationError(
             f"{name}: a mask of shape {mask.shape} has no known value here, but the size of the result depends on it; "
             f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need no value"
         ) from error
-    places: Tensor = flat.where(running - 1, count)  # every False gets one extra index, after the last
-    return (one_to(running, size) - 1).scatter_add(places, 0, count + 1).crop(((0, count),))
+    targets: Tensor = flat.where(counts - 1, count)  # every False gets one extra index, after the last
+    return (one_to(counts, size) - 1).scatter_add(targets, 0, count + 1).crop(((0, count),))
 
 
 def one_to(like: Tensor, count: int) -> Tensor:

@@ -82,13 +82,13 @@ def apply_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
 
 
 def replace_part(x: Tensor, steps: Sequence[Step], part: Tensor) -> Tensor:
-    """x with the part that the steps extract replaced by another."""
+    """x with the part that the steps extract replaced by `part`."""
     shapes = shapes_along(x.shape, steps)
-    whole = _put_back(part, steps, shapes)
+    full = _put_back(part, steps, shapes)
     if not any(name == "crop" for name, _ in steps):
-        return whole
-    place = x.constant([True], bool_, (1,)).reshape((1,) * part.ndim).expand(part.shape)
-    result: Tensor = _put_back(place, steps, shapes).where(whole, x)
+        return full
+    mask = x.constant([True], bool_, (1,)).reshape((1,) * part.ndim).expand(part.shape)
+    result: Tensor = _put_back(mask, steps, shapes).where(full, x)
     return result
 
 

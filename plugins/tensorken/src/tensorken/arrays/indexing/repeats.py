@@ -1,7 +1,7 @@
 """Several values for one position: the last, the product, the largest or the smallest, in a deterministic order.
 
 If no position repeats, one scatter finds the number of the value for each position.  Otherwise a stable sort by
-position makes the values of each position neighbours, and they are combined over distances of 1, 2, 4, ...
+position makes the values of each position adjacent, and they are combined over distances of 1, 2, 4, ...
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ Combine = Callable[..., Any]
 
 
 def combine_repeats(
-    values: Tensor, places: Tensor, axis: int, size: int, combine: Combine | None, unique: bool = False
+    values: Tensor, positions: Tensor, axis: int, size: int, combine: Combine | None, unique: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Values along an axis, and for each of `size` positions the number of its value: 1, 2, ...; 0 if it has none.
+    """Values along an axis, and for each of `size` positions the number of its value: 1, 2, ...; 0 if it has no value.
 
     Args:
-        places: the positions of the values, in [0, size).
+        positions: the positions of the values, in [0, size).
         combine: the function that combines two values for one position; None to take the last.
         unique: whether it is known that no position repeats.
     """
-    numbers = one_to(places, places.size)
-    source: Tensor = numbers.scatter_add(places, 0, size)
-    # If two values had the same position, both would gather the sum of their numbers there.
-    if unique or known_all(source.gather(places, 0).eq(numbers)):
+    numbers = one_to(positions, positions.size)
+    source: Tensor = numbers.scatter_add(positions, 0, size)
+    # If two values had the same position, both would gather the sum of their numbers.
+    if unique or known_all(source.gather(positions, 0).eq(numbers)):
         return values, source
-    order = places.argsort(0)
-    places = places.gather(order, 0)
+    order = positions.argsort(0)
+    positions = positions.gather(order, 0)
     if combine is None:
-        return values, _last_of_runs(places, order.astype(places.dtype) + 1, size)
+        return values, _last_of_runs(positions, order.astype(positions.dtype) + 1, size)
     values = values.gather(order, axis)
-    count, step = places.size, 1
+    count, step = positions.size, 1
     while step < count:
-        same = places.crop(((step, count),)).eq(places.crop(((0, count - step),)))
+        same = positions.crop(((step, count),)).eq(positions.crop(((0, count - step),)))
         if known_all(~same):
             break
         later = _part(values, axis, step, count)
         both = combine(broadcast_along(same, later, axis), _part(values, axis, 0, count - step), later)
         values = _part(values, axis, 0, step).concatenate(both, axis=axis)
         step *= 2
-    return values, _last_of_runs(places, numbers, size)
+    return values, _last_of_runs(positions, numbers, size)
 
 
-def _last_of_runs(places: Tensor, numbers: Tensor, size: int) -> Tensor:
-    """For each position the number at the end of its run in the sorted places; 0 if it does not occur."""
-    count = places.size
-    last = ~places.crop(((1, count),)).eq(places.crop(((0, count - 1),)))
+def _last_of_runs(positions: Tensor, numbers: Tensor, size: int) -> Tensor:
+    """For each position the number at the end of its run in the sorted positions; 0 for a position without a run."""
+    count = positions.size
+    last = ~positions.crop(((1, count),)).eq(positions.crop(((0, count - 1),)))
     last = last.concatenate(last.constant([True], last.dtype, (1,)))
-    return last.where(numbers, 0).scatter_add(places, 0, size)
+    return last.where(numbers, 0).scatter_add(positions, 0, size)
 
 
 def values_by_position(values: Tensor, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """A 1-D mask of the positions that get a value, and the value for each position; an arbitrary value elsewhere."""
+    """A 1-D mask of the positions with a value, and the value for each position; an arbitrary value elsewhere."""
     touched = source > 0
     return touched, values.gather(touched.where(source - 1, 0), axis)
 
@@ -96,39 +96,41 @@ def _extreme(name: str) -> Op:
     def combine(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
         return elementwise(same.where(earlier, later), later)
 
-    def body(x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
-        values, source = combine_repeats(values, places, axis, x.shape[axis], combine)
+    def body(x: Tensor, values: Tensor, positions: Tensor, axis: int) -> Tensor:
+        values, source = combine_repeats(values, positions, axis, x.shape[axis], combine)
         touched, values = values_by_position(values, source, axis)
         return broadcast_along(touched, x, axis).where(elementwise(x, values), x)
 
-    def shares(y: Tensor, x: Tensor, values: Tensor, places: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-        """The fraction of a position's derivative for its old value, and the one for each new value."""
+    def shares(y: Tensor, x: Tensor, values: Tensor, positions: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+        """The fraction of a position's derivative for its old value, and the fraction for each new value."""
         size = x.shape[axis]
-        hits = values.eq(y.gather(places, axis)).astype(x.dtype)
+        hits = values.eq(y.gather(positions, axis)).astype(x.dtype)
         stays = x.eq(y).astype(x.dtype)
-        total = stays + hits.scatter_add(places, axis, size)
-        touched = places.ones_like().scatter_add(places, 0, size) > 0
-        return broadcast_along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(places, axis)
+        total = stays + hits.scatter_add(positions, axis, size)
+        touched = positions.ones_like().scatter_add(positions, 0, size) > 0
+        return broadcast_along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(
+            positions, axis
+        )
 
     def push(tangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor | None]:
-        (x, values, places), (axis,), (of_x, of_values, _) = xs, params, tangents
-        to_x, to_values = shares(ys[0], x, values, places, axis)
-        pushed = None if of_x is None else of_x * to_x
-        if of_values is not None:
-            added = (of_values * to_values).scatter_add(places, axis, x.shape[axis])
+        (x, values, positions), (axis,), (dx, dvalues, _) = xs, params, tangents
+        x_share, values_share = shares(ys[0], x, values, positions, axis)
+        pushed = None if dx is None else dx * x_share
+        if dvalues is not None:
+            added = (dvalues * values_share).scatter_add(positions, axis, x.shape[axis])
             pushed = added if pushed is None else pushed + added
         return (pushed,)
 
     def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor, Tensor, None]:
-        (t,), (x, values, places), (axis,) = cotangents, xs, params
-        to_x, to_values = shares(ys[0], x, values, places, axis)
-        return t * to_x, t.gather(places, axis) * to_values, None
+        (t,), (x, values, positions), (axis,) = cotangents, xs, params
+        x_share, values_share = shares(ys[0], x, values, positions, axis)
+        return t * x_share, t.gather(positions, axis) * values_share, None
 
     return Op(
         f"{name}_at",
         3,
-        shape=lambda x, values, places, axis: x,
-        dtype=lambda x, values, places, axis: x,
+        shape=lambda x, values, positions, axis: x,
+        dtype=lambda x, values, positions, axis: x,
         params=("axis",),
         operand_kinds=("data", "data", "indices"),
         jvp_all=push,
@@ -141,7 +143,7 @@ def _extreme(name: str) -> Op:
 _EXTREMES = {name: _extreme(name) for name in ("maximum", "minimum")}
 
 
-def extreme(name: str, x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
+def extreme(name: str, x: Tensor, values: Tensor, positions: Tensor, axis: int) -> Tensor:
     """x with the maximum (minimum) of its elements and the values written at positions along an axis."""
-    result: Tensor = apply(_EXTREMES[name], (x, values, places), (axis,))
+    result: Tensor = apply(_EXTREMES[name], (x, values, positions), (axis,))
     return result

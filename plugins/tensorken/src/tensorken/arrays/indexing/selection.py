@@ -1,4 +1,4 @@
-"""Selections: the part of a tensor that a key names, as movement ops and one gather for each group of indices."""
+"""Selections: the part of a tensor that a key selects, as movement ops and one gather for each group of indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def get(x: Tensor, key: Any) -> Tensor:
-    """The part of x that a key names, by numpy's rules.
+    """The part of x that a key selects, by numpy's rules.
 
     Raises:
         IndexingError: if an index is out of range, the key does not fit the shape, or an entry is not an index.
@@ -35,25 +35,25 @@ def get(x: Tensor, key: Any) -> Tensor:
 
 def slices(x: Tensor, places: Tensor, axis: int) -> Tensor:
     """The slices of x at positions in [0, size) along an axis; the axes of the positions replace that axis."""
-    found = x.gather(places.ravel(), axis)
+    result = x.gather(places.ravel(), axis)
     shape = x.shape
-    return found if places.ndim == 1 else found.reshape(shape[:axis] + places.shape + shape[axis + 1 :])
+    return result if places.ndim == 1 else result.reshape(shape[:axis] + places.shape + shape[axis + 1 :])
 
 
 # ---- groups ------------------------------------------------------------------------------------------------
 
 Grouping = Callable[[list[Any]], list[tuple[bool, list[Indices]]]]
-"""A function from the entries of a key to its groups of indices, each with whether the group's axes come first."""
+"""A function from the entries of a key to its groups of indices, with a flag for each: whether its axes come first."""
 
 
 def together(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
-    """All indices broadcast together, as in numpy; their axes come first if another entry is between two of them.
+    """All indices broadcast together, as in numpy; their axes come first if another entry is between two indices.
 
-    An int counts as an index, so it may be between them.
+    An int counts as an index.
     """
-    places = [i for i, entry in enumerate(entries) if type(entry) in (int, Indices)]
-    apart = places[-1] - places[0] + 1 > len(places)
-    return [(apart, [entry for entry in entries if type(entry) is Indices])]
+    positions = [i for i, entry in enumerate(entries) if type(entry) in (int, Indices)]
+    separated = positions[-1] - positions[0] + 1 > len(positions)
+    return [(separated, [entry for entry in entries if type(entry) is Indices])]
 
 
 def outer(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
@@ -77,7 +77,7 @@ class Group:
     indices: list[Indices]
     sizes: list[int]  # of the merged axes
     axis: int
-    found: tuple[Tensor, Shape] | None = None
+    _cached: tuple[Tensor, Shape] | None = None
 
     @property
     def mask(self) -> Tensor | None:
@@ -89,28 +89,28 @@ class Group:
         """The number of axes that the group adds to the result; known even if their sizes are not."""
         return max([1 if entry.is_mask else entry.values.ndim for entry in self.indices])
 
-    def places(self) -> Tensor:
+    def positions(self) -> Tensor:
         """The positions along the merged axis, each in [0, size), as a 1-D tensor."""
-        return self._found()[0]
+        return self._positions_and_shape()[0]
 
     def result(self) -> Shape:
         """The sizes of the axes that the group adds to the result."""
-        return self._found()[1]
+        return self._positions_and_shape()[1]
 
-    def _found(self) -> tuple[Tensor, Shape]:
-        if self.found is None:
+    def _positions_and_shape(self) -> tuple[Tensor, Shape]:
+        if self._cached is None:
             parts = [
                 true_indices(self.name, entry.values)
                 if entry.is_mask
                 else checked(self.name, entry.values, entry.axis, self.shape)
                 for entry in self.indices
             ]
-            places = self._merged(parts)
-            self.found = places.reshape((places.size,)), places.shape
-        return self.found
+            positions = self._merged(parts)
+            self._cached = positions.reshape((positions.size,)), positions.shape
+        return self._cached
 
     def _merged(self, parts: list[Tensor]) -> Tensor:
-        """Several indices combined into one: the position in row-major order."""
+        """Several indices combined to one position in row-major order."""
         first, *rest = parts
         if not rest:
             return first
@@ -127,10 +127,10 @@ class Group:
         dtype = int32 if math.prod(self.sizes) < 2**31 else int64
         for part in parts:
             dtype = promote(dtype, part.dtype)
-        place = first.astype(dtype)
+        position = first.astype(dtype)
         for part, size in zip(rest, self.sizes[1:], strict=True):
-            place = place * size + part.astype(dtype)
-        return place.broadcast_to(shape)
+            position = position * size + part.astype(dtype)
+        return position.broadcast_to(shape)
 
 
 # ---- selections --------------------------------------------------------------------------------------------
@@ -145,10 +145,10 @@ class Selection:
     sizes: Shape  # of the tensor after the steps; () if there are no groups
 
     def of(self, x: Tensor) -> Tensor:
-        """The part of x."""
+        """The selected part of x."""
         x = apply_steps(x, self.steps)
         for group in self.groups:
-            x = x.gather(group.places(), group.axis)
+            x = x.gather(group.positions(), group.axis)
         return x.reshape(self.shape()) if self.groups else x
 
     def shape(self) -> Shape:
@@ -218,12 +218,12 @@ def _merging_masks(shape: Shape, entries: list[Any]) -> list[Step]:
 def _with_whole_axes(shape: Shape, entries: list[Any]) -> list[Any]:
     """The entries for `movement_steps`, with a full range for each axis of indices."""
     sizes = iter(shape)
-    found: list[Any] = []
+    result: list[Any] = []
     for entry in entries:
         if entry is not ...:
             size = 0 if entry is None else next(sizes)
-            found.append(range(size) if type(entry) is Indices else entry)
-    return found
+            result.append(range(size) if type(entry) is Indices else entry)
+    return result
 
 
 # ---- outer and vectorized indexing -------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Change:
 
     new: Callable[[Tensor, Tensor], Tensor]
     fold: str  # last, sum, product, maximum or minimum
-    neutral: int | None = None  # the value that leaves the old one unchanged
+    neutral: int | None = None  # the value that leaves the old value unchanged
 
 
 SET = Change(lambda old, value: value, "last")
@@ -73,7 +73,7 @@ MIN = Change(lambda old, value: old.minimum(value), "minimum")
 
 
 class Part:
-    """A part of a tensor, with methods that return a new tensor that differs there.
+    """A part of a tensor, with methods that return a copy of the tensor with a changed part.
 
     Each value is broadcast to the part and converted to the tensor's dtype.  Each method raises ShapeError if the value
     does not broadcast.  All are differentiable with respect to the tensor and the value.
@@ -131,29 +131,29 @@ class Part:
 
     def _changed(self, value: Any, change: Change) -> Tensor:
         x, selection = self._tensor, self._selection
-        given = as_operand("at", value, x)
-        if change is SET or given.dtype is bool_:
-            given = given.astype(x.dtype)
+        operand = as_operand("at", value, x)
+        if change is SET or operand.dtype is bool_:
+            operand = operand.astype(x.dtype)
         if x.dtype is bool_ and change is not SET:  # as 0 and 1
-            dtype = promote(int32, given.dtype)
-            return Part(x.astype(dtype), selection)._changed(given.astype(dtype), change).astype(bool_)
+            dtype = promote(int32, operand.dtype)
+            return Part(x.astype(dtype), selection)._changed(operand.astype(dtype), change).astype(bool_)
         part = apply_steps(x, selection.steps)
         if selection.groups:
-            return replace_part(x, selection.steps, _updated_at_groups(part, given, selection, change))
-        new = change.new(part, _without_excess_axes(given, part.shape)).astype(x.dtype)
+            return replace_part(x, selection.steps, _updated_at_groups(part, operand, selection, change))
+        new = change.new(part, _without_excess_axes(operand, part.shape)).astype(x.dtype)
         return replace_part(x, selection.steps, new.broadcast_to(part.shape))
 
 
 def _is_broadcastable(shape: Shape, part: Shape) -> bool:
     """Whether a value of this shape can be written to the part; it may have more axes of size 1 in front."""
-    beyond = len(shape) - len(part)
-    if beyond > 0 and shape[:beyond] != (1,) * beyond:
+    excess = len(shape) - len(part)
+    if excess > 0 and shape[:excess] != (1,) * excess:
         return False
     return all([n in (1, size) for n, size in zip(shape[::-1], part[::-1], strict=False)])
 
 
 def _without_excess_axes(value: Tensor, part: Shape) -> Tensor:
-    """The value without axes in excess of the part's."""
+    """The value without its leading axes of size 1 that the part lacks."""
     if not _is_broadcastable(value.shape, part):
         raise ShapeError(
             f"at: a value of shape {value.shape} does not broadcast to the indexed shape {part}; reshape it"
@@ -165,12 +165,12 @@ def _updated_at_groups(x: Tensor, value: Tensor, selection: Selection, change: C
     """x, after the steps of the selection, updated at the positions of its groups."""
     groups = selection.groups
     mask = groups[0].mask if len(groups) == 1 else None
-    for_all = selection.laid_out(lambda group: (1,) * group.rank)
+    shape_for_all = selection.laid_out(lambda group: (1,) * group.rank)
     if _is_broadcastable(
-        value.shape, for_all
-    ):  # one value for all positions, so their number need not be known
-        value = _without_excess_axes(value, for_all)
-        value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
+        value.shape, shape_for_all
+    ):  # one value for all positions: their number need not be known
+        value = _without_excess_axes(value, shape_for_all)
+        value = value.reshape((1,) * (len(shape_for_all) - value.ndim) + value.shape)
         value = value.reshape(_one_axis_per_group(value.shape, selection))
         if mask is not None:
             return _updated_where(x, value, broadcast_along(mask.ravel(), x, groups[0].axis), change)
@@ -178,21 +178,21 @@ def _updated_at_groups(x: Tensor, value: Tensor, selection: Selection, change: C
         part = selection.shape()
         value = _without_excess_axes(value, part).broadcast_to(part)
         value = value.reshape(_one_axis_per_group(part, selection))
-    axis, places = groups[0].axis, groups[0].places()
+    axis, positions = groups[0].axis, groups[0].positions()
     unique = all([group.mask is not None for group in groups])
     if len(groups) == 1:
-        return _updated_at(x, value, places, axis, change, unique)
+        return _updated_at(x, value, positions, axis, change, unique)
     # Several groups become one: their axes are moved to the front and merged.
     axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
     merged = _merged(x.shape, order, len(axes))
     if merged[0] >= 2**31:
-        places = places.astype(int64)
+        positions = positions.astype(int64)
     for group in groups[1:]:
-        places = (places.reshape((places.size, 1)) * x.shape[group.axis] + group.places()).ravel()
+        positions = (positions.reshape((positions.size, 1)) * x.shape[group.axis] + group.positions()).ravel()
     steps = [("permute", order), ("reshape", merged)]
     value = value.permute(order).reshape(_merged(value.shape, order, len(axes)))
-    return replace_part(x, steps, _updated_at(apply_steps(x, steps), value, places, 0, change, unique))
+    return replace_part(x, steps, _updated_at(apply_steps(x, steps), value, positions, 0, change, unique))
 
 
 def _one_axis_per_group(shape: Shape, selection: Selection) -> Shape:
@@ -213,38 +213,40 @@ def _merged(shape: Shape, order: Shape, count: int) -> Shape:
 def _updated_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
     """x updated where the mask is True."""
     value = value.broadcast_to(x.shape)
-    if change.neutral is not None:  # so that a derivative of 0 is not multiplied by an infinite one
+    if change.neutral is not None:  # so that a derivative of 0 is not multiplied by infinity
         value = mask.where(value, change.neutral)
     return mask.where(change.new(x, value).astype(x.dtype), x)
 
 
-def _updated_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
-    """x updated at positions along an axis by the slices of the value: one per position, or one for all."""
-    if places.size == 0 or x.size == 0:
+def _updated_at(
+    x: Tensor, value: Tensor, positions: Tensor, axis: int, change: Change, unique: bool
+) -> Tensor:
+    """x updated at positions along an axis by the slices of the value: one slice per position, or one for all."""
+    if positions.size == 0 or x.size == 0:
         return x
     size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
     if change is SET and value.shape[axis] == 1:
-        return _updated_where(x, value, broadcast_along(_is_written(places, size), x, axis), change)
-    value = value.expand((*x.shape[:axis], places.size, *x.shape[axis + 1 :]))
+        return _updated_where(x, value, broadcast_along(_is_written(positions, size), x, axis), change)
+    value = value.expand((*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
     keeps = dtype is x.dtype
     if change.fold == "sum":
         value = value.astype(dtype)
         if keeps:  # subtracting 0.0 preserves -0.0; adding 0.0 would not
-            return x - (-value if change is ADD else value).scatter_add(places, axis, size)
-        values, touched = value.scatter_add(places, axis, size), _is_written(places, size)
+            return x - (-value if change is ADD else value).scatter_add(positions, axis, size)
+        values, touched = value.scatter_add(positions, axis, size), _is_written(positions, size)
     elif change.fold in ("maximum", "minimum"):
-        new = extreme(change.fold, x.astype(dtype), value.astype(dtype), places, axis)
+        new = extreme(change.fold, x.astype(dtype), value.astype(dtype), positions, axis)
         return (
             new
             if keeps
-            else broadcast_along(_is_written(places, size), x, axis).where(new.astype(x.dtype), x)
+            else broadcast_along(_is_written(positions, size), x, axis).where(new.astype(x.dtype), x)
         )
     else:
         combine = product_where if change.fold == "product" else None
-        values, source = combine_repeats(value, places, axis, size, combine, unique)
+        values, source = combine_repeats(value, positions, axis, size, combine, unique)
         touched, values = values_by_position(values, source, axis)
     return _updated_where(x, values, broadcast_along(touched, x, axis), change)
 
 
-def _is_written(places: Tensor, size: int) -> Tensor:
-    return places.ones_like().scatter_add(places, 0, size) > 0
+def _is_written(positions: Tensor, size: int) -> Tensor:
+    return positions.ones_like().scatter_add(positions, 0, size) > 0
