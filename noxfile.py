@@ -31,7 +31,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
-SHARES = 5  # of the quick tests; on the newest Python, each commit runs one share
+SHARES = 5  # of the quick tests: on the newest Python, each commit runs one share
 COMPILED = [  # tests whose programs a compiler plugin may run
     "core/tests/test_nesting.py",
     "plugins/nn/tests",
@@ -238,7 +238,8 @@ def jax(session: nox.Session) -> None:
 
 def compare_with_jax(session: nox.Session, *arguments: str) -> None:
     """Run `oracles/`, in an environment that has JAX."""
-    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # each program runs once
+    # XLA's optimisations take seconds per program, and each program runs once.
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
     session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**flags, **ONE_THREAD})
 
 
@@ -326,7 +327,6 @@ def array_api(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write docs/performance.md; `-- --check` compares them with benchmarks/bounds.toml."""
     install_workspace(session, "bench")
-    session.install(
-        *requirements("bench-torch"), success_codes=range(256)
-    )  # the page says if PyTorch is missing
+    # PyTorch is optional: the page says if it is missing.
+    session.install(*requirements("bench-torch"), success_codes=range(256))
     session.run("python", str(Path("benchmarks", "run.py")), *session.posargs)

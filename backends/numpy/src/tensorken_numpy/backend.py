@@ -258,7 +258,7 @@ def _check_axes(name: str, shape: Shape) -> None:
 
 
 def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
-    """Add the slices of x to y in place."""
+    """Add the slices of x to y in place, and return y."""
     try:
         quiet.run(special.add_at, y, x, indices, axis)
     except IndexError:

@@ -39,7 +39,7 @@ _MIN_MAGNITUDE: dict[Any, float] = {
 rounded exponentials."""
 
 _MIN_WIDE_SUM = 1.0 + 2.0**-20
-"""The logarithm of a sum of exponentials of at least this, the largest of them 1, has all digits of float32."""
+"""If a sum of exponentials, whose largest is 1, is at least this large, its logarithm has all digits of float32."""
 
 
 def has_contiguous_rows(x: Array, axes: Sizes) -> bool:

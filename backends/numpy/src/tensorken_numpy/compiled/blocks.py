@@ -223,8 +223,10 @@ class _BlockLoop:
         )
 
     def _sizes(self, lead: int, inputs: Sequence[Array]) -> Sizes:
-        """The shape of a block: it extends along the axes in which a transposed input is contiguous, then along the
-        last axes, up to the block size.
+        """The shape of a block: whole along the axes from `lead` on.
+
+        Before `lead` it grows up to the block size, first along the axes in which a transposed input is contiguous,
+        then from the last axis to the first.
         """
         sizes = [*[1] * lead, *self.shape[lead:]]
         transposed = _transposed_axes(inputs) if lead == len(sizes) else ()

@@ -22,7 +22,7 @@ class Region:
 
 
 MAX_TRIES = 8
-"""The most gaps tried of the class of the size itself, which may be too small."""
+"""The most gaps of the size's own class that are tried; a gap of this class may be too small."""
 
 
 class Planner:
@@ -95,7 +95,7 @@ class Planner:
         return None
 
     def _similar(self, heap: list[int], size: int) -> int | None:
-        """The first of a few gaps of the class of the size itself that is large enough."""
+        """The first gap of the size's own class that is large enough, among the first few."""
         tried: list[int] = []
         start = None
         while start is None and len(tried) < MAX_TRIES:

@@ -28,7 +28,7 @@ MAX_LAYOUTS = 8
 """Layouts of inputs for which a program keeps functions; inputs with further layouts are copied first."""
 
 MAX_IDLE = 4
-"""Idle instances kept per function; as many threads can call it at once without creating an instance."""
+"""Idle instances kept per function; up to this many threads can call it at once without creating an instance."""
 
 METHOD_OPS = frozenset({"where", "erf", "erfinv", "gaussian", "log10", "pow", "nextafter", "integer_pow"})
 """Elementwise ops without a template that may run on blocks: the backend's method allocates the result."""
