@@ -1,4 +1,4 @@
-"""No files of the kit import each other in a circle, be it within a function or for type checkers alone."""
+"""The files of the kit have no import cycles, including imports within functions and for type checkers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def imported(source: str, modules: set[str]) -> set[str]:
     return found & modules
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     paths = [path for path in FOLDER.rglob("*.py") if "project" not in path.relative_to(FOLDER).parts]
     names = {".".join((PACKAGE, *path.relative_to(FOLDER).with_suffix("").parts)): path for path in paths}
     files = {name.removesuffix(".__init__"): path.read_text("utf-8") for name, path in names.items()}
