@@ -19,10 +19,12 @@ import tensorken as tk
 from conformance.tests.examining import results
 from tensorken_conformance.case import Case, Failure, Result
 from tensorken_conformance.laws import programs as laws
+from tensorken_conformance.programs import kernels
 from tensorken_conformance.programs.judging import Tally, Wrong, judge
+from tensorken_conformance.programs.kernels import judge_kernels, limits
 from tensorken_conformance.programs.program import Leaf, Program, Step, joined
 from tensorken_conformance.programs.stateful import run_lifetimes
-from tensorken_conformance.programs.writing import MOST, write
+from tensorken_conformance.programs.writing import MOST, MOVED, write, write_moved
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.plugin import Capabilities
@@ -118,6 +120,12 @@ def test_right_backends_pass(backend: type[Numpy]) -> None:
     for law in ("programs.meaning", "programs.stateful"):
         outcomes = results(backend(), law, seed=7, where=few)
         assert [result.says for result in outcomes if result.status != "passed"] == [] and len(outcomes) >= 5
+
+
+@pytest.mark.parametrize("backend", [Required, Flushing, Narrow])
+def test_right_backends_pass_as_kernels(backend: type[Numpy]) -> None:
+    outcomes = results(backend(), "programs.lowered", seed=7, where=lambda case: case.detail in ("0", "1"))
+    assert [result.says for result in outcomes if result.status != "passed"] == [] and len(outcomes) == 4
 
 
 def test_the_reference_passes_some_programs() -> None:
@@ -276,6 +284,32 @@ def test_programs_that_prove_nothing_fail(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(laws, "PROVEN", 1.0)
     failure = first_failure(Numpy(), "programs.meaning")
     assert failure is not None and "prove something" in failure.says
+
+
+def test_kernels_compute_most_programs_of_many_kinds() -> None:
+    subject = Subject(Fuse(Numpy()), "examined")
+    rng = random.Random(0)
+    lowered: list[Program] = []
+    for number in range(60):
+        program = write_moved(rng.randrange, subject.capabilities)
+        tally = Tally()
+        judge_kernels(subject, program, tally, [], limits=limits(random.Random(number // 5)))
+        lowered += [program] * bool(tally.elements)
+    assert len(lowered) > 50
+    assert joined(lowered) == {*MOVED}
+
+
+def test_programs_that_are_too_large_for_kernels_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "LARGE", -1)
+    outcome = first_failure(Numpy(), "programs.lowered")
+    assert outcome is not None and "at least one program that is small enough" in outcome.says
+
+
+def test_a_failure_of_a_kernel_names_its_limits() -> None:
+    outcome = first_failure(TenUnitsOff(), "programs.lowered")
+    assert outcome is not None
+    assert outcome.says.startswith("kernels of at most ") and "exp: expected" in outcome.says
+    assert "\n".join(outcome.script).count(" = ") == 2
 
 
 def test_a_step_of_which_nothing_is_known_is_compared_with_the_reference() -> None:
