@@ -19,7 +19,8 @@ from core.tests.support import Required
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
 from tensorken_core.program.program import Program
-from tensorken_llvm import cache, scalars
+from tensorken_llvm import cache, machine as target_cpu, scalars
+from tensorken_llvm.builder import has_wide_vectors
 from tensorken_llvm.plugin import tensorken_compile, tensorken_report_header
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
@@ -286,6 +287,13 @@ def test_a_maximum_is_nan_where_an_element_is(axis: int, wide: bool) -> None:
         np.testing.assert_array_equal(code([x])[0], top)
         sums = np.exp((x - x.max(axis, keepdims=True)).astype("float64")).sum(axis)
     np.testing.assert_allclose(code([x])[1], sums, rtol=3e-6)
+
+
+def test_a_chosen_cpu_has_no_wide_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(target_cpu.CPU, "haswell")
+    has_wide_vectors.cache_clear()
+    assert not has_wide_vectors()
+    has_wide_vectors.cache_clear()
 
 
 @pytest.mark.parametrize("has_wide_vectors", [False, True])

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
+from tensorken_llvm.machine import target_features
 
 _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
@@ -21,7 +21,7 @@ MAX_UNROLLED = 64
 @functools.cache
 def has_wide_vectors() -> bool:
     """Whether the CPU has vectors of 512 bits, and instructions that multiply vectors by powers of two."""
-    features = llvm.get_host_cpu_features()
+    features = target_features()
     return bool(features.get("avx512f") and features.get("avx512vl"))
 
 
