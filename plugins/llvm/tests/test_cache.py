@@ -20,7 +20,7 @@ import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.program import Program
 from tensorken_llvm import cache, program as programs
-from tensorken_llvm.keys import program_key
+from tensorken_llvm.keys import environment, program_key
 from tensorken_llvm.layouts import Layout
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
@@ -180,6 +180,11 @@ def test_other_environments_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> 
     known = program_key(program, False)
     monkeypatch.setattr(keys, "environment", lambda: "another CPU")
     assert program_key(program, False) != known
+
+
+@pytest.mark.parametrize("name", ["plans", "lowering", "positions", "movement", "equation_writer", "carries"])
+def test_keys_depend_on_the_files_that_write_plans(name: str) -> None:
+    assert f"\n{name}.py " in environment()
 
 
 def test_layouts_come_back_from_text() -> None:

@@ -20,8 +20,10 @@ import numpy as np
 
 import tensorken
 import tensorken_llvm
+from tensorken.control_flow import carries
 from tensorken.kernels import lowering
 from tensorken.kernels.positions import counted
+from tensorken.programs.passes import rewriting
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Program
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
     from tensorken_core.program.program import Variable
 
-_PLANNERS = (tensorken_llvm, lowering, memory)
-"""Modules of the packages that decide what code is written."""
+_PLANNERS = (tensorken_llvm, lowering, memory, rewriting, carries)
+"""Modules of the packages that decide what code is written: plans apply passes of their own."""
 
 
 class _Unknown(Exception):

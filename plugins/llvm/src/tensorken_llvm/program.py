@@ -140,7 +140,8 @@ class Source:
 def quick_calls(plan: Plan) -> tuple[bool, int]:
     """Whether quick code is right for a plan, and after how many calls it is optimised; 0 if never.
 
-    Quick and optimised code have the same results but for sums of floats, which are added in another order.
+    Quick and optimised code have the same results but for sums of floats, which are added in another order, and the
+    sign of a maximum that is 0, if there are zeros of both signs.
     """
     kernels = [step.computes for step in plan.steps if isinstance(step, Kernel)]
     written = [one for one in kernels if not isinstance(one, MatrixProduct) or one.is_own]
