@@ -272,7 +272,7 @@ def test_source_is_a_module_of_its_own(tmp_path):
 def test_source_of_functions_with_rules_omits_the_rules():
     program = tk.trace(lambda x: softplus(block(x)))(tk.scalar(0.5))
     source = program.to_python()
-    assert source.count("# Derivative rules of its own are not written here.") == 2
+    assert source.count("# Custom derivative rules are not written here.") == 2
     assert bits(run_source(program)(tk.scalar(0.5))) == bits(program(tk.scalar(0.5)))
 
 

@@ -215,7 +215,7 @@ def test_spread(name: str, backend: Any, x: Any, data: Any, keepdims: bool, corr
 
 
 def test_spread_takes_one_correction() -> None:
-    with pytest.raises(ArgumentError, match=r"^std: correction=1 and ddof=1 mean the same"):
+    with pytest.raises(ArgumentError, match=r"^std: correction=1 and ddof=1 are two names of one argument"):
         tk.std([1.0, 2.0], correction=1, ddof=1)
 
 

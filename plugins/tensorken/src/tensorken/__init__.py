@@ -11,7 +11,7 @@ import importlib as _importlib
 import os as _os
 import typing as _typing
 
-from tensorken.arrays import methods as _methods  # noqa: F401 -- it attaches methods to Tensor
+from tensorken.arrays import methods as _methods  # noqa: F401 -- attaches methods to Tensor
 from tensorken.arrays.creation import *
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
@@ -87,7 +87,7 @@ if _typing.TYPE_CHECKING:
 bool = bool_
 
 if _os.environ.get("TENSORKEN_DEBUG_NANS"):
-    _importlib.import_module("tensorken.debugging")  # which enables the check
+    _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
@@ -127,12 +127,12 @@ _PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - _I
 
 
 def _missing(name: str) -> AttributeError:
-    """The error for an unknown name; for a name of numpy or JAX, it says what to use here instead."""
+    """The error for an unknown name; for a name of numpy or JAX it names the equivalent."""
     from tensorken.arrays.names_elsewhere import MODULE, missing
 
-    known = missing("module 'tensorken'", name, MODULE)
+    error = missing("module 'tensorken'", name, MODULE)
     text = f"module 'tensorken' has no attribute {name!r}"
-    return known or AttributeError(text, name=name, obj=_importlib.import_module(__name__))
+    return error or AttributeError(text, name=name, obj=_importlib.import_module(__name__))
 
 
 if not _typing.TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The folder of the user's caches, for what is compiled or measured once, and how a file is written there."""
+"""The folder of the user's caches, for compiled code and measurements, and the writing of files in it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def cache_folder() -> Path | None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file, and its folder if that is missing; a reader sees all of it or what was there before.
+    """Write a file atomically, and make its folder if needed: a reader sees the new content or the old content.
 
     Raises:
-        OSError: if it cannot be written; nothing is left behind.
+        OSError: if the file cannot be written; no temporary file remains.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)

@@ -1,8 +1,8 @@
 """Find the op that made the first NaN: while `debug_nans` is on, every op is checked at each level.
 
 The results are checked on the backend, so this works under any nesting of transforms.  An op at a level runs the same
-op at the level below, and then ops of its derivative rule if needed; so the chain of calls shows in which rule a NaN
-arose.  For a pullback, the tape shows it; the line of user code was noted when the op was recorded.
+op at the level below, and then ops of its derivative rule if needed; so the chain of calls shows which rule returned
+the NaN.  In a pullback the tape shows it; the line of user code was stored when the op was recorded.
 """
 
 from __future__ import annotations
@@ -110,9 +110,11 @@ def _observe(
     """Run an op; on a backend check its results, on a tape note the line of user code."""
     flaws, outer = _flaws.get(), _current_call.get()
     in_body = outer is not None and outer.interpreter.below is None  # within a body, or within a fused op
-    if not flaws or in_body or op.results == 0:  # the last: the tracing of a function
+    if not flaws or in_body or op.results == 0:  # ops without results: the tracing of a function
         return proceed(interpreter, op, operands, params)
-    operands = tuple(operands)  # checked afterwards, so the call must not consume donated operands
+    operands = tuple(
+        operands
+    )  # a tuple, as the call must not consume donated operands, which are checked afterwards
     call = _Call(interpreter, op, operands, params, outer)
     # The ops of a program that a backend runs op by op are checked too.
     token = _current_call.set(None if "program" in op.params and interpreter.below is None else call)
@@ -164,27 +166,29 @@ def _has(flaw: str, backend: Any, x: Any) -> bool:
 
 def _message(flaw: str, call: _Call) -> str:
     pulled_op, line, recorded = _where()
-    top = call
-    while top.outer is not None and not top.in_rule:  # the user's own call, with the shapes of one example
-        top = top.outer
-    shown = ", ".join([_describe(top.interpreter, x) for x in top.operands])
+    user_call = call
+    while (
+        user_call.outer is not None and not user_call.in_rule
+    ):  # the user's own call, with the shapes of one example
+        user_call = user_call.outer
+    shown = ", ".join([_describe(user_call.interpreter, x) for x in user_call.operands])
     if any([_has("infinity", call.interpreter, x) for x in call.operands]):
         shown += " with infinities"
-    within, made = "", ""
-    if top.in_rule and top.outer is not None:
-        within = f", in the derivative of {top.outer.op.name}"
+    within, made_at = "", ""
+    if user_call.in_rule and user_call.outer is not None:
+        within = f", in the derivative of {user_call.outer.op.name}"
     elif pulled_op is not None:
         within = f", in the derivative of {pulled_op}"
-        made = (
+        made_at = (
             "; the value was made"
             if recorded
             else "; the value was made before debug_nans was on, the pullback called"
         )
-    at = "" if line is None else f"{made or ';'} at {line}"
+    location = "" if line is None else f"{made_at or ';'} at {line}"
     if call.program is not None:
-        at += "; use tk.disable_jit() to find the op within it"
+        location += "; use tk.disable_jit() to find the op within it"
     name = call.op.name if call.program is None else call.program.name
-    return f"{name}: gives {flaw} for {shown}{within}{at}"
+    return f"{name}: gives {flaw} for {shown}{within}{location}"
 
 
 def _describe(interpreter: Any, x: Any) -> str:
@@ -202,9 +206,9 @@ def _where() -> tuple[str | None, Origin | None, bool]:
     pulled_op = None
     while frame is not None:
         if frame.f_code is _PULL_BACK:
-            known = frame.f_locals
-            pulled_op = pulled_op or known["op"].name
-            line = _origins.get(known["self"], {}).get(known["index"])
+            variables = frame.f_locals
+            pulled_op = pulled_op or variables["op"].name
+            line = _origins.get(variables["self"], {}).get(variables["index"])
             if line is not None:
                 return pulled_op, line, True
         elif not is_ours(frame):

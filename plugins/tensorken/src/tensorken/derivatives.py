@@ -42,10 +42,10 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
 
     @functools.wraps(check_function("derivative", f), updated=())
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        (place,) = argnums_of("derivative", argnum, len(arguments))
-        at = tree.map(as_tensor, arguments[place])
-        ones = tree.map(lambda x: as_variable("derivative", x, 0).ones_like(), at)
-        return jvp(argnums_partial(f, arguments, (place,), keywords), (at,), (ones,))[1]
+        (position,) = argnums_of("derivative", argnum, len(arguments))
+        point = tree.map(as_tensor, arguments[position])
+        ones = tree.map(lambda x: as_variable("derivative", x, 0).ones_like(), point)
+        return jvp(argnums_partial(f, arguments, (position,), keywords), (point,), (ones,))[1]
 
     return differentiated
 
@@ -75,7 +75,7 @@ def elementwise(
     """The elementwise function f with a user-defined derivative, for forward and reverse mode and any order.
 
     Args:
-        f: a function from a floating-point tensor to one of the same shape; it is not differentiated.
+        f: a function from a floating-point tensor to a tensor of the same shape; it is not differentiated.
         derivative: the derivative of f, as a function of f's argument; higher orders differentiate it.
 
     Raises:

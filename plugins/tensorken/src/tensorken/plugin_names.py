@@ -26,12 +26,12 @@ def load_name(name: str) -> Any:
         BackendError: if the plugin is incompatible or broken, or two plugins add the name.
     """
     host = registry.REGISTRY
-    known = _objects.setdefault(host, {})
-    if name not in known:
+    objects = _objects.setdefault(host, {})
+    if name not in objects:
         # sorted, so that the record selected by the name alone comes first
         for record in sorted(host.records("namespace"), key=lambda record: record.shared):
             point = record.entry_point
             if name == point.name if point else normalized(name) == record.name:
-                known[name] = host.load_object(record)
+                objects[name] = host.load_object(record)
                 break
-    return known[name]
+    return objects[name]

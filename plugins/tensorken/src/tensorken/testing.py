@@ -1,4 +1,4 @@
-"""Checks of users' own functions: whether their derivatives are right."""
+"""Checks of users' functions: whether their derivatives are correct."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _check(
     step: float,
     tolerance: tuple[float, float],
     rng: random.Random,
-    trail: str,
+    prefix: str,
 ) -> None:
     direction = tree.map(lambda x: _random_like(x, rng), primals)
     difference = tree.map(
@@ -82,17 +82,17 @@ def _check(
     cotangent = tree.map(lambda y: _random_like(y, rng), difference)
     expected = _inner(cotangent, difference)
     for mode in modes:
-        name = f"{trail}{mode}"
+        name = f"{prefix}{mode}"
         if mode == "fwd":
             _, tangent = jvp(f, primals, direction)
-            found = _inner(cotangent, tangent)
+            actual = _inner(cotangent, tangent)
         else:
             _, pull_back = vjp(f, *primals)
-            found = _inner(pull_back(cotangent), direction)
+            actual = _inner(pull_back(cotangent), direction)
         rtol, atol = tolerance
-        if not math.isclose(found, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(difference))):
+        if not math.isclose(actual, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(difference))):
             raise AssertionError(
-                f"check_grads: {name} gives {found:.10g} along a random direction, "
+                f"check_grads: {name} gives {actual:.10g} along a random direction, "
                 f"finite differences give {expected:.10g}"
             )
         if order > 1:

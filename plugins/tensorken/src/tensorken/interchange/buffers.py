@@ -39,11 +39,11 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         shape = collect(data, values, flat_of)
         return shape, *typed("tensor", values, dtype)
     keep: list[Any] = []
-    theirs = getattr(data, "dtype", None)
-    way_out = _ADVICE.get(getattr(theirs, "kind", ""))
-    if way_out is not None and not isinstance(data, type):
+    their_dtype = getattr(data, "dtype", None)
+    hint = _ADVICE.get(getattr(their_dtype, "kind", ""))
+    if hint is not None and not isinstance(data, type):
         raise DTypeError(
-            f"tensor: cannot make a tensor of {type(data).__name__} of dtype {theirs!s:.60}; {way_out}"
+            f"tensor: cannot make a tensor of {type(data).__name__} of dtype {their_dtype!s:.60}; {hint}"
         )
     view = strided_of(data, keep)
     if view is not None:
@@ -65,19 +65,23 @@ def unpacked(data: bytes, dtype: DType) -> Any:
 def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
-    own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
-    if own is None and (dtype is None or code not in _CONVERTIBLE):
-        way_out = "pass dtype= to convert it" if code in _CONVERTIBLE else "convert the buffer first"
+    buffer_dtype = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
+    if buffer_dtype is None and (dtype is None or code not in _CONVERTIBLE):
+        hint = "pass dtype= to convert it" if code in _CONVERTIBLE else "convert the buffer first"
         raise DTypeError(
-            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {way_out}"
+            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {hint}"
         )
     swapped = order in ("<" if sys.byteorder == "big" else ">!")
     shape = tuple(view.shape or ())
-    if own is not None and not swapped:
-        flat = unpacked(view.tobytes(), own)
-        return (shape, flat, own) if dtype in (None, own) else (shape, *typed("tensor", list(flat), dtype))
+    if buffer_dtype is not None and not swapped:
+        flat = unpacked(view.tobytes(), buffer_dtype)
+        return (
+            (shape, flat, buffer_dtype)
+            if dtype in (None, buffer_dtype)
+            else (shape, *typed("tensor", list(flat), dtype))
+        )
     if code == BFLOAT16:
         return (shape, *typed("tensor", bfloat16_to_floats(view.tobytes()), dtype))
     count = view.nbytes // view.itemsize
     values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
-    return (shape, *typed("tensor", values, dtype or own))
+    return (shape, *typed("tensor", values, dtype or buffer_dtype))

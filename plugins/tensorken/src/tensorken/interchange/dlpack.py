@@ -149,8 +149,8 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
 _UNCLAIMED: list[Any] = []
 
 
-def _references(capsules: list[Any], place: int) -> int:
-    return sys.getrefcount(capsules[place])
+def _references(capsules: list[Any], index: int) -> int:
+    return sys.getrefcount(capsules[index])
 
 
 _UNREFERENCED = _references([object()], 0)
@@ -165,12 +165,12 @@ def release_unclaimed() -> int:
     Returns:
         The number of capsules that are still referenced.
     """
-    # If another thread is sweeping, or this is a finalizer that runs during a sweep, there is nothing to do.
+    # If this function is running already, in another thread or below a finalizer, there is nothing to do.
     if _RELEASE_LOCK.acquire(blocking=False):
         try:
-            for place in reversed(range(len(_UNCLAIMED))):
-                if _references(_UNCLAIMED, place) == _UNREFERENCED:
-                    capsule = _UNCLAIMED.pop(place)
+            for index in reversed(range(len(_UNCLAIMED))):
+                if _references(_UNCLAIMED, index) == _UNREFERENCED:
+                    capsule = _UNCLAIMED.pop(index)
                     for name in _STRUCTURES:
                         if _is_valid(capsule, name):
                             _free(_pointer(capsule, name))

@@ -71,16 +71,16 @@ def to_mutable(x: Tensor) -> memoryview:
 
 def device_of_dlpack(x: Tensor) -> tuple[int, int]:
     """The DLPack type and number of the device that `to_dlpack` exports to."""
-    _refuse_inside("__dlpack_device__", x)
+    _check_outside("__dlpack_device__", x)
     return CPU
 
 
 def _elements_outside_transforms(name: str, x: Tensor) -> Any:
-    _refuse_inside(name, x)
+    _check_outside(name, x)
     return x.flat()
 
 
-def _refuse_inside(name: str, x: Tensor) -> None:
+def _check_outside(name: str, x: Tensor) -> None:
     """Raise if the tensor belongs to a running transform, which would not trace operations of another library."""
     interpreter = x.interpreter
     for level in (interpreter, *reversed(interpreter.levels_below)):
@@ -95,7 +95,7 @@ API_VERSION = "2024.12"
 """The version of the array API standard that the namespace follows."""
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", API_VERSION)
-"""The supported versions: each includes the one before."""
+"""The supported versions: each includes the previous version."""
 
 
 def namespace(version: str | None) -> Any:
@@ -116,7 +116,7 @@ def namespace(version: str | None) -> Any:
 
 
 def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
-    """The memory of another library's array, or None if it offers none.
+    """The memory of another library's array, or None if the object offers no memory.
 
     Args:
         x: any object; it is read by the buffer protocol, `__array_interface__`, `__dlpack__` or `__array__`.
@@ -127,7 +127,7 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     """
     if isinstance(x, Strided):
         return x
-    _refuse_masked("tensor", x)
+    _check_unmasked("tensor", x)
     try:
         return memoryview(x)
     except (TypeError, ValueError, BufferError):
@@ -143,7 +143,7 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None
 
 
-def _refuse_masked(name: str, x: Any) -> None:
+def _check_unmasked(name: str, x: Any) -> None:
     """Raise if an array has a mask, as numpy's masked arrays do; a tensor cannot represent it."""
     if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
         raise DTypeError(
@@ -160,16 +160,16 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
         DTypeError: if it is a masked array.
         ExchangeError: if its memory cannot be read.
     """
-    _refuse_masked("from_dlpack", x)
+    _check_unmasked("from_dlpack", x)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise ArgumentError(
             f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; use tk.asarray"
         )
     device, _ = x.__dlpack_device__()
-    elsewhere = {} if int(device) in READABLE else {"dl_device": CPU}
+    device_argument = {} if int(device) in READABLE else {"dl_device": CPU}
     try:
         try:
-            capsule = x.__dlpack__(max_version=(1, 0), **elsewhere)
+            capsule = x.__dlpack__(max_version=(1, 0), **device_argument)
         except TypeError:
             # A producer of version 0, or an error of the producer, which the next call raises again.
             capsule = x.__dlpack__()

@@ -1,4 +1,4 @@
-"""Memory of other libraries, given by its address: it is read once, never written and never kept."""
+"""Memory of other libraries, given by its address: it is read once, never written, and not referenced afterwards."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Strided:
             return ctypes.string_at(self.address, self.nbytes)
         sizes, steps = _merged(self.shape, self.strides)
         rows = [
-            self.address + sum([i * step for i, step in zip(place, steps[:-1], strict=True)])
-            for place in product(*map(range, sizes[:-1]))
+            self.address + sum([i * step for i, step in zip(index, steps[:-1], strict=True)])
+            for index in product(*map(range, sizes[:-1]))
         ]
         return b"".join([self._row(row, sizes[-1], steps[-1]) for row in rows])
 
@@ -65,8 +65,8 @@ class Strided:
         span = ctypes.string_at(address, (count - 1) * abs(step) + size)
         elements = bytearray(count * size)
         for byte in range(size):
-            bytes_of_one_place = span[byte :: abs(step)]
-            elements[byte::size] = bytes_of_one_place if step > 0 else bytes_of_one_place[::-1]
+            column = span[byte :: abs(step)]
+            elements[byte::size] = column if step > 0 else column[::-1]
         return bytes(elements)
 
 
@@ -88,10 +88,10 @@ def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int
 def bfloat16_to_floats(halves: bytes) -> list[float]:
     """Numbers of format BFLOAT16 as float32, which represents each exactly."""
     upper = 2 if sys.byteorder == "little" else 0
-    whole = bytearray(2 * len(halves))
+    floats = bytearray(2 * len(halves))
     for byte in (0, 1):
-        whole[upper + byte :: 4] = halves[byte::2]
-    return list(struct.unpack(f"{len(halves) // 2}f", whole))
+        floats[upper + byte :: 4] = halves[byte::2]
+    return list(struct.unpack(f"{len(halves) // 2}f", floats))
 
 
 _FORMATS = {

@@ -4,12 +4,12 @@ A matrix is the last two axes of a tensor; all axes before them are a batch.  In
 Everything can be differentiated to any order, in both modes, where it is smooth.
 
 A matrix that is singular, or not positive definite where it must be, raises a `LinearAlgebraError` if its values are
-known.  Under `vmap`, where each example has its own values, and on backends without values, the result is NaN instead.
+known.  Under `vmap`, where values differ between examples, and on backends without values, the result is NaN instead.
 NaN in a matrix results in NaN, not in an error.
 
 Raises:
     ShapeError: if an operand has fewer than two axes, is not square where it must be, or does not fit another.
-    DTypeError: if the operand of a factorization is float16, or that of a product is bool.
+    DTypeError: if the operand of a factorization is float16, or the operand of a product is bool.
 
 The factorizations are ops of the language: a backend calls its own routines for them, or computes them from its
 other ops, on its device.

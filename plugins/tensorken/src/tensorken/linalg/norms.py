@@ -35,7 +35,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
             `matrix_norm`.
         axis: an int for vectors along that axis, a pair for matrices in those two axes. If None, x is flattened to one
             vector if ord is None; otherwise x must be a vector or a matrix.
-        keepdims: whether the reduced axes stay, with size 1.
+        keepdims: whether the reduced axes are kept with size 1.
 
     Raises:
         ArgumentError: if ord is not a norm.
@@ -72,7 +72,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     Args:
         x: of any shape; integers become float32.
         axis: one axis, or several, which count as one vector.
-        keepdims: whether the reduced axes stay, with size 1.
+        keepdims: whether the reduced axes are kept with size 1.
         ord: p, for sum(abs(x)**p)**(1/p); `inf` and `-inf` for the largest and smallest absolute value; 0 for the
             number of elements that are not 0.
 
@@ -107,12 +107,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
     Args:
         x: of shape (..., m, n); integers become float32.
-        keepdims: whether the last two axes stay, with size 1.
+        keepdims: whether the last two axes are kept with size 1.
         ord: `"fro"`: the root of the sum of squares; `"nuc"`: the sum of the singular values; 2, -2: the largest, the
-            smallest; 1, -1: the largest, the smallest sum of absolute values in a column; `inf`, `-inf`: in a row.
+            smallest singular value; 1, -1: the largest, the smallest sum of absolute values of a column; `inf`, `-inf`:
+            of a row.
 
     Raises:
-        ArgumentError: if ord is not one of these.
+        ArgumentError: if ord is not one of these orders.
 
     >>> import tensorken as tk
     >>> tk.linalg.matrix_norm([[1.0, 2.0], [3.0, 4.0]], ord=1).item()
@@ -136,8 +137,8 @@ def cond(x: Any, p: Any = None) -> Tensor:
     if p in (None, 2, -2):
         x = matrices("cond", x)
         values = applied("svdvals", x)
-        most, least = values.max(-1), values.min(-1)
-        y = least / most if p == -2 else most / least
+        largest, smallest = values.max(-1), values.min(-1)
+        y = smallest / largest if p == -2 else largest / smallest
     else:
         x = square("cond", x)
         inverse = applied("inv", x)
@@ -145,7 +146,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     return (y.eq(y) | _has_nan(x)).where(y, INF)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _has_nan(x: Tensor) -> Tensor:
@@ -160,30 +161,30 @@ def _without(y: Tensor, axes: Axes) -> Tensor:
 def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
     """The p-norm over axes, which are kept; zeros are masked, since their powers may have infinite derivatives."""
     sizes = x.abs()
-    if p > 0 and _none_along(x, axes):
+    if p > 0 and _is_empty_along(x, axes):
         return sizes.sum(axes, keepdims=True)
     zero = sizes.eq(0.0)
-    reach: Tensor = scale_of(stop_gradient(x), axes) if p > 0 else _least(stop_gradient(sizes), axes)
-    powers = zero.where(1.0, sizes / reach) ** p
+    scale: Tensor = scale_of(stop_gradient(x), axes) if p > 0 else _smallest_scale(stop_gradient(sizes), axes)
+    powers = zero.where(1.0, sizes / scale) ** p
     total = zero.where(0.0 if p > 0 else INF, powers).sum(axes, keepdims=True)
-    nothing = total.eq(0.0)
-    return nothing.where(0.0 if p > 0 else INF, nothing.where(1.0, total) ** (1.0 / p) * reach)
+    is_zero = total.eq(0.0)
+    return is_zero.where(0.0 if p > 0 else INF, is_zero.where(1.0, total) ** (1.0 / p) * scale)
 
 
-def _none_along(x: Tensor, axes: Axes) -> bool:
+def _is_empty_along(x: Tensor, axes: Axes) -> bool:
     """Whether there are no elements to reduce along axes."""
     return math.prod([x.shape[axis] for axis in axes]) == 0
 
 
 def _largest(sizes: Tensor, axes: Axes) -> Tensor:
     """The largest absolute value; 0 if there are no elements, the norm of an empty vector."""
-    return (sizes.sum if _none_along(sizes, axes) else sizes.max)(axes, keepdims=True)
+    return (sizes.sum if _is_empty_along(sizes, axes) else sizes.max)(axes, keepdims=True)
 
 
-def _least(sizes: Tensor, axes: Axes) -> Tensor:
-    """The divisor: the smallest absolute value, or 1 where that is 0 or infinite."""
-    least = sizes.min(axes, keepdims=True)
-    return ((least > 0.0) & (least < INF)).where(least, 1.0)
+def _smallest_scale(sizes: Tensor, axes: Axes) -> Tensor:
+    """The divisor: the smallest absolute value, or 1 if that value is 0 or infinite."""
+    smallest = sizes.min(axes, keepdims=True)
+    return ((smallest > 0.0) & (smallest < INF)).where(smallest, 1.0)
 
 
 def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Checks of the operands of tk.linalg, and detection of results that do not exist."""
+"""Checks of the operands of tk.linalg, and detection of nonexistent results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 def matrices(name: str, x: Any) -> Tensor:
     """x as floating-point matrices."""
-    found = floating_of(as_tensor(x))
-    if found.ndim < 2:
-        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
-    return found
+    y = floating_of(as_tensor(x))
+    if y.ndim < 2:
+        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {y.shape}; reshape first")
+    return y
 
 
 ALTERNATIVES = {
@@ -34,19 +34,19 @@ ALTERNATIVES = {
 
 def square(name: str, x: Any) -> Tensor:
     """x as floating-point square matrices."""
-    found = matrices(name, x)
-    if found.shape[-1] != found.shape[-2]:
+    y = matrices(name, x)
+    if y.shape[-1] != y.shape[-2]:
         raise ShapeError(
-            f"{name}: need square matrices, got shape {found.shape}; "
+            f"{name}: need square matrices, got shape {y.shape}; "
             f"{ALTERNATIVES.get(name, 'give as many rows as columns')}"
         )
-    return found
+    return y
 
 
 def symmetric(name: str, x: Any) -> Tensor:
-    """The symmetric part of square matrices, which also makes derivatives symmetric."""
-    found = square(name, x)
-    return found * 0.5 + found.mT * 0.5
+    """The symmetric part of square matrices, so that derivatives are symmetric too."""
+    y = square(name, x)
+    return y * 0.5 + y.mT * 0.5
 
 
 def system(
@@ -87,27 +87,27 @@ def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
     return result
 
 
-# ---- results that do not exist -----------------------------------------------------------------------------
+# ---- nonexistent results -----------------------------------------------------------------------------------
 
 
-def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> None:
+def check(name: str, y: Tensor, operands: Sequence[Tensor], problem: str) -> None:
     """Raise a LinearAlgebraError for the first matrix of finite numbers for which y is NaN, if values are known."""
     result = _known_value(y)
     if result is None or not _is_nan(result.sum()):  # the usual case; one NaN makes the sum NaN
         return
-    wrong = result.eq(result).astype("int32").min((-2, -1)).eq(0)
+    failed = result.eq(result).astype("int32").min((-2, -1)).eq(0)
     for operand in operands:
         x = Tensor(*lower(operand.representation, operand.interpreter))
-        wrong = wrong & (x - x).eq(0.0).astype("int32").min((-2, -1)).eq(1)
-    marks = wrong.ravel().tolist()
+        failed = failed & (x - x).eq(0.0).astype("int32").min((-2, -1)).eq(1)
+    marks = failed.ravel().tolist()
     if True not in marks:
         return
     index, rest = [], marks.index(True)
-    for size in reversed(wrong.shape):
+    for size in reversed(failed.shape):
         index.append(rest % size)
         rest //= size
     which = f" {tuple(index[::-1])}" if index else ""
-    raise LinearAlgebraError(f"{name}: matrix{which} of shape {operands[0].shape} {complaint}")
+    raise LinearAlgebraError(f"{name}: matrix{which} of shape {operands[0].shape} {problem}")
 
 
 def _known_value(x: Tensor) -> Tensor | None:

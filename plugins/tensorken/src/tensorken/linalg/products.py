@@ -31,13 +31,13 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
     Args:
         x: of shape (..., m, n).
-        offset: how far to the right of the main diagonal; negative is to the left.
+        offset: the offset to the right of the main diagonal; negative is to the left.
 
     >>> import tensorken as tk
     >>> tk.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [1.0, 4.0]
     """
-    return diagonals.diagonal(_of_two_axes("diagonal", x), offset, -2, -1)
+    return diagonals.diagonal(_as_matrices("diagonal", x), offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
@@ -45,14 +45,14 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
     Args:
         x: of shape (..., m, n).
-        offset: how far to the right of the main diagonal; negative is to the left.
-        dtype: the dtype of the sum; by default that of x, int32 for bool.
+        offset: the offset to the right of the main diagonal; negative is to the left.
+        dtype: the dtype of the sum; by default the dtype of x, int32 for bool.
 
     >>> import tensorken as tk
     >>> tk.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).item()
     5.0
     """
-    x = _of_two_axes("trace", x)
+    x = _as_matrices("trace", x)
     return diagonals.trace(x if dtype is None else x.astype(dtype), offset, -2, -1)
 
 
@@ -79,9 +79,9 @@ def matrix_power(x: Any, n: int) -> Tensor:
         raise ArgumentError(
             f"matrix_power: the exponent must be an int, got {short_repr(n)}; give one"
         ) from None
-    given = as_tensor(x)
-    checked = square("matrix_power", given)
-    factor = inv(checked) if count < 0 else given if given.dtype.kind == "int" else checked
+    y = as_tensor(x)
+    checked = square("matrix_power", y)
+    factor = inv(checked) if count < 0 else y if y.dtype.kind == "int" else checked
     count = abs(count)
     if count == 0:
         return _identities(factor)
@@ -104,7 +104,7 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
         arrays: at least two tensors with two axes; the first and the last may be vectors: a row and a column.
 
     Raises:
-        ShapeError: if the sizes of neighbours do not match, or a tensor has another number of axes.
+        ShapeError: if the sizes of adjacent tensors do not match, or a tensor has another number of axes.
 
     The order is found by dynamic programming: T. H. Cormen, C. E. Leiserson, R. L. Rivest, C. Stein, "Introduction to
     Algorithms", section 15.2.
@@ -126,12 +126,12 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
             raise ShapeError(
                 f"multi_dot: shapes {', '.join(map(str, shapes))} do not form a chain; each but the first and the "
-                f"last needs two axes, and as many rows as the one before has columns"
+                f"last needs two axes, and as many rows as the previous one has columns"
             )
     sizes = [x.shape[0] for x in chain] + [chain[-1].shape[1]]
     product = _multiplied(chain, _splits(sizes), 0, len(chain) - 1)
     return product.reshape(
-        tuple([n for n, gone in zip(product.shape, (row, column), strict=True) if not gone])
+        tuple([n for n, is_dropped in zip(product.shape, (row, column), strict=True) if not is_dropped])
     )
 
 
@@ -163,8 +163,8 @@ def _identities(x: Tensor) -> Tensor:
     return x.constant([i == j for i in range(n) for j in range(n)], x.dtype, (n, n)).broadcast_to(x.shape)
 
 
-def _of_two_axes(name: str, x: Any) -> Tensor:
-    found = as_tensor(x)
-    if found.ndim < 2:
-        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
-    return found
+def _as_matrices(name: str, x: Any) -> Tensor:
+    y = as_tensor(x)
+    if y.ndim < 2:
+        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {y.shape}; reshape first")
+    return y

@@ -99,7 +99,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False) -> Tensor:
 
 
 def inv(x: Any, /) -> Tensor:
-    """The inverses of square matrices; to multiply with one, `solve` is faster and more accurate.
+    """The inverses of square matrices; for a product with an inverse, `solve` is faster and more accurate.
 
     Args:
         x: of shape (..., n, n).
@@ -122,7 +122,7 @@ def det(x: Any, /) -> Tensor:
     """The determinants of square matrices.
 
     The first derivative, the matrix of cofactors, and the second are also correct for singular matrices.  Higher
-    derivatives are correct up to size 3; for larger matrices they need singular values that differ.
+    derivatives are correct up to size 3; for larger matrices they require distinct singular values.
 
     Args:
         x: of shape (..., n, n).
@@ -161,7 +161,7 @@ def pinv(x: Any, rcond: Any = None, *, rtol: Any = None) -> Tensor:
 
     Args:
         x: of shape (..., m, n).
-        rcond, rtol: singular values up to this times the largest count as 0; a number, or a tensor that
+        rcond, rtol: singular values up to this multiple of the largest count as 0; a number, or a tensor that
             broadcasts to the batch. By default max(m, n) times the rounding error of the dtype.
 
     Returns:
@@ -180,24 +180,24 @@ def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
 
     Args:
         x: of shape (..., m, n); as in numpy a vector has rank 1 unless it is zero.
-        tol: singular values up to this count as 0.
-        rtol: singular values up to this times the largest count as 0; by default max(m, n) times the rounding error of
-            the dtype.
+        tol: singular values up to this value count as 0.
+        rtol: singular values up to this multiple of the largest count as 0; by default max(m, n) times the rounding
+            error of the dtype.
 
     >>> import tensorken as tk
     >>> tk.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
     1
     """
-    found = floating_of(as_tensor(x))
-    if found.ndim < 2:
-        return (found != 0.0).astype("int32").sum().minimum(1)
-    values = applied("svdvals", found)
+    y = floating_of(as_tensor(x))
+    if y.ndim < 2:
+        return (y != 0.0).astype("int32").sum().minimum(1)
+    values = applied("svdvals", y)
     if values.shape[-1] == 0:
         return values.astype("int32").sum(-1)
     if tol is None:
-        limit = _limits("matrix_rank", found, rtol) * values.max(-1)
+        limit = _limits("matrix_rank", y, rtol) * values.max(-1)
     else:
-        limit = _per_matrix("matrix_rank", found, tol)
+        limit = _per_matrix("matrix_rank", y, tol)
     return (values > limit.reshape((*limit.shape, 1))).astype("int32").sum(-1)
 
 
@@ -207,7 +207,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
     Args:
         a: of shape (..., m, n).
         b: of shape (m,) for one vector, else (..., m, k) for k right-hand sides; batch axes broadcast.
-        rcond: singular values up to this times the largest count as 0; by default max(m, n) times the rounding
+        rcond: singular values up to this multiple of the largest count as 0; by default max(m, n) times the rounding
             error of the dtype.
 
     Returns:
@@ -229,7 +229,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
     return LstsqResult(x.reshape(shape), residuals, rank, applied("svdvals", matrix))
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _limits(name: str, x: Tensor, rtol: Any) -> Tensor:

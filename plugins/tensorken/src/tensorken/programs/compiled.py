@@ -1,6 +1,6 @@
-"""Compiled programs: the texts and kernels that a compiler shows of what it made, if it does.
+"""Compiled programs: the texts and kernels of a program that its compiler reports.
 
-The function that a compiler returns may have two methods, those of `Shown`.
+The function that a compiler returns may have the two methods of `Shown`; a compiler need not have them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tensorken_core.program.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A part of a compiled program that runs at once: a loop nest, or a call of a library or of the backend.
+    """A unit of a compiled program: a loop nest, or a call of a library or of the backend.
 
     Attributes:
-        name: `kernel`, or of what is called, such as `sgemm` or `numpy`.
-        ops: the ops that it computes, in order.
+        name: `kernel`, or the name of the called function or library, such as `sgemm` or `numpy`.
+        ops: the ops that the kernel computes, in order.
         loops: the numbers of iterations of nested loops, the outermost first.
-        bytes_read: the size of the values in memory that it reads.
-        bytes_written: the size of the values in memory that it writes.
+        bytes_read: the size of the values that the kernel reads from memory.
+        bytes_written: the size of the values that the kernel writes to memory.
         flop: the number of operations on elements, by `tensorken.programs.costs`.
     """
 
@@ -40,15 +40,15 @@ class Kernels(Sequence[Kernel]):
     """Kernels in the order in which they run; `str` formats them as a table.
 
     >>> print(Kernels([Kernel("kernel", ("mul", "sum"), (100, 30), 12000, 400, 6000)]))
-    kernel  ops      loops     read  written  FLOP
+    kernel  ops      loops      read  written  FLOP
     kernel  mul sum  100 x 30  12000      400  6000
     """
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self._kernels = tuple(kernels)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._kernels[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._kernels[index]
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -70,7 +70,7 @@ class Kernels(Sequence[Kernel]):
 
 
 MAX_OPS = 8
-"""The most ops that a row of a table names."""
+"""The largest number of ops that a row of a table names."""
 
 
 def _ops(names: Sequence[str]) -> str:
@@ -80,21 +80,21 @@ def _ops(names: Sequence[str]) -> str:
 
 @runtime_checkable
 class Shown(Protocol):
-    """A compiled program that shows what it is made of."""
+    """A compiled program that reports its texts and kernels."""
 
     def texts(self) -> Mapping[str, Callable[[], str]]:
-        """The forms of its text by name, each with a function that makes it."""
+        """A function that makes the text, for each form of text by name."""
 
     def kernels(self) -> Sequence[Kernel]:
-        """Its kernels and calls, in the order in which they run."""
+        """The kernels and calls, in the order in which they run."""
 
 
 def kernels_of(program: Program, backend: RawTensor[Any] | None = None) -> Kernels | None:
-    """The kernels of a compiled program; None if its compiler does not show them.
+    """The kernels of a compiled program; None if its compiler does not report them.
 
     Args:
         program: the program.
-        backend: compiles it if it has not been compiled; None for what has been compiled for any backend.
+        backend: compiles the program if needed; None: the kernels of any earlier compilation.
     """
     runs: list[Any] = [*compiled_functions(program)]
     if backend is not None:
@@ -103,20 +103,20 @@ def kernels_of(program: Program, backend: RawTensor[Any] | None = None) -> Kerne
 
 
 def text_of(program: Program, backend: RawTensor[Any], form: str) -> str:
-    """The text of a program in a form: `program`, `python`, or one of the compiler's.
+    """The text of a program in a form: `program`, `python`, or a form of the compiler.
 
     Raises:
         ArgumentError: if there is no such form.
     """
-    own: dict[str, Callable[[], str]] = {"program": lambda: str(program), "python": program.to_python}
-    if form in own:
-        return own[form]()
+    forms: dict[str, Callable[[], str]] = {"program": lambda: str(program), "python": program.to_python}
+    if form in forms:
+        return forms[form]()
     run: Any = compiled_function(program, backend)
     texts: Mapping[str, Callable[[], str]] = run.texts() if isinstance(run, Shown) else {}
     if form not in texts:
-        known = ", ".join([*own, *texts])
-        maker = "no compiler shows its code" if not texts else "the compiler's are among them"
+        names = ", ".join([*forms, *texts])
+        note = "no compiler shows its code" if not texts else "the compiler's are among them"
         raise ArgumentError(
-            f"as_text: {form!r} is no form of {program.name!r} on {backend!r}; its forms are {known} ({maker})"
+            f"as_text: {form!r} is no form of {program.name!r} on {backend!r}; its forms are {names} ({note})"
         )
     return texts[form]()

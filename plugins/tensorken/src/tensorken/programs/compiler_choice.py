@@ -16,14 +16,14 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     """The hooks of the compilers to call, in order.
 
     Args:
-        hooks: of all compiler plugins, as pluggy has them, in the order in which they are called by default.
+        hooks: pluggy's hooks of all compiler plugins, in the default order of calls.
 
     Returns:
-        All, if TENSORKEN_COMPILERS is not set; else those that it names, separated by commas; none for "none"; all
-        but some for their names with a minus sign, such as "-llvm".
+        All hooks, if TENSORKEN_COMPILERS is not set; else the hooks of the names in it, separated by commas.  "none"
+        stands for no hook; names with a minus sign, such as "-llvm", exclude hooks.
 
     Raises:
-        BackendError: if there is no compiler of a name.
+        BackendError: if there is no compiler of a name in the variable.
     """
     text = os.environ.get(VARIABLE)
     if text is None:
@@ -32,19 +32,19 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     names = [name for part in text.split(",") if (name := part.strip()) not in ("", "none")]
     if names and all([name.startswith("-") for name in names]):
         return [hook for name, hook in by_name.items() if f"-{name}" not in names]
-    found = []
+    result = []
     for name in names:
         if name not in by_name:
             known = ", ".join(by_name) or "none"
             raise BackendError(
                 f"{VARIABLE}={text!r}: there is no compiler {name!r}; installed: {known}{did_you_mean(name, by_name)}"
             )
-        found.append(by_name[name])
-    return found
+        result.append(by_name[name])
+    return result
 
 
 def short_name(plugin: str) -> str:
-    """The name of a compiler for users: that of its entry point.
+    """The name of a compiler for users: the name of its entry point.
 
     >>> short_name("plugins:llvm@tensorken-llvm"), short_name("mine")
     ('llvm', 'mine')

@@ -102,9 +102,9 @@ def flop_count(op: Op, operands: Sequence[Shape], params: Sequence[Any], results
     inner = [param for param in params if isinstance(param, Program)]
     if inner:
         counts = [program_flop_count(program) for program in inner]
-        steps = [param for role, param in zip(op.params, params, strict=True) if role == "size"]
-        each = max(counts) if op.name == "cond" else sum(counts)
-        count: int = prod(steps) * each
+        steps = [param for param_kind, param in zip(op.params, params, strict=True) if param_kind == "size"]
+        per_step = max(counts) if op.name == "cond" else sum(counts)
+        count: int = prod(steps) * per_step
         return count
     rule = RULES.get(op.name)
     if rule is None:

@@ -23,21 +23,21 @@ from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import Wrapper
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
-"""From representations of the inputs of a program to those of its outputs."""
+"""From representations of the inputs of a program to representations of its outputs."""
 
 Compiler = Callable[[Program, RawTensor[Any]], Run | None]
 """From an optimised program and a backend to a function that runs it; None to leave it to the next compiler."""
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
-    """A function that runs the program on a backend; made once.  Observers see each run as one op, PROGRAM."""
+    """A function that runs the program on a backend, cached.  Observers see each run as one op, PROGRAM."""
     if OBSERVERS:
         return lambda xs: notify(_run, backend, PROGRAM, xs, (program,))
     return runner(program, backend)
 
 
 def runner(program: Program, backend: RawTensor[Any]) -> Run:
-    """The same function, unobserved."""
+    """The function of `prepared`, unobserved."""
     return program.once(("run", backend), lambda: _prepare(program, backend))
 
 
@@ -58,7 +58,7 @@ PROGRAM = Op(
 
 @contextmanager
 def unobserved() -> Iterator[None]:
-    """Hide the ops that run within the block from all observers, as passes do, whose ops are not the user's."""
+    """Hide the ops that run within the block from all observers, for example the ops that passes run."""
     token = UNOBSERVED.set(True)
     try:
         yield
@@ -76,17 +76,17 @@ def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
 
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
-    """The program compiled by a plugin's compiler, or else by the backend; None if neither compiles it."""
+    """The program compiled by a compiler plugin, else by the backend; None if neither compiles it."""
     if isinstance(backend, Wrapper):
-        around: Run | None = backend.compile_below(compiled, program)
-        return around
-    of_plugins = compiler_of(REGISTRY)
-    if of_plugins is None and type(backend).compile is RawTensor.compile:
+        run_wrapped: Run | None = backend.compile_below(compiled, program)
+        return run_wrapped
+    plugin_compiler = compiler_of(REGISTRY)
+    if plugin_compiler is None and type(backend).compile is RawTensor.compile:
         return None
-    after = optimised(program, backend)
-    run = of_plugins(after, backend) if of_plugins is not None else None
+    optimised_program = optimised(program, backend)
+    run = plugin_compiler(optimised_program, backend) if plugin_compiler is not None else None
     if run is None:
-        run = backend.compile(after)
+        run = backend.compile(optimised_program)
     if run is not None:
         program.derived[(_COMPILED, backend)] = run
     return run
@@ -96,16 +96,16 @@ _COMPILED = "compiled"
 
 
 def compiled_function(program: Program, backend: RawTensor[Any]) -> Run | None:
-    """What a compiler, or the backend, made of a program, without the code of wrappers around it; None if nothing."""
+    """The function from a compiler or the backend, without the code of wrappers around it; None if there is none."""
     runner(program, backend)
     while isinstance(backend, Wrapper):
         backend = backend.raw
-    found: Run | None = program.derived.get((_COMPILED, backend))
-    return found
+    run: Run | None = program.derived.get((_COMPILED, backend))
+    return run
 
 
 def compiled_functions(program: Program) -> list[Run]:
-    """The same for all backends for which the program has been compiled."""
+    """The compiled functions of the program, for all backends."""
     return [run for key, run in program.derived.items() if isinstance(key, tuple) and key[0] == _COMPILED]
 
 
@@ -117,7 +117,7 @@ def _hook_of(registry: Registry) -> Any:
 
 
 def compiler_of(registry: Registry) -> Compiler | None:
-    """A function that asks the compiler plugins of a registry in turn; None if there are none.
+    """A function that calls the compiler plugins of a registry in turn; None if there are none.
 
     The first call loads the plugins.
     """
@@ -129,17 +129,17 @@ def compiler_of(registry: Registry) -> Compiler | None:
     def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
         arguments = {"program": program, "backend": backend}
         # in pluggy's order, but one by one, so that the error can name the plugin that failed
-        for one in chosen:
-            function: Any = one.function
+        for hook_impl in chosen:
+            function: Any = hook_impl.function
             try:
-                run: Run | None = function(*[arguments[name] for name in one.argnames])
+                run: Run | None = function(*[arguments[name] for name in hook_impl.argnames])
             except Exception as error:
                 raise BackendError(
-                    f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
-                    f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
+                    f"compiler {hook_impl.plugin_name} failed on program {program.name!r}: {describe(error)}; "
+                    f"report it to its author, or uninstall {hook_impl.plugin_name.rpartition('@')[2]}"
                 ) from error
             for note in _OFFER_OBSERVERS:
-                note(one.plugin_name, program, run is not None)
+                note(hook_impl.plugin_name, program, run is not None)
             if run is not None:
                 return run
         return None
@@ -167,7 +167,7 @@ def observe_compilers(note: Callable[[str, Program, bool], None]) -> Iterator[No
 def compiler_plugins() -> list[tuple[str, Callable[..., Run | None]]]:
     """The names and hooks of the chosen compiler plugins, in the order in which they are called."""
     hooks = _hook_of(REGISTRY).get_hookimpls()[::-1]
-    return [(one.plugin_name, one.function) for one in chosen_compilers(hooks)]
+    return [(hook_impl.plugin_name, hook_impl.function) for hook_impl in chosen_compilers(hooks)]
 
 
 @contextmanager

@@ -19,8 +19,8 @@ def with_user_ops_inlined(program: Program) -> Program:
     done: dict[Program, Program] = {}
     for inner in reversed(callers_first(program)):
         equations = tuple([_with_body(inner, e, done) for e in inner.equations])
-        same = all([a is b for a, b in zip(equations, inner.equations, strict=True)])
-        done[inner] = inner if same else inner.changed(equations=equations)
+        unchanged = all([a is b for a, b in zip(equations, inner.equations, strict=True)])
+        done[inner] = inner if unchanged else inner.changed(equations=equations)
     return done[program]
 
 
@@ -28,8 +28,8 @@ def _with_body(program: Program, equation: Equation, done: dict[Program, Program
     op = equation.op
     params = tuple([done.get(p, p) if isinstance(p, Program) else p for p in equation.params])
     if OPS.get(op.name) is op or any([isinstance(p, Program) for p in params]):
-        same = all([a is b for a, b in zip(params, equation.params, strict=True)])
-        return equation if same else replace(equation, params=params)
+        unchanged = all([a is b for a, b in zip(params, equation.params, strict=True)])
+        return equation if unchanged else replace(equation, params=params)
     body: Any = op.body
 
     def function(*xs: Any) -> Sequence[Any]:

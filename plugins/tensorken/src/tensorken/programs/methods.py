@@ -58,10 +58,11 @@ def call(self: Program, *arguments: Any, **keywords: Any) -> Any:
 def explain(self: Program, backend: Any = None) -> str:
     """A table of the passes that change this program, with the ops that each pass removes and adds.
 
-    If a compiler compiles the program and shows its kernels, a table of these follows: ops, loops, bytes, operations.
+    If a compiler compiles the program and reports its kernels, a table of the kernels follows: ops, loops, bytes,
+    operations.
 
     Args:
-        backend: the backend that the passes optimize for, a name or an interpreter; by default the one of the trace.
+        backend: the backend that the passes optimize for, a name or an interpreter; by default the trace's backend.
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
@@ -77,8 +78,8 @@ def explain(self: Program, backend: Any = None) -> str:
 def to_python(self: Program) -> str:
     '''The source of a Python module with a function that computes the same bits on the same backend and machine.
 
-    Small constants are written as numbers, large ones in base64 below the functions.  Functions with derivative
-    rules of their own are written without these rules.
+    Small constants are written as numbers, large ones in base64 below the functions.  Functions with custom derivative
+    rules are written without the rules.
 
     Raises:
         ProgramError: if a constant has no value, or Python has no form for an op that runs programs.
@@ -104,10 +105,10 @@ def save(self: Program, path: str | PathLike[str], *, drop_rules: bool = False) 
 
     Args:
         path: of the file.
-        drop_rules: whether to write functions with derivative rules of their own without these rules.
+        drop_rules: whether to write functions with custom derivative rules without the rules.
 
     Raises:
-        ProgramError: if the program has a value without a text form; nothing is written then.
+        ProgramError: if the program has a value without a text form; no file is written then.
 
     >>> import tempfile, pathlib
     >>> import tensorken as tk
@@ -119,12 +120,12 @@ def save(self: Program, path: str | PathLike[str], *, drop_rules: bool = False) 
     """
     text = serialize(
         self, drop_rules
-    )  # before the file is opened, so that an error leaves the file as it was
+    )  # before the file is opened, so that an error leaves the file unchanged
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
 def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
-    """Load a program from a file that `save` wrote; its constants go to `backend`, by default the one in use.
+    """Load a program from a file that `save` wrote; its constants go to `backend`, by default the default backend.
 
     Raises:
         ProgramError: if the file is damaged, has a newer format, or needs an op that is not registered.

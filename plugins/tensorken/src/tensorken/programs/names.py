@@ -1,4 +1,4 @@
-"""Names of the values of a program in its text forms: the function's own names for inputs, else a, b, c, ..."""
+"""Names of the values of a program in its text forms: the function's names for inputs, else a, b, c, ..."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Names(dict[Variable, str]):
     """
 
     def __init__(self, program: Program, avoid: Iterable[str] = ()) -> None:
-        found = labels(program)
-        super().__init__(zip(program.inputs, found, strict=False))
-        taken = RESERVED_NAMES | {root(label) for label in found} | set(avoid)
+        input_names = labels(program)
+        super().__init__(zip(program.inputs, input_names, strict=False))
+        taken = RESERVED_NAMES | {root(label) for label in input_names} | set(avoid)
         self._letters = (name for name in letter_names() if name not in taken)
 
     def __missing__(self, v: Variable) -> str:
@@ -66,12 +66,12 @@ def labels(program: Program) -> list[str]:
 def labels_of(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
     """The names of the leaves of a function's arguments, as `x` or `params["b"]`, from the names of its parameters."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
-    found = [""] * arguments.size
+    result = [""] * arguments.size
     names = _unique_parameters(arguments, known)
     for name, argument in [*zip(names, positional, strict=True), *named.items()]:
         for path, index in tree.flatten_with_path(argument)[0]:
-            found[index] = f"{name}{path}"
-    return found
+            result[index] = f"{name}{path}"
+    return result
 
 
 def parameters(program: Program) -> list[str]:
@@ -83,41 +83,41 @@ def parameters(program: Program) -> list[str]:
 def _unique_parameters(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
     """The names of the positional arguments, each an identifier that no keyword argument has."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
-    found: list[str] = []
+    names: list[str] = []
     known = (*known, *[f"argument_{i}" for i in range(len(known), len(positional))])
     for name in known[: len(positional)]:
-        while name in found or name in named:
+        while name in names or name in named:
             name = f"{name}_"
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def parameters_of(f: Callable[..., Any], count: int) -> tuple[str, ...]:
     """The names of the parameters that receive `count` positional arguments; () if the function has no signature."""
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):  # some functions written in C have none
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return ()
-    found: list[str] = []
+    names: list[str] = []
     for name, parameter in signature.parameters.items():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            found.append(name)
+            names.append(name)
         elif parameter.kind is parameter.VAR_POSITIONAL:
-            found += [f"{name}_{i}" for i in range(count - len(found))]
-    return tuple(found[:count])
+            names += [f"{name}_{i}" for i in range(count - len(names))]
+    return tuple(names[:count])
 
 
 def all_programs(program: Program) -> list[Program]:
     """The program and all programs in its equations' params, at any depth, each once, breadth first."""
-    found = {id(program): program}
+    programs = {id(program): program}
     pending = [program]
     while pending:
         inner = [p for e in pending.pop(0).equations for p in e.params if isinstance(p, Program)]
         for p in inner:
-            if id(p) not in found:
-                found[id(p)] = p
+            if id(p) not in programs:
+                programs[id(p)] = p
                 pending.append(p)
-    return list(found.values())
+    return list(programs.values())
 
 
 def callers_first(program: Program) -> list[Program]:
@@ -126,13 +126,13 @@ def callers_first(program: Program) -> list[Program]:
     seen: set[Program] = set()
     pending: list[tuple[Program, bool]] = [(program, False)]
     while pending:
-        one, done = pending.pop()
+        current, done = pending.pop()
         if done:
-            order.append(one)
-        elif one not in seen:
-            seen.add(one)
-            pending.append((one, True))
-            pending += [(p, False) for e in one.equations for p in e.params if isinstance(p, Program)]
+            order.append(current)
+        elif current not in seen:
+            seen.add(current)
+            pending.append((current, True))
+            pending += [(p, False) for e in current.equations for p in e.params if isinstance(p, Program)]
     return order[::-1]
 
 
@@ -150,18 +150,18 @@ def printable(text: str) -> str:
 def unique_names(
     programs: Sequence[Program], spell: Callable[[str], str] = printable, avoid: Iterable[str] = ()
 ) -> dict[Program, str]:
-    """A unique name for each program: its own name, with a number appended if another program has the same."""
-    found: dict[Program, str] = {}
-    given = set(avoid)
+    """A unique name for each program: its own name, with a number appended if another program has the same name."""
+    names: dict[Program, str] = {}
+    used = set(avoid)
     for program in programs:
-        own = title = spell(program.name)
+        base = title = spell(program.name)
         count = 1
-        while title in given:
+        while title in used:
             count += 1
-            title = f"{own}_{count}"
-        given.add(title)
-        found[program] = title
-    return found
+            title = f"{base}_{count}"
+        used.add(title)
+        names[program] = title
+    return names
 
 
 def fold(structure: tree.Structure, leaves: Sequence[Any], combine: Callable[..., Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Ops that only passes write: users have no function for them, and they have no derivatives."""
+"""Ops that only passes write; they have no public functions and no derivatives."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ IOTA = Op(
     ("shape", "axis", "start", "step", "dtype"),
 )
 """`iota(shape, axis, start, step, dtype)`: integers that count from start, which is not negative, in positive steps
-along an axis.  Only programs that are about to be lowered to kernels have it: no backend does."""
+along an axis.  It occurs only in programs that are lowered to kernels; no backend implements it."""

@@ -45,26 +45,26 @@ def trace(f: Function) -> Callable[..., Program]:
         ...
     """
 
-    def made(*arguments: Any, **keywords: Any) -> Program:
+    def program_of(*arguments: Any, **keywords: Any) -> Program:
         leaves, structure = tree.flatten((arguments, keywords))
         xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
         inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
-        found: list[Any] = []
+        result_structures: list[Any] = []
 
         def flat(*tensors: Tensor) -> list[Any]:
             positional, named = tree.unflatten(structure, tensors)
             outputs, result = tree.flatten(f(*positional, **named))
-            found.append(result)
+            result_structures.append(result)
             return outputs
 
         name, parameters = getattr(f, "__name__", "program"), parameters_of(f, len(arguments))
         source = Source("trace", name, lambda: labels_of(structure, parameters))
         program = traced(flat, xs, inner, name, source)
-        return program.changed(arguments=structure, result=found[0], parameters=parameters)
+        return program.changed(arguments=structure, result=result_structures[0], parameters=parameters)
 
     if isinstance(f, Tensor):
         raise ArgumentError(
             "trace: need a function, got a Tensor; for the sum of a diagonal use x.trace() or tk.linalg.trace(x)"
         )
     check_function("trace", f)
-    return made
+    return program_of

@@ -47,8 +47,12 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     >>> tk.random.bits(tk.random.key(0), (3,)).tolist()
     [1797259609, -1715843330, 928981903]
     """
-    key, sizes, wanted = checked("bits", key), shape_of("bits", shape), dtype_of("bits", dtype, "int", key)
-    return words(key, sizes, wanted)
+    key, sizes, result_dtype = (
+        checked("bits", key),
+        shape_of("bits", shape),
+        dtype_of("bits", dtype, "int", key),
+    )
+    return words(key, sizes, result_dtype)
 
 
 # ---- words and blocks --------------------------------------------------------------------------------------
@@ -67,8 +71,8 @@ def words(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
 def pairs(key: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
     """Two random words for each element: the two words of one block."""
     count = math.prod(shape)
-    whole = blocks(key, count, Purpose.BITS)
-    first, second = [whole.crop(((0, count), (i, i + 1))).reshape(shape) for i in range(2)]
+    both = blocks(key, count, Purpose.BITS)
+    first, second = [both.crop(((0, count), (i, i + 1))).reshape(shape) for i in range(2)]
     return first, second
 
 
@@ -133,13 +137,13 @@ def shape_of(name: str, shape: Any) -> Shape:
 
 
 def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
-    """The dtype of a result; raise if it is of another kind, or if the key's backend does not support it."""
-    found = as_dtype(dtype)
-    if found.kind != kind:
+    """The dtype of a result; raise if its kind is another, or if the key's backend does not support the dtype."""
+    result = as_dtype(dtype)
+    if result.kind != kind:
         takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
-        raise DTypeError(f"{name}: the dtype must be {takes}, got {found}; cast the result (x.astype)")
-    check_supported(name, key.interpreter.base, found)
-    return found
+        raise DTypeError(f"{name}: the dtype must be {takes}, got {result}; cast the result (x.astype)")
+    check_supported(name, key.interpreter.base, result)
+    return result
 
 
 def broadcast_argument(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
@@ -155,7 +159,7 @@ def broadcast_argument(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
     return x.broadcast_to(shape)
 
 
-def logical_right_shift(x: Tensor, places: int) -> Tensor:
+def logical_right_shift(x: Tensor, count: int) -> Tensor:
     """A logical right shift."""
-    result: Tensor = x.apply(OPS["shift_right"], x.scalar(places))
+    result: Tensor = x.apply(OPS["shift_right"], x.scalar(count))
     return result

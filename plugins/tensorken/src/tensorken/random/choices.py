@@ -56,11 +56,11 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
         raise ArgumentError(
             f"{name}: need an int or a tensor with an axis, got shape (); write permutation(key, n) with a Python int n"
         )
-    place = axis_of(name, x.shape, axis)
+    along = axis_of(name, x.shape, axis)
     if independent:
-        result: Tensor = take_along(x, _random_orders(key, x.shape, place), place)
+        result: Tensor = take_along(x, _random_orders(key, x.shape, along), along)
         return result
-    permuted: Tensor = x.gather(_random_orders(key, (x.shape[place],), 0), place)
+    permuted: Tensor = x.gather(_random_orders(key, (x.shape[along],), 0), along)
     return permuted
 
 
@@ -101,48 +101,50 @@ def choice(
     """
     name = "choice"
     key, sizes = checked(name, key), shape_of(name, shape)
-    of_range = not isinstance(a, Tensor) and hasattr(a, "__index__")
-    source = None if of_range else as_operand(name, a, key)
+    is_int = not isinstance(a, Tensor) and hasattr(a, "__index__")
+    source = None if is_int else as_operand(name, a, key)
     if source is not None and not source.shape:
         raise ArgumentError(
             f"{name}: need an int or a tensor with an axis, got shape (); write choice(key, n) with a Python int n"
         )
-    place = 0 if source is None else axis_of(name, source.shape, axis)
-    n = shape_of(name, operator.index(a))[0] if source is None else source.shape[place]
+    along = 0 if source is None else axis_of(name, source.shape, axis)
+    n = shape_of(name, operator.index(a))[0] if source is None else source.shape[along]
     count = math.prod(sizes)
     if count > (n if not replace else count if n else 0):
         raise ShapeError(
             f"{name}: cannot choose {count} of {n}{'' if replace else ' without replacement'}; "
-            f"draw fewer, or give more to draw from"
+            f"draw fewer, or give more slices"
         )
-    chances = None if p is None else _probabilities(key, p, n)
+    probabilities = None if p is None else _probabilities(key, p, n)
     if replace:
-        picked = randint(key, (count,), 0, n) if chances is None else _draw_by_p(key, chances, count)
-    elif chances is None:
-        picked = permutation(key, n).crop(((0, count),))
+        indices = (
+            randint(key, (count,), 0, n) if probabilities is None else _draw_by_p(key, probabilities, count)
+        )
+    elif probabilities is None:
+        indices = permutation(key, n).crop(((0, count),))
     else:
-        picked = categorical(key, chances.log(), shape=(count,), replace=False)
+        indices = categorical(key, probabilities.log(), shape=(count,), replace=False)
     if source is None:
-        return picked.reshape(sizes)
-    chosen = source.gather(picked, place)
-    return chosen.reshape((*source.shape[:place], *sizes, *source.shape[place + 1 :]))
+        return indices.reshape(sizes)
+    chosen = source.gather(indices, along)
+    return chosen.reshape((*source.shape[:along], *sizes, *source.shape[along + 1 :]))
 
 
 def _probabilities(key: Tensor, p: Any, n: int) -> Tensor:
-    chances = floating_of(as_operand("choice", p, key))
-    if chances.shape != (n,):
+    probabilities = floating_of(as_operand("choice", p, key))
+    if probabilities.shape != (n,):
         raise ShapeError(
-            f"choice: p must have shape ({n},), got {chances.shape}; give one probability for each slice"
+            f"choice: p must have shape ({n},), got {probabilities.shape}; give one probability for each slice"
         )
-    return chances
+    return probabilities
 
 
-def _draw_by_p(key: Tensor, chances: Tensor, count: int) -> Tensor:
+def _draw_by_p(key: Tensor, probabilities: Tensor, count: int) -> Tensor:
     """The first positions where the cumulative sum reaches a uniform number from (0, total]."""
-    n = chances.shape[0]
-    sums = chances.cumsum(0)
-    wanted = sums.crop(((max(n - 1, 0), n),)) * (1.0 - uniform(key, (count,), chances.dtype))
-    return searchsorted(sums, wanted)
+    n = probabilities.shape[0]
+    sums = probabilities.cumsum(0)
+    targets = sums.crop(((max(n - 1, 0), n),)) * (1.0 - uniform(key, (count,), probabilities.dtype))
+    return searchsorted(sums, targets)
 
 
 def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
@@ -174,22 +176,22 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, rep
     name = "categorical"
     key = checked(name, key)
     x = floating_of(as_operand(name, logits, key))
-    place = axis_of(name, x.shape, axis)
-    batch = x.shape[:place] + x.shape[place + 1 :]
+    along = axis_of(name, x.shape, axis)
+    batch = x.shape[:along] + x.shape[along + 1 :]
     sizes = batch if shape is None else shape_of(name, shape)
     prefix = sizes[: len(sizes) - len(batch)]
     if sizes[len(prefix) :] != batch:
         raise ShapeError(
-            f"{name}: the shape must end in {batch}, as the logits without axis {place}, got {sizes}; append it"
+            f"{name}: the shape must end in {batch}, as the logits without axis {along}, got {sizes}; append it"
         )
     if replace:
         noise = gumbel(key, (*prefix, *x.shape), x.dtype)
-        return (x + noise).argmax(len(prefix) + place)
-    count, n = math.prod(prefix), x.shape[place]
+        return (x + noise).argmax(len(prefix) + along)
+    count, n = math.prod(prefix), x.shape[along]
     if count > n:
         raise ShapeError(
             f"{name}: cannot choose {count} of {n} categories without replacement; draw at most {n}"
         )
-    order = (x + gumbel(key, x.shape, x.dtype)).argsort(place, descending=True)
-    first = order.crop([(0, count) if i == place else (0, m) for i, m in enumerate(x.shape)])
-    return first.permute((place, *[i for i in range(x.ndim) if i != place])).reshape(sizes)
+    order = (x + gumbel(key, x.shape, x.dtype)).argsort(along, descending=True)
+    first = order.crop([(0, count) if i == along else (0, m) for i, m in enumerate(x.shape)])
+    return first.permute((along, *[i for i in range(x.ndim) if i != along])).reshape(sizes)

@@ -21,7 +21,7 @@ from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
 
 PRECISION = {float16: 11, float32: 24, float64: 53}
-"""The bits of a significand, the leading one included."""
+"""The number of bits of a significand, including the leading bit."""
 
 
 def uniform(
@@ -52,12 +52,12 @@ def uniform(
     >>> tk.random.uniform(tk.random.key(0), (2, 2), minval=-1.0, maxval=tk.tensor([1.0, 9.0])).shape
     (2, 2)
     """
-    key, sizes, wanted = (
+    key, sizes, result_dtype = (
         checked("uniform", key),
         shape_of("uniform", shape),
         dtype_of("uniform", dtype, "float", key),
     )
-    u = _fractions(key, sizes, wanted)
+    u = _fractions(key, sizes, result_dtype)
     if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
         return u
     low = _bound("uniform", "minval", minval, u)
@@ -71,7 +71,7 @@ def uniform(
 def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     """Numbers from the standard normal distribution: sqrt(2) * erfinv(u), u from (-1, 1).
 
-    u is an odd multiple of 2**-24, in float64 of 2**-53, all equally likely: symmetric about 0 and never at the ends.
+    u is an odd multiple of 2**-24, in float64 of 2**-53, all equally likely: symmetric about 0 and never -1 or 1.
     So the largest magnitude is 5.42, in float64 8.29.  float16 is rounded from float32.
 
     Args:
@@ -89,14 +89,14 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     >>> mean, deviation = 10.0, 2.0
     >>> x = mean + deviation * tk.random.normal(tk.random.key(0), (1000,))
     """
-    key, sizes, wanted = (
+    key, sizes, result_dtype = (
         checked("normal", key),
         shape_of("normal", shape),
         dtype_of("normal", dtype, "float", key),
     )
-    u = _symmetric(key, sizes, _computed_in(wanted))
+    u = _symmetric(key, sizes, _computed_in(result_dtype))
     x: Tensor = u.apply(OPS["erfinv"]) * math.sqrt(2.0)
-    return x.astype(wanted)
+    return x.astype(result_dtype)
 
 
 def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
@@ -121,8 +121,8 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     [-0.14000 0.17284 -0.50631]
     """
     name = "truncated_normal"
-    key, wanted = checked(name, key), dtype_of(name, dtype, "float", key)
-    inner = _computed_in(wanted)
+    key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)
+    inner = _computed_in(result_dtype)
     like = key.constant([0], int32, ()).astype(inner)
     low, high = [as_operand(name, bound, like).astype(inner) for bound in (lower, upper)]
     sizes = (low + high).shape if shape is None else shape_of(name, shape)
@@ -131,7 +131,7 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     u = (start + end) * 0.5 + (end - start) * 0.5 * _symmetric(key, sizes, inner)
     last = 1.0 - 2.0 ** -PRECISION[inner]
     x = u.maximum(-last).minimum(last).apply(OPS["erfinv"]) * math.sqrt(2.0)
-    result: Tensor = x.maximum(low).minimum(high).astype(wanted)
+    result: Tensor = x.maximum(low).minimum(high).astype(result_dtype)
     return result
 
 
@@ -154,12 +154,12 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     >>> print(f"{tk.random.exponential(tk.random.key(0), (3,)):.5f}")
     [0.54207 0.91754 0.24372]
     """
-    key, sizes, wanted = (
+    key, sizes, result_dtype = (
         checked("exponential", key),
         shape_of("exponential", shape),
         dtype_of("exponential", dtype, "float", key),
     )
-    return _exponential(key, sizes, _computed_in(wanted)).astype(wanted)
+    return _exponential(key, sizes, _computed_in(result_dtype)).astype(result_dtype)
 
 
 def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
@@ -180,23 +180,23 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     >>> print(f"{tk.random.gumbel(tk.random.key(0), (3,)):.5f}")
     [0.61236 0.08606 1.41172]
     """
-    key, sizes, wanted = (
+    key, sizes, result_dtype = (
         checked("gumbel", key),
         shape_of("gumbel", shape),
         dtype_of("gumbel", dtype, "float", key),
     )
-    return (-_exponential(key, sizes, _computed_in(wanted)).log()).astype(wanted)
+    return (-_exponential(key, sizes, _computed_in(result_dtype)).log()).astype(result_dtype)
 
 
 def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
     """True with probability p, else False: whether a uniform number from [0, 1) is less than p.
 
-    So the result is never True for p = 0, and always for p = 1.
+    So the result is always False for p = 0, and always True for p = 1.
 
     Args:
         key: shape (2,), int32.
         p: a number or a tensor; float64 is compared with 53 random bits, other dtypes with 24.
-        shape: of the result; by default that of p.
+        shape: of the result; by default the shape of p.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, or p does not broadcast to the shape.
@@ -206,14 +206,14 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
     [True, False, True]
     """
     key = checked("bernoulli", key)
-    chance = floating_of(as_operand("bernoulli", p, key))
-    chance = chance.astype(_computed_in(chance.dtype))
-    sizes = chance.shape if shape is None else shape_of("bernoulli", shape)
-    chance = broadcast_argument("bernoulli", "p", chance, sizes)
-    return _fractions(key, sizes, chance.dtype) < chance
+    probability = floating_of(as_operand("bernoulli", p, key))
+    probability = probability.astype(_computed_in(probability.dtype))
+    sizes = probability.shape if shape is None else shape_of("bernoulli", shape)
+    probability = broadcast_argument("bernoulli", "p", probability, sizes)
+    return _fractions(key, sizes, probability.dtype) < probability
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _fractions(key: Tensor, shape: Shape, dtype: DType) -> Tensor:

@@ -45,22 +45,22 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
     [3, 2, 6, 4, 4]
     """
     name = "randint"
-    key, sizes, wanted = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
-    low, last = _bounds(key, minval, maxval, wanted)
+    key, sizes, result_dtype = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
+    low, last = _bounds(key, minval, maxval, result_dtype)
     low, last = (
         broadcast_argument(name, "minval", low, sizes),
         broadcast_argument(name, "maxval", last, sizes),
     )
     count = last - low + 1  # 0 for all 2**bits integers: as an unsigned number it wraps, as do the sums below
-    high, rest = _two_words(key, sizes, wanted)
-    whole = high * count + _product_above(rest, count)
-    carried = _less_unsigned(whole, high * count).astype(wanted)
-    offset = count.eq(0).where(high, _product_above(high, count) + carried)
+    high, rest = _two_words(key, sizes, result_dtype)
+    low_words = high * count + _product_above(rest, count)
+    carry = _less_unsigned(low_words, high * count).astype(result_dtype)
+    offset = count.eq(0).where(high, _product_above(high, count) + carry)
     return low + offset
 
 
 def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor, Tensor]:
-    """The first and the last integer of the range; the first twice if the range is empty."""
+    """The first and the last integer of the range; both are the first if the range is empty."""
     half = 1 << (8 * dtype.itemsize - 1)
     low = _integers(key, "minval", minval, -half, half - 1)
     high = _integers(key, "maxval", maxval, -half, half)
@@ -73,16 +73,16 @@ def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor
     return low.astype(dtype), last.astype(dtype)
 
 
-def _integers(key: Tensor, what: str, bound: Any, least: int, most: int) -> Any:
+def _integers(key: Tensor, what: str, bound: Any, lower: int, upper: int) -> Any:
     """A bound as an int within limits, or as an integer tensor."""
     try:
         value = bound if isinstance(bound, Tensor) else operator.index(bound)
     except TypeError:
         value = as_operand("randint", bound, key)
     if isinstance(value, int):
-        if not least <= value <= most:
+        if not lower <= value <= upper:
             raise ScalarRangeError(
-                f"randint: {what} must be from {least} to {most}, got {value}; use a wider dtype"
+                f"randint: {what} must be from {lower} to {upper}, got {value}; use a wider dtype"
             )
     elif value.dtype.kind != "int":
         raise DTypeError(
@@ -92,7 +92,7 @@ def _integers(key: Tensor, what: str, bound: Any, least: int, most: int) -> Any:
 
 
 def _two_words(key: Tensor, shape: Shape, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Two random integers for each element, from neighbouring blocks or the halves of one."""
+    """Two random integers for each element, from adjacent blocks or the halves of a block."""
     if dtype is int32:
         return pairs(key, shape)
     both = words(key, (math.prod(shape), 2), dtype)
@@ -105,16 +105,16 @@ def _product_above(a: Tensor, b: Tensor) -> Tensor:
     bits = 4 * a.dtype.itemsize
     mask = (1 << bits) - 1
     a1, a0, b1, b0 = logical_right_shift(a, bits), a & mask, logical_right_shift(b, bits), b & mask
-    one, other = a1 * b0, a0 * b1
-    middle = logical_right_shift(a0 * b0, bits) + (one & mask) + (other & mask)
+    first_cross, second_cross = a1 * b0, a0 * b1
+    middle = logical_right_shift(a0 * b0, bits) + (first_cross & mask) + (second_cross & mask)
     return (
         a1 * b1
-        + logical_right_shift(one, bits)
-        + logical_right_shift(other, bits)
+        + logical_right_shift(first_cross, bits)
+        + logical_right_shift(second_cross, bits)
         + logical_right_shift(middle, bits)
     )
 
 
 def _less_unsigned(a: Tensor, b: Tensor) -> Tensor:
-    least = -(1 << (8 * a.dtype.itemsize - 1))
-    return (a ^ least) < (b ^ least)
+    sign_bit = -(1 << (8 * a.dtype.itemsize - 1))
+    return (a ^ sign_bit) < (b ^ sign_bit)

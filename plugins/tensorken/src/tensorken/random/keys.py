@@ -44,9 +44,9 @@ class Key(Tensor):
     __slots__ = ()
     __hash__ = Tensor.__hash__
 
-    def __new__(cls, *facts: Any) -> Tensor:  # type: ignore[misc]
+    def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]
         """A plain tensor, since ops construct their results by the type of their operands."""
-        return Tensor(*facts)
+        return Tensor(*args)
 
     @staticmethod
     def of(x: Tensor) -> Key:
@@ -56,9 +56,9 @@ class Key(Tensor):
         return key
 
     def __getitem__(self, index: Any) -> Tensor:
-        found = super().__getitem__(index)
+        result = super().__getitem__(index)
         is_row = isinstance(index, int | slice) and self.ndim > 1
-        return Key.of(found) if is_row else found
+        return Key.of(result) if is_row else result
 
     def __repr__(self) -> str:
         return self._text() or super().__repr__()
@@ -73,7 +73,7 @@ class Key(Tensor):
         return _unpickled, super().__reduce__()
 
     def _text(self) -> str | None:
-        """Each key as the call that makes it, only the first and last of many; None if the values are unknown."""
+        """Each key as the call that makes it; of many keys only the first and last; None if the values are unknown."""
         if self.interpreter.below is not None:
             return None
         try:
@@ -87,12 +87,12 @@ class Key(Tensor):
         return rows[0] if rows else "[]"
 
 
-def _few(short_repr: list[str]) -> list[str]:
-    return short_repr if len(short_repr) <= 6 else [*short_repr[:3], "...", *short_repr[-3:]]
+def _few(texts: list[str]) -> list[str]:
+    return texts if len(texts) <= 6 else [*texts[:3], "...", *texts[-3:]]
 
 
-def _unpickled(make: Any, facts: tuple[Any, ...]) -> Key:
-    return Key.of(make(*facts))
+def _unpickled(make: Any, args: tuple[Any, ...]) -> Key:
+    return Key.of(make(*args))
 
 
 def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -106,7 +106,7 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
 
     Args:
         seed: an int in [-2**63, 2**64), or an int32 or int64 tensor of shape (), as under vmap.
-        backend, device: those of the key; by default those of the seed if it is a tensor.
+        backend, device: of the key; by default those of the seed if it is a tensor.
 
     Raises:
         ArgumentError, DTypeError: if the seed is not an integer.

@@ -27,25 +27,29 @@ def with_numpys_names(f: F) -> F:
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # f itself raised it
                 raise
-            known = inspect.signature(f).parameters
+            parameters = inspect.signature(f).parameters
             for name in keywords:
-                here = OTHER_NAMES.get(name)
-                if name in OTHER_NAMES and name not in known and (here is None or here in known):
-                    way_out = (
+                own_name = OTHER_NAMES.get(name)
+                if (
+                    name in OTHER_NAMES
+                    and name not in parameters
+                    and (own_name is None or own_name in parameters)
+                ):
+                    hint = (
                         f"tensors are immutable: use the result, and tk.{f.__name__} instead of numpy.{f.__name__}"
-                        if here is None
-                        else f"it is {here} here"
+                        if own_name is None
+                        else f"it is {own_name} here"
                     )
-                    raise ArgumentError(f"{f.__name__}: unexpected argument {name}; {way_out}") from None
+                    raise ArgumentError(f"{f.__name__}: unexpected argument {name}; {hint}") from None
             raise
 
     return call  # type: ignore[return-value]
 
 
 def ordered_axes_of(name: str, shape: Shape, axes: int | Sequence[int]) -> Axes:
-    """Normalize axes, keep their order and refuse duplicates."""
+    """Normalized axes in the given order; an error for duplicates."""
     several = axes if isinstance(axes, Sequence) else (axes,)
-    places = tuple([axis_of(name, shape, axis) for axis in several])
-    if len(set(places)) != len(places):
+    normalized = tuple([axis_of(name, shape, axis) for axis in several])
+    if len(set(normalized)) != len(normalized):
         raise AxisError(f"{name}: axes {tuple(several)} name an axis twice for shape {shape}; name each once")
-    return places
+    return normalized

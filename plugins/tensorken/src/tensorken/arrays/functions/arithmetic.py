@@ -102,7 +102,7 @@ def divide(a: Any, b: Any) -> Tensor:
 def floor_divide(a: Any, b: Any) -> Tensor:
     """floor(a / b), elementwise, without the rounding of a / b; the shapes broadcast.
 
-    As in Python: `floor_divide(1.0, 0.1)` is 9, because the float 0.1 is a little more than a tenth.  Where b is 0,
+    As in Python: `floor_divide(1.0, 0.1)` is 9, because the float 0.1 is slightly larger than 1/10.  Where b is 0,
     the result is infinite or NaN, and 0 for integers.
 
     >>> import tensorken as tk
@@ -148,11 +148,11 @@ def fmod(a: Any, b: Any) -> Tensor:
     x, y = pair_of_operands("fmod", a, b, first_tensor(a, b))
     if x.dtype.kind != "float":
         rest = x % y
-        whole: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
-        return whole
-    below = x < 0.0
-    rest = below.where(-x, x) % y.abs()
-    result: Tensor = (x.eq(0.0) & rest.eq(0.0)).where(x, below.where(-rest, rest))
+        result_of_ints: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
+        return result_of_ints
+    negative = x < 0.0
+    rest = negative.where(-x, x) % y.abs()
+    result: Tensor = (x.eq(0.0) & rest.eq(0.0)).where(x, negative.where(-rest, rest))
     return result
 
 
@@ -263,7 +263,7 @@ def sign(x: Any) -> Tensor:
 
 
 def maximum(a: Any, b: Any) -> Tensor:
-    """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+    """The larger of a and b, elementwise; NaN if either is NaN; a tie shares the derivative equally.
 
     For 0.0 and -0.0 the result may be either; for bools it is logical or.
 
@@ -275,7 +275,7 @@ def maximum(a: Any, b: Any) -> Tensor:
 
 
 def minimum(a: Any, b: Any) -> Tensor:
-    """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+    """The smaller of a and b, elementwise; NaN if either is NaN; a tie shares the derivative equally.
 
     For 0.0 and -0.0 the result may be either; for bools it is logical and.
 
@@ -379,7 +379,7 @@ def trunc(x: Any) -> Tensor:
 
 
 def round(x: Any, decimals: int = 0) -> Tensor:
-    """x rounded to the nearest integer, elementwise, and to the even one halfway between two; its derivative is 0.
+    """x rounded to the nearest integer, elementwise; halfway cases to the even one; its derivative is 0.
 
     Args:
         decimals: the number of decimal places to keep, for floats: x * 10**decimals is rounded.

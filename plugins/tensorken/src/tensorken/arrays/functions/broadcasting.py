@@ -1,4 +1,4 @@
-"""Broadcasting, and axes of size 1 added to reach a least number of axes."""
+"""Broadcasting, and axes of size 1 added up to a minimum number of axes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     """x broadcast to a shape, by numpy's rules.
 
     Raises:
-        ShapeError: if a size of x, compared from the last axis backwards, is neither 1 nor equal to that of the shape.
+        ShapeError: if a size of x, compared from the last axis backwards, is neither 1 nor the size in the shape.
 
     >>> import tensorken as tk
     >>> tk.broadcast_to([1, 2], (2, 2)).tolist()
@@ -60,9 +60,9 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
     """
     if not tensors:
         return []
-    found = as_tensors("broadcast_arrays", tensors)
-    shape = _common("broadcast_arrays", [x.shape for x in found])
-    return [x.broadcast_to(shape) for x in found]
+    xs = as_tensors("broadcast_arrays", tensors)
+    shape = _common("broadcast_arrays", [x.shape for x in xs])
+    return [x.broadcast_to(shape) for x in xs]
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -95,14 +95,14 @@ def atleast_3d(*tensors: Any) -> Any:
     (1, 2, 1)
     """
 
-    def deepened(x: Tensor) -> Tensor:
-        flat = x if x.ndim > 1 else x.reshape((1, x.size))
-        return flat if flat.ndim > 2 else flat.reshape((*flat.shape, 1))
+    def with_three_axes(x: Tensor) -> Tensor:
+        matrix = x if x.ndim > 1 else x.reshape((1, x.size))
+        return matrix if matrix.ndim > 2 else matrix.reshape((*matrix.shape, 1))
 
-    return _each(tensors, deepened)
+    return _each(tensors, with_three_axes)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _common(name: str, shapes: Sequence[Shape]) -> Shape:
@@ -118,5 +118,5 @@ def _common(name: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def _each(tensors: Sequence[Any], change: Any) -> Any:
-    changed = [change(as_tensor(x)) for x in tensors]
-    return changed[0] if len(changed) == 1 else changed
+    results = [change(as_tensor(x)) for x in tensors]
+    return results[0] if len(results) == 1 else results

@@ -46,7 +46,7 @@ def full(
     Args:
         shape: the shape of the result.
         fill_value: a number; or a tensor or array, which is broadcast and stays on its backend.
-        dtype: the dtype of the result; by default that of the value: bool, int32 or float32 for Python numbers.
+        dtype: the dtype of the result; by default the dtype of the value: bool, int32 or float32 for Python numbers.
         backend, device: as in `tk.tensor`.
 
     Raises:
@@ -102,7 +102,7 @@ def full_like(
     """A tensor like x whose elements are all `fill_value`; transforms see it as a constant.
 
     Args:
-        x: the source of the shape, dtype, backend and device where no argument sets them.
+        x: the source of the shape, dtype, backend and device that no argument sets.
         fill_value: a number; or a tensor or array, which is broadcast.
         dtype: the dtype of the result; the value is cast to it.
         shape: the shape of the result.
@@ -180,22 +180,22 @@ def scalar(value: Scalar, dtype: Any = None, *, backend: Any = None, device: str
     return full((), value, dtype, backend=backend, device=device)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, device: str | None) -> Tensor:
     sizes = shape_of(name, shape)
-    wanted = None if dtype is None else as_dtype(dtype)
+    requested = None if dtype is None else as_dtype(dtype)
     if not isinstance(value, int | float):
         if not isinstance(value, Tensor | list | tuple) and not hasattr(value, "dtype"):
             raise ArgumentError(
                 f"{name}: the value must be one number or tensor, got {short_repr(value)}; see tk.tensor"
             )
-        return tensor(value, wanted, backend=backend, device=device).broadcast_to(sizes)
-    (number,), found = typed(name, [value], wanted)
+        return tensor(value, requested, backend=backend, device=device).broadcast_to(sizes)
+    (number,), result_dtype = typed(name, [value], requested)
     interpreter = resolve(backend, device)
-    check_supported(name, interpreter, found)
-    return Tensor(interpreter, interpreter.full(sizes, number, found), sizes, found)
+    check_supported(name, interpreter, result_dtype)
+    return Tensor(interpreter, interpreter.full(sizes, number, result_dtype), sizes, result_dtype)
 
 
 def _alike(
@@ -214,8 +214,8 @@ def _alike(
     if backend is not None or device is not None:
         return full(sizes, value, dtype, backend=backend, device=device)
     if not isinstance(value, int | float):
-        given: Tensor = as_operand(name, value, x)
-        return given.astype(dtype).broadcast_to(sizes)
+        operand: Tensor = as_operand(name, value, x)
+        return operand.astype(dtype).broadcast_to(sizes)
     (number,), _ = typed(name, [value], dtype)
     base = x.interpreter.base
     check_supported(name, base, dtype)

@@ -12,8 +12,8 @@ from tensorken.arrays.functions.subscripts import Label, Labels
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.shapes import short_repr
 
-MANY = 8
-"""The greatest number of operands for which the best order is searched, in 3 ** MANY steps."""
+MAX_OPTIMAL = 8
+"""The greatest number of operands for which the best order is searched, in 3 ** MAX_OPTIMAL steps."""
 
 Path = tuple[tuple[int, ...], ...]
 """The indices of the operands of each product, which becomes the last operand."""
@@ -37,7 +37,7 @@ def steps_of(
     if count < 3 or optimize is False:  # the partial product is always the last operand
         return [(0, 1) if k == 0 else (count - 1 - k, 0) for k in range(count - 1)]
     terms = [frozenset(term) for term in labels]
-    if optimize == "greedy" or count > MANY:
+    if optimize == "greedy" or count > MAX_OPTIMAL:
         return _greedy(terms, frozenset(output), sizes)
     return _optimal(terms, frozenset(output), sizes)
 
@@ -46,7 +46,7 @@ Term = frozenset[Label]
 
 
 def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """Choose at each step the pair whose product adds the fewest elements; on a tie, the cheaper one."""
+    """Choose at each step the pair whose product adds the fewest elements; on a tie, the cheaper pair."""
     terms, steps = list(terms), []
     while len(terms) > 1:
         best: Any = None
@@ -54,8 +54,8 @@ def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tu
             both = terms[i] | terms[j]
             kept = both & output.union(*[term for k, term in enumerate(terms) if k not in (i, j)])
             growth = _extent(kept, sizes) - _extent(terms[i], sizes) - _extent(terms[j], sizes)
-            found = (growth, _extent(both, sizes), i, j, kept)
-            best = found if best is None or found[:2] < best[:2] else best
+            candidate = (growth, _extent(both, sizes), i, j, kept)
+            best = candidate if best is None or candidate[:2] < best[:2] else best
         *_, i, j, kept = best
         steps.append((i, j))
         terms = [term for k, term in enumerate(terms) if k not in (i, j)] + [kept]
@@ -74,27 +74,27 @@ def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[t
     for i in range(count):
         kept[1 << i] = terms[i]
     cost: list[float] = [math.inf] * (full + 1)
-    cut = [0] * (full + 1)
+    best_part = [0] * (full + 1)
     for members in range(1, full + 1):  # subsets before supersets
         if members & (members - 1) == 0:
             cost[members] = 0
             continue
         part = (members - 1) & members
-        while part > members ^ part:  # each split into two parts, once
+        while part > members ^ part:  # each split in two parts once
             rest = members ^ part
-            price = cost[part] + cost[rest]
-            if price < cost[members]:
-                price += _extent(kept[part] | kept[rest], sizes)
-                if price < cost[members]:
-                    cost[members], cut[members] = price, part
+            new_cost = cost[part] + cost[rest]
+            if new_cost < cost[members]:
+                new_cost += _extent(kept[part] | kept[rest], sizes)
+                if new_cost < cost[members]:
+                    cost[members], best_part[members] = new_cost, part
             part = (part - 1) & members
     steps: list[tuple[int, int]] = []
     live = [1 << i for i in range(count)]
 
     def multiply(members: int) -> None:
-        if not cut[members]:
+        if not best_part[members]:
             return
-        part, rest = cut[members], members ^ cut[members]
+        part, rest = best_part[members], members ^ best_part[members]
         multiply(part)
         multiply(rest)
         i, j = sorted((live.index(part), live.index(rest)))
@@ -124,20 +124,20 @@ def path_of(path: Sequence[Any]) -> Path:
 def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
     """The steps of a path, then the remaining operands from left to right."""
     steps: list[tuple[int, int]] = []
-    for places in path:
-        if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
+    for step in path:
+        if len(set(step)) != len(step) or not all([0 <= i < count for i in step]):
             raise ArgumentError(
-                f"einsum: step {places} of the path does not fit the {count} operands of {short_repr(subscripts)} "
+                f"einsum: step {step} of the path does not fit the {count} operands of {short_repr(subscripts)} "
                 f"left; each product is appended as the last operand"
             )
-        count = _follow(steps, places, count)
+        count = _follow(steps, step, count)
     _follow(steps, tuple(range(count)), count)
     return steps
 
 
-def _follow(steps: list[tuple[int, int]], places: tuple[int, ...], count: int) -> int:
-    """Multiply the operands at some positions in pairs, and return the number of remaining operands."""
-    last, *others = sorted(places, reverse=True)
+def _follow(steps: list[tuple[int, int]], indices: tuple[int, ...], count: int) -> int:
+    """Multiply the operands at the indices in pairs; return the number of remaining operands."""
+    last, *others = sorted(indices, reverse=True)
     for other in others:
         steps.append((other, last))
         count -= 1

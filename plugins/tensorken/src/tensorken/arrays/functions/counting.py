@@ -25,13 +25,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         x: nonnegative integers, with one axis.
         weights: one for each element of x.
         minlength: the minimum length of the result.
-        length: the length of the result; greater or equal values are not counted, and x may be abstract, as under vmap.
+        length: the length of the result; larger values are not counted.  With a length, x may be traced or batched.
 
     Returns:
         int32, or the weights' dtype.
 
     Raises:
-        DTypeError: if the dtype of x is not an integer one.
+        DTypeError: if the dtype of x is not an integer dtype.
         ShapeError: if x does not have exactly one axis, or the weights have another shape.
         IndexingError: if an element is negative.
         ConcretizationError: if no length is given and the values are not known, as under vmap.
@@ -80,10 +80,10 @@ def _weights(name: str, x: Tensor, weights: Any) -> Tensor:
     return amounts.in_sum_dtype()
 
 
-def _scatter_weights(places: Tensor, amounts: Tensor, length: int) -> Tensor:
+def _scatter_weights(indices: Tensor, amounts: Tensor, length: int) -> Tensor:
     """Add the amounts at their indices; amounts with an index out of range go to an extra element, which is dropped."""
-    inside = (places >= 0) & (places < length)
-    return amounts.scatter_add(inside.where(places, length), 0, length + 1).crop(((0, length),))
+    inside = (indices >= 0) & (indices < length)
+    return amounts.scatter_add(inside.where(indices, length), 0, length + 1).crop(((0, length),))
 
 
 def histogram(
@@ -123,17 +123,17 @@ def histogram(
     count = edges.size - 1
     flat = flat.astype(edges.dtype)
     last = edges.crop(((count, count + 1),)).reshape(())
-    place = flat.eq(last).where(count - 1, insertion_points(edges, flat, "right") - 1)
-    counts = _scatter_weights(place, _weights("histogram", values, weights).ravel(), count)
+    bin_index = flat.eq(last).where(count - 1, insertion_points(edges, flat, "right") - 1)
+    counts = _scatter_weights(bin_index, _weights("histogram", values, weights).ravel(), count)
     if density:
         widths = edges.crop(((1, count + 1),)) - edges.crop(((0, count),))
-        share: Tensor = floating_of(counts) / counts.sum() / widths
-        return share, edges
+        densities: Tensor = floating_of(counts) / counts.sum() / widths
+        return densities, edges
     return counts, edges
 
 
 def _edges(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
-    """The edges of the bins: as given, or equally spaced over the given range or that of x."""
+    """The edges of the bins: the given edges, or equally spaced edges over the given range or the range of x."""
     if not isinstance(bins, int):
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:
@@ -141,13 +141,13 @@ def _edges(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
         return edges.astype(promote(floating_of(edges).dtype, x.dtype))
     if bins < 1:
         raise ArgumentError(f"histogram: need at least one bin, got {bins}; give a positive number, or edges")
-    one = x.constant([0.0], x.dtype, (1,)).reshape(())
+    zero = x.constant([0.0], x.dtype, (1,)).reshape(())
     if range is not None:
-        low, high = one + range[0], one + range[1]
+        low, high = zero + range[0], zero + range[1]
     else:
-        low, high = (x.min(), x.max()) if x.size else (one, one + 1.0)
-    flat = low.eq(high)
-    low, high = flat.where(low - 0.5, low), flat.where(high + 0.5, high)
+        low, high = (x.min(), x.max()) if x.size else (zero, zero + 1.0)
+    is_empty = low.eq(high)
+    low, high = is_empty.where(low - 0.5, low), is_empty.where(high + 0.5, high)
     steps = x.constant(builtins.range(bins + 1), x.dtype, (bins + 1,))
     spaced: Tensor = steps.eq(float(bins)).where(high, low + steps * ((high - low) / bins))
     return spaced

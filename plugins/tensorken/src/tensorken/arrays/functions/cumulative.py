@@ -33,13 +33,13 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative sum along an axis, or over the flattened tensor.
 
     Args:
-        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
+        dtype: the dtype of the sum and the result; by default the dtype of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.cumsum([1.0, 2.0, 3.0]))
     [1 3 6]
     """
-    return _running("cumsum", as_tensor(x), axis, dtype)
+    return _accumulated("cumsum", as_tensor(x), axis, dtype)
 
 
 @with_numpys_names
@@ -47,13 +47,13 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative product along an axis, or over the flattened tensor; its derivative is correct at zeros, too.
 
     Args:
-        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
+        dtype: the dtype of the product and the result; by default the dtype of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.cumprod([1.0, 2.0, 3.0]))
     [1 2 6]
     """
-    return _running("cumprod", as_tensor(x), axis, dtype)
+    return _accumulated("cumprod", as_tensor(x), axis, dtype)
 
 
 def cumulative_sum(
@@ -62,8 +62,8 @@ def cumulative_sum(
     """The cumulative sum along an axis, which may be omitted if x has only one.
 
     Args:
-        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
-        include_initial: whether to put the empty sum, 0, first, so that the axis is longer by one.
+        dtype: the dtype of the sum and the result; by default the dtype of x, int32 for bool.  Integers wrap.
+        include_initial: whether the result begins with the empty sum, 0, so that the axis is longer by one.
 
     Raises:
         AxisError: if no axis is given, and x does not have exactly one.
@@ -81,8 +81,8 @@ def cumulative_prod(
     """The cumulative product along an axis, which may be omitted if x has only one.
 
     Args:
-        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
-        include_initial: whether to put the empty product, 1, first, so that the axis is longer by one.
+        dtype: the dtype of the product and the result; by default the dtype of x, int32 for bool.  Integers wrap.
+        include_initial: whether the result begins with the empty product, 1, so that the axis is longer by one.
 
     Raises:
         AxisError: if no axis is given, and x does not have exactly one.
@@ -94,7 +94,7 @@ def cumulative_prod(
     return _cumulative("cumulative_prod", "cumprod", 1, x, axis, dtype, include_initial)
 
 
-def _running(name: str, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
+def _accumulated(name: str, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
     y = x.in_sum_dtype(dtype)
     if axis is None:
         return unary(OPS[name], y.ravel(), (0,))
@@ -119,7 +119,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     """The n-th difference of neighbouring elements along an axis; for bools, whether they differ.
 
     Args:
-        n: the number of times to take differences; each shortens the axis by one; 0 returns x.
+        n: the number of times to take differences; each time shortens the axis by one; 0 returns x.
         prepend, append: values to put before and after x along the axis first: a number, or a tensor with as many
             axes as x.
 
@@ -139,8 +139,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     if count == 0:
         return y
     pieces = [_row(y, prepend, along), y, _row(y, append, along)]
-    given = promoted_tensors("diff", [piece for piece in pieces if piece is not None])
-    y = given[0].concatenate(*given[1:], axis=along) if len(given) > 1 else y
+    operands = promoted_tensors("diff", [piece for piece in pieces if piece is not None])
+    y = operands[0].concatenate(*operands[1:], axis=along) if len(operands) > 1 else y
     for _ in range(count):
         size = y.shape[along]
         upper, lower = (
@@ -151,11 +151,11 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     return y
 
 
-def _row(x: Tensor, given: Any, axis: int) -> Tensor | None:
+def _row(x: Tensor, values: Any, axis: int) -> Tensor | None:
     """The values to put before or after x along the axis; a number fills one row."""
-    if given is None:
+    if values is None:
         return None
-    row = as_operand("diff", given, x)
+    row = as_operand("diff", values, x)
     if row.ndim == 0:
         return row.broadcast_to(tuple([1 if i == axis else n for i, n in enumerate(x.shape)]))
     if row.ndim != x.ndim:

@@ -38,7 +38,7 @@ def eye(
 
     Args:
         n, m: the numbers of rows and columns.
-        k: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+        k: the diagonal: 0 is the main diagonal, positive k is above it, negative k below it.
         dtype: the dtype of the result; float32 if None.
         backend, device: as in `tk.tensor`.
 
@@ -56,7 +56,7 @@ def eye(
     if height <= 0 or width <= 0:
         return full((rows, columns), 0, dtype, backend=backend, device=device)
     count = min(height, width)
-    # Rows of a one and `width` zeros, reshaped to rows that are shorter by one: the ones then lie on a diagonal.
+    # Rows of a one and `width` zeros, reshaped to rows that are shorter by one: the ones are then on a diagonal.
     row = full((1,), 1, dtype, backend=backend, device=device).pad(((0, width),))
     ones = row.reshape((1, width + 1)).expand((count, width + 1)).reshape((count * (width + 1),))
     square = ones.crop(((0, count * width),)).reshape((count, width))
@@ -152,20 +152,14 @@ def diag(x: Any, k: int = 0) -> Tensor:
     >>> tk.diag([1.0, 2.0]).tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-    given, k = as_tensor(x), _offset("diag", k)
-    if given.ndim == 2:
-        return diagonal(given, k)
-    if given.ndim != 1:
-        raise ShapeError(f"diag: need 1 or 2 axes, got shape {given.shape}; use tk.diagflat or tk.diagonal")
-    (n,) = given.shape
-    # A column of x and n columns of zeros, reshaped to rows that are shorter by one: x then lies on a diagonal.
-    rows = (
-        given.reshape((n, 1))
-        .pad(((0, 0), (0, n)))
-        .reshape((n * (n + 1),))
-        .crop(((0, n * n),))
-        .reshape((n, n))
-    )
+    v, k = as_tensor(x), _offset("diag", k)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ShapeError(f"diag: need 1 or 2 axes, got shape {v.shape}; use tk.diagflat or tk.diagonal")
+    (n,) = v.shape
+    # A column of x and n columns of zeros, reshaped to rows that are shorter by one: x is then on a diagonal.
+    rows = v.reshape((n, 1)).pad(((0, 0), (0, n))).reshape((n * (n + 1),)).crop(((0, n * n),)).reshape((n, n))
     return rows.pad(((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else rows
 
 
@@ -196,11 +190,11 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return _diagonal("trace", x, offset, axis1, axis2).sum(-1)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tensor:
-    """Gather along the two axes as one axis; no product with a mask, so NaN off the diagonal does not spread."""
+    """Gather along the two axes as one axis; no product with a mask, so NaN off the diagonal does not propagate."""
     k = _offset(name, offset)
     first, second = axis_of(name, x.shape, axis1), axis_of(name, x.shape, axis2)
     if first == second:
@@ -209,8 +203,8 @@ def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tens
     n, m = x.shape[first], x.shape[second]
     row, column = max(-k, 0), max(k, 0)
     count = max(min(n - row, m - column), 0)
-    places = [(row + i) * m + column + i for i in range(count)]
-    indices = x.constant(places, int32 if n * m <= 2**31 else int64, (count,))
+    positions = [(row + i) * m + column + i for i in range(count)]
+    indices = x.constant(positions, int32 if n * m <= 2**31 else int64, (count,))
     flat = x.permute((*others, first, second)).reshape((*[x.shape[i] for i in others], n * m))
     return flat.gather(indices, -1)
 
@@ -225,10 +219,10 @@ def _above(x: Tensor, k: int) -> Tensor:
 
 
 def _matrices(name: str, x: Any) -> Tensor:
-    found = as_tensor(x)
-    if found.ndim < 2:
-        raise ShapeError(f"{name}: need at least 2 axes, got shape {found.shape}; reshape first")
-    return found
+    y = as_tensor(x)
+    if y.ndim < 2:
+        raise ShapeError(f"{name}: need at least 2 axes, got shape {y.shape}; reshape first")
+    return y
 
 
 def _offset(name: str, k: Any) -> int:

@@ -51,9 +51,9 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     >>> tk.delete([10, 11, 12, 13], [0, -1]).tolist()
     [11, 12]
     """
-    old, place = _along("delete", x, axis)
-    left_out = set(_places("delete", obj, old.shape[place], old.shape[place]))
-    return slices_at(old, [i for i in range(old.shape[place]) if i not in left_out], place)
+    old, along = _along("delete", x, axis)
+    deleted = set(_indices("delete", obj, old.shape[along], old.shape[along]))
+    return slices_at(old, [i for i in range(old.shape[along]) if i not in deleted], along)
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
@@ -62,7 +62,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     Args:
         x: the tensor.
         obj: the indices, in x, of the slices before which to insert: an int, ints, a slice or a mask; the size of
-            the axis means the end.  The values of a tensor are read.
+            the axis stands for the end.  The values of a tensor are read.
         values: the values to insert, broadcast and cast to the dtype of x; several slices are allowed for one int.
         axis: the axis; without it the tensor is flattened.
 
@@ -74,30 +74,30 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     >>> tk.insert([1, 2, 3], 1, 9).tolist(), tk.insert([1, 2, 3], [0, 3], [8, 9]).tolist()
     ([1, 9, 2, 3], [8, 1, 2, 3, 9])
     """
-    old, place = _along("insert", x, axis)
-    n = old.shape[place]
-    places = _places("insert", obj, n, n + 1)
+    old, along = _along("insert", x, axis)
+    n = old.shape[along]
+    positions = _indices("insert", obj, n, n + 1)
     new = as_operand("insert", values, old).astype(old.dtype)
-    if len(places) == 1:
+    if len(positions) == 1:
         new = new.reshape((1,) * (old.ndim - new.ndim) + new.shape)
         if _entries(obj) is None and not isinstance(
             obj, slice
         ):  # for an int, the first axis holds the slices
-            new = moveaxis(new, 0, place)
-        places = places * new.shape[place]
-    shape = (*old.shape[:place], len(places), *old.shape[place + 1 :])
+            new = moveaxis(new, 0, along)
+        positions = positions * new.shape[along]
+    shape = (*old.shape[:along], len(positions), *old.shape[along + 1 :])
     try:
         new = new.broadcast_to(shape)
     except ShapeError:
         raise ShapeError(
-            f"insert: values of shape {new.shape} do not broadcast to {shape}, with {len(places)} along axis {place}"
+            f"insert: values of shape {new.shape} do not broadcast to {shape}, with {len(positions)} along axis {along}"
         ) from None
-    # A stable sort by position puts inserted slices before the existing one and keeps their order.
-    order = sorted([(at, 0, n + k) for k, at in enumerate(places)] + [(at, 1, at) for at in range(n)])
-    return slices_at(old.concatenate(new, axis=place), [source for _, _, source in order], place)
+    # A stable sort by position puts inserted slices before the existing slice and keeps their order.
+    order = sorted([(i, 0, n + k) for k, i in enumerate(positions)] + [(i, 1, i) for i in range(n)])
+    return slices_at(old.concatenate(new, axis=along), [source for _, _, source in order], along)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Tensor, int]:
@@ -115,31 +115,31 @@ def _entries(obj: Any) -> list[Any] | None:
     return list(obj.tolist()) if hasattr(obj, "tolist") and obj.ndim else None
 
 
-def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
+def _indices(name: str, obj: Any, n: int, end: int) -> list[int]:
     """Convert an int, ints, a slice or a mask over n slices to ints in [0, end)."""
     if isinstance(obj, slice):
         return list(range(*obj.indices(n)))
     several = _entries(obj)
-    given = [obj] if several is None else several
+    entries = [obj] if several is None else several
     if several and all(isinstance(i, bool) for i in several):
         if len(several) != n:
             raise IndexingError(
                 f"{name}: a mask of size {len(several)} does not fit {n} slices; give one bool for each"
             )
         return [i for i, chosen in enumerate(several) if chosen]
-    places = []
-    for i in given:
+    indices = []
+    for i in entries:
         try:
-            at = operator.index(i)
+            index = operator.index(i)
         except ConcretizationError as error:
             raise error.at(name) from None
         except TypeError:
             raise IndexingError(
                 f"{name}: need ints, a slice or a vector of bools, got {short_repr(obj)}"
             ) from None
-        if not -n <= at < end:
+        if not -n <= index < end:
             raise IndexingError(
-                f"{name}: index {at} is out of range for {n} slices; they run from {-n} to {end - 1}"
+                f"{name}: index {index} is out of range for {n} slices; they run from {-n} to {end - 1}"
             )
-        places.append(at + n if at < 0 else at)
-    return places
+        indices.append(index + n if index < 0 else index)
+    return indices

@@ -30,7 +30,7 @@ MUL = OPS["mul"]
 
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal") -> Tensor:
-    """The sum of products that the subscripts name: `einsum("ij,jk->ik", a, b)` is `a @ b`.
+    """The sum of products that the subscripts denote: `einsum("ij,jk->ik", a, b)` is `a @ b`.
 
     The subscripts have a term for each operand, with a letter for each axis.  The letters after `->` are the axes of
     the result; the other letters are summed over.  A letter repeated in one term takes the diagonal.  `...` denotes the
@@ -112,7 +112,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All steps of an einsum: the result of each pair is appended to the operands, and the last one is permuted."""
+    """All steps of an einsum: the result of each pair is appended to the operands, and the last result is permuted."""
 
     preparations: tuple[tuple[int, Preparation], ...]
     pairs: tuple[Pair, ...]
@@ -128,11 +128,11 @@ def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | 
     preparations, labels, extents = [], [], []
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         diagonals, term, shape = _diagonals(term, shape)
-        alone = tuple([k for k, label in enumerate(term) if uses[label] == 1 and label not in output])
-        if diagonals or alone:
-            preparations.append((i, Preparation(diagonals, alone)))
-        labels.append(tuple([label for k, label in enumerate(term) if k not in alone]))
-        extents.append(tuple([n for k, n in enumerate(shape) if k not in alone]))
+        summed_alone = tuple([k for k, label in enumerate(term) if uses[label] == 1 and label not in output])
+        if diagonals or summed_alone:
+            preparations.append((i, Preparation(diagonals, summed_alone)))
+        labels.append(tuple([label for k, label in enumerate(term) if k not in summed_alone]))
+        extents.append(tuple([n for k, n in enumerate(shape) if k not in summed_alone]))
     pairs = []
     live = list(range(len(terms)))
     for left, right in steps_of(labels, output, sizes, optimize, subscripts):
@@ -154,29 +154,29 @@ def _pair(
     i: int, j: int, labels: list[Labels], extents: list[Shape], output: Labels, needed: set[Label]
 ) -> tuple[Pair, Labels, Shape]:
     """The product of operands i and j, its labels (in the order of `output` if given), and its sizes."""
-    every = tuple(dict.fromkeys((*output, *labels[i], *labels[j])))
+    all_labels = tuple(dict.fromkeys((*output, *labels[i], *labels[j])))
     present = {*labels[i], *labels[j]}
-    kept = tuple([label for label in every if label in present and label in needed])
-    layout = kept + tuple([label for label in every if label in present and label not in needed])
+    kept = tuple([label for label in all_labels if label in present and label in needed])
+    layout = kept + tuple([label for label in all_labels if label in present and label not in needed])
     orders, shapes = [], []
     for k in (i, j):
-        place = {label: axis for axis, label in enumerate(labels[k])}
-        orders.append(tuple([place[label] for label in layout if label in place]))
-        shapes.append(tuple([extents[k][place[label]] if label in place else 1 for label in layout]))
+        axis_of = {label: axis for axis, label in enumerate(labels[k])}
+        orders.append(tuple([axis_of[label] for label in layout if label in axis_of]))
+        shapes.append(tuple([extents[k][axis_of[label]] if label in axis_of else 1 for label in layout]))
     extent = tuple([m if n == 1 else n for n, m in zip(*shapes, strict=True)])
     pair = Pair(i, j, (orders[0], orders[1]), (shapes[0], shapes[1]), tuple(range(len(kept), len(layout))))
     return pair, kept, extent[: len(kept)]
 
 
 def _diagonals(term: Labels, shape: Shape) -> tuple[tuple[tuple[int, int], ...], Labels, Shape]:
-    """The pairs of axes to take diagonals over, so that each label occurs once; and the labels and sizes afterwards."""
-    found = []
+    """The pairs of axes to take diagonals over, so that each label occurs once; and the resulting labels and sizes."""
+    pairs = []
     while len(set(term)) != len(term):
         label = next(label for label in term if term.count(label) > 1)
         first = term.index(label)
         second = term.index(label, first + 1)
-        found.append((first, second))
+        pairs.append((first, second))
         rest = [k for k in range(len(term)) if k not in (first, second)]
         shape = (*[shape[k] for k in rest], shape[first])
         term = (*[term[k] for k in rest], label)
-    return tuple(found), term, shape
+    return tuple(pairs), term, shape

@@ -247,7 +247,7 @@ def sinc(x: Any) -> Tensor:
 
 
 _SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
-"""The coefficients of sin(a) / a in powers of -a**2, highest first: many more than float64 needs for a up to pi / 4."""
+"""The coefficients of sin(a) / a in powers of -a**2, highest first: more than float64 needs for a up to pi / 4."""
 
 
 def deg2rad(x: Any) -> Tensor:

@@ -96,7 +96,7 @@ def nan_to_num(
     """x with NaN and infinities replaced by numbers; the derivative there is 0.
 
     Args:
-        copy: has no effect, as tensors never change.
+        copy: has no effect, as tensors are immutable.
         nan: the replacement of NaN.
         posinf, neginf: the replacements of the infinities; by default the largest and the smallest finite number.
 

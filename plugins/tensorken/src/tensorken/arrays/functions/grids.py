@@ -31,7 +31,7 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[
 
     Args:
         vectors: the coordinates along each axis.
-        indexing: with `"ij"` the first vector varies along axis 0; with `"xy"` along axis 1, and the second along 0.
+        indexing: with `"ij"` the first vector varies along axis 0; with `"xy"` along axis 1, the second along axis 0.
         sparse: whether to keep size 1 along the other axes.
 
     Raises:
@@ -45,18 +45,18 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {short_repr(indexing)}")
     if not vectors:
         return []
-    found, rank = as_tensors("meshgrid", vectors), len(vectors)
-    places = list(range(rank))
+    xs, rank = as_tensors("meshgrid", vectors), len(vectors)
+    axes = list(range(rank))
     if indexing == "xy":
-        places[:2] = places[:2][::-1]
+        axes[:2] = axes[:2][::-1]
     shape = [1] * rank
-    for x, place in zip(found, places, strict=True):
-        shape[place] = x.size
-    spread = [
-        x.reshape(tuple([x.size if i == place else 1 for i in range(rank)]))
-        for x, place in zip(found, places, strict=True)
+    for x, axis in zip(xs, axes, strict=True):
+        shape[axis] = x.size
+    grids = [
+        x.reshape(tuple([x.size if i == axis else 1 for i in range(rank)]))
+        for x, axis in zip(xs, axes, strict=True)
     ]
-    return spread if sparse else [x.expand(tuple(shape)) for x in spread]
+    return grids if sparse else [x.expand(tuple(shape)) for x in grids]
 
 
 def indices(
@@ -82,8 +82,8 @@ def indices(
     if not sizes:
         return () if sparse else tensor([], dtype, backend=backend, device=device)
     ranges = [arange(n, dtype=dtype, backend=backend, device=device) for n in sizes]
-    found = meshgrid(*ranges, indexing="ij", sparse=sparse)
-    return tuple(found) if sparse else stack(found)
+    grids = meshgrid(*ranges, indexing="ij", sparse=sparse)
+    return tuple(grids) if sparse else stack(grids)
 
 
 def fromfunction(
@@ -128,10 +128,10 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> T
     if x.dtype.kind != "int":
         raise DTypeError(f"one_hot: need int32 or int64, got {x.dtype}; cast first (x.astype)")
     (size,) = shape_of("one_hot", num_classes)
-    place = axis_of("one_hot", (*x.shape, size), axis)
-    column = expand_dims(x, place)
-    shape = (*x.shape[:place], size, *x.shape[place:])
-    numbers = iota(column.expand(shape), place).astype(x.dtype)
+    new_axis = axis_of("one_hot", (*x.shape, size), axis)
+    column = expand_dims(x, new_axis)
+    shape = (*x.shape[:new_axis], size, *x.shape[new_axis:])
+    numbers = iota(column.expand(shape), new_axis).astype(x.dtype)
     return (column.eq(numbers)).astype(dtype)
 
 

@@ -26,7 +26,7 @@ def from_dlpack(
 
     Raises:
         ArgumentError: if x does not have these methods.
-        DTypeError: if no dtype corresponds to that of x.
+        DTypeError: if no dtype corresponds to the dtype of x.
         ExchangeError: if copy is False, or the memory of x is not accessible; a subclass of BufferError.
 
     >>> import numpy as np

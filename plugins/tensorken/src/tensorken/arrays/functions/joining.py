@@ -49,7 +49,7 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None)
     Args:
         tensors: at least one; they are promoted to one dtype.
         axis: the axis along which to join; None joins the flattened tensors.
-        dtype: the dtype of the result, by default the promoted one.
+        dtype: the dtype of the result, by default the promoted dtype.
 
     Raises:
         ShapeError: if the other sizes differ.
@@ -95,8 +95,8 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
                 f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
             )
     _check_axis("stack", axis)
-    place = axis_of("stack", (*pieces[0].shape, 1), axis)
-    return _joined("stack", [expand_dims(piece, place) for piece in pieces], place, dtype)
+    new_axis = axis_of("stack", (*pieces[0].shape, 1), axis)
+    return _joined("stack", [expand_dims(piece, new_axis) for piece in pieces], new_axis, dtype)
 
 
 def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
@@ -177,7 +177,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 
 
 def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """`tk.split` into nearly equal parts: the first ones may be longer by one.
+    """`tk.split` into nearly equal parts: the first parts may be longer by one.
 
     Raises:
         AxisError: if there is no such axis.
@@ -247,44 +247,44 @@ def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     [[1, 3], [2, 4]]
     """
     x = as_tensor(x)
-    place = axis_of("unstack", x.shape, axis)
-    shape = x.shape[:place] + x.shape[place + 1 :]
-    return tuple([_cut(x, place, i, i + 1).reshape(shape) for i in range(x.shape[place])])
+    along = axis_of("unstack", x.shape, axis)
+    shape = x.shape[:along] + x.shape[along + 1 :]
+    return tuple([_slice_of(x, along, i, i + 1).reshape(shape) for i in range(x.shape[along])])
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None) -> Tensor:
     _check_axis(name, axis)
     if axis is None:
         pieces, axis = [x.reshape((x.size,)) for x in pieces], 0
-    place = axis_of(name, pieces[0].shape, axis)
+    along = axis_of(name, pieces[0].shape, axis)
     if dtype is not None:
         pieces = [x.astype(dtype) for x in pieces]
     if len(pieces) == 1:
         return pieces[0]
     try:
-        result: Tensor = apply(OPS["concatenate"], pieces, (place,))
+        result: Tensor = apply(OPS["concatenate"], pieces, (along,))
     except ShapeError as error:
         raise ShapeError(f"{name}: {str(error).removeprefix('concatenate: ')}") from None
     return result
 
 
 def _check_axis(name: str, axis: Any) -> None:
-    """Refuse a tensor or a list as the axis, a sign that the tensors were not passed in one list."""
+    """Raise if the axis is a tensor or a list, since the tensors were then not passed in one list."""
     if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
         raise ArgumentError(f"{name}: pass the tensors as one list, then the axis:  {name}([a, b], 0)")
 
 
-def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+def _slice_of(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
 def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Tensor]:
     x = as_tensor(x)
-    place = axis_of(name, x.shape, axis)
-    n = x.shape[place]
+    along = axis_of(name, x.shape, axis)
+    n = x.shape[along]
     if hasattr(indices_or_sections, "__index__") and not getattr(indices_or_sections, "shape", ()):
         count = operator.index(indices_or_sections)
         if count < 1:
@@ -293,7 +293,7 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
             )
         if equal and n % count:
             raise ShapeError(
-                f"{name}: axis {place} of shape {x.shape} has size {n}, which is not a multiple of {count}; "
+                f"{name}: axis {along} of shape {x.shape} has size {n}, which is not a multiple of {count}; "
                 f"use tk.array_split"
             )
         longer = n % count
@@ -301,13 +301,13 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
         limits = list(pairwise(starts))
     else:
         try:
-            cuts = [operator.index(i) for i in indices_or_sections]
+            indices = [operator.index(i) for i in indices_or_sections]
         except ConcretizationError as error:
             raise error.at(name) from None
         except TypeError:
             raise ArgumentError(
                 f"{name}: need a number of parts or a sequence of int indices, got {short_repr(indices_or_sections)}"
             ) from None
-        slices = [slice(*ends).indices(n) for ends in zip([0, *cuts], [*cuts, n], strict=True)]
+        slices = [slice(*ends).indices(n) for ends in zip([0, *indices], [*indices, n], strict=True)]
         limits = [(start, max(start, stop)) for start, stop, _ in slices]
-    return [_cut(x, place, start, stop) for start, stop in limits]
+    return [_slice_of(x, along, start, stop) for start, stop in limits]

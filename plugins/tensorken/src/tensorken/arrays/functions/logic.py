@@ -125,10 +125,10 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     [True, False]
     """
     x, y = pair_of_operands("isclose", a, b, first_tensor(a, b))
-    same: Any = x.eq(y)
+    equal: Any = x.eq(y)
     p, q = floating_of(x), floating_of(y)
-    near: Any = ((p - q).abs() <= q.abs() * rtol + atol) & (q.abs() < float("inf"))
-    close: Tensor = same | near
+    within: Any = ((p - q).abs() <= q.abs() * rtol + atol) & (q.abs() < float("inf"))
+    close: Tensor = equal | within
     return close | (isnan(x) & isnan(y)) if equal_nan else close
 
 
@@ -155,8 +155,8 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
     x, y = pair_of_operands("array_equal", a, b, first_tensor(a, b))
     if x.shape != y.shape:
         return x.constant([False], bool_, (1,)).reshape(())
-    same = x.eq(y)
-    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+    equal = x.eq(y)
+    return all(equal | (isnan(x) & isnan(y)) if equal_nan else equal)
 
 
 # ---- logic: a number is true if it is not 0 ----------------------------------------------------------------

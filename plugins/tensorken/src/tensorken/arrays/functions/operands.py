@@ -27,7 +27,7 @@ def binary_op(op: Op, a: Any, b: Any) -> Tensor:
 
 
 def first_operand(name: str, a: Any, b: Any) -> Tensor:
-    """Convert the first operand to a tensor, on the backend of the second if that is a tensor."""
+    """Convert the first operand to a tensor, on the backend of the second operand if it is a tensor."""
     return as_operand(name, a, b) if isinstance(b, Tensor) else as_tensor(a)
 
 
@@ -43,17 +43,17 @@ def floating_of(x: V) -> V:
 
 def as_tensors(name: str, tensors: Any) -> list[Tensor]:
     """Convert a sequence of operands to tensors, and check that their interpreters can be combined."""
-    given = list(tensors) if isinstance(tensors, Iterable) else []
-    if not given:
+    operands = list(tensors) if isinstance(tensors, Iterable) else []
+    if not operands:
         raise ArgumentError(
             f"{name}: need a sequence of at least one tensor, got {short_repr(tensors)}; write {name}([a, b])"
         )
-    like = next((x for x in given if isinstance(x, Tensor)), None)
-    found = [as_tensor(x) if like is None else as_operand(name, x, like) for x in given]
-    interpreters = {x.interpreter for x in found}
+    like = next((x for x in operands if isinstance(x, Tensor)), None)
+    xs = [as_tensor(x) if like is None else as_operand(name, x, like) for x in operands]
+    interpreters = {x.interpreter for x in xs}
     if len(interpreters) > 1:
         deepest(list(interpreters), name)
-    return found
+    return xs
 
 
 def promoted_tensors(name: str, tensors: Any) -> list[Tensor]:

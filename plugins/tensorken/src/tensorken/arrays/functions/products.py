@@ -95,15 +95,15 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
     """The matrix product of operands with equal batch shapes and dtypes, possibly at different levels."""
-    of_a, of_b = a.interpreter, b.interpreter
-    interpreter = of_a if of_a is of_b else deepest((of_a, of_b), "matmul")
+    a_level, b_level = a.interpreter, b.interpreter
+    interpreter = a_level if a_level is b_level else deepest((a_level, b_level), "matmul")
     (*batch, m, k), n = a.shape, b.shape[-1]
     rank = len(batch)
-    rows = run(of_a, RESHAPE, (a.representation,), ((*batch, m, 1, k),))
-    columns = run(of_b, RESHAPE, (b.representation,), ((*batch, 1, k, n),))
-    columns = run(of_b, PERMUTE, (columns,), ((*range(rank + 1), rank + 2, rank + 1),))
-    if of_a is not of_b:
-        rows, columns = lift(rows, of_a, interpreter), lift(columns, of_b, interpreter)
+    rows = run(a_level, RESHAPE, (a.representation,), ((*batch, m, 1, k),))
+    columns = run(b_level, RESHAPE, (b.representation,), ((*batch, 1, k, n),))
+    columns = run(b_level, PERMUTE, (columns,), ((*range(rank + 1), rank + 2, rank + 1),))
+    if a_level is not b_level:
+        rows, columns = lift(rows, a_level, interpreter), lift(columns, b_level, interpreter)
     full = (*batch, m, n, k)
     if n != 1:
         rows = run(interpreter, EXPAND, (rows,), (full,))
@@ -117,7 +117,7 @@ def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
 
 def _transposed(a: Shape, b: Shape) -> str:
     """A hint for the error: the operand to transpose so that the inner sizes are equal, if there is one."""
-    found = [
+    hints = [
         text
         for text, last, inner in (
             ("a.mT @ b", a[-2:-1], b[-2:][:1]),
@@ -126,7 +126,7 @@ def _transposed(a: Shape, b: Shape) -> str:
         )
         if last and last == inner
     ]
-    return f"{found[0]} would fit" if found else "they must be equal"
+    return f"{hints[0]} would fit" if hints else "they must be equal"
 
 
 def dot(a: Any, b: Any) -> Tensor:
@@ -290,11 +290,11 @@ def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
     return moveaxis(first - roll(a, -2, -1) * roll(b, -1, -1), -1, axis)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Convert the operands of a product to one backend and one dtype, and refuse bool."""
+    """Convert the operands of a product to one backend and one dtype, and raise for bool."""
     a, b = pair_of_operands(name, a, b, first_tensor(a, b))
     if a.interpreter is not b.interpreter:
         deepest((a.interpreter, b.interpreter), name)
@@ -341,17 +341,17 @@ def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
             f"tensordot: axes must be an int or a pair of axes of a and of b, got {short_repr(axes)}; "
             f"write axes=((1,), (0,))"
         )
-    found = []
-    for x, given in zip((a, b), axes, strict=True):
-        several = given if isinstance(given, Sequence) else (given,)
-        places = tuple([axis_of("tensordot", x.shape, axis) for axis in several])
-        if len(set(places)) != len(places):
+    axes_of_both = []
+    for x, axes_of_x in zip((a, b), axes, strict=True):
+        several = axes_of_x if isinstance(axes_of_x, Sequence) else (axes_of_x,)
+        normalized = tuple([axis_of("tensordot", x.shape, axis) for axis in several])
+        if len(set(normalized)) != len(normalized):
             raise AxisError(
                 f"tensordot: axes {tuple(several)} name an axis twice for shape {x.shape}; name each once"
             )
-        found.append(places)
-    if len(found[0]) != len(found[1]):
+        axes_of_both.append(normalized)
+    if len(axes_of_both[0]) != len(axes_of_both[1]):
         raise ArgumentError(
-            f"tensordot: {len(found[0])} axes of a and {len(found[1])} of b; give equal numbers of axes"
+            f"tensordot: {len(axes_of_both[0])} axes of a and {len(axes_of_both[1])} of b; give equal numbers of axes"
         )
-    return found[0], found[1]
+    return axes_of_both[0], axes_of_both[1]

@@ -37,7 +37,7 @@ def astype(x: Any, dtype: Any, *, copy: bool = True, device: str | None = None) 
         x: the tensor.
         dtype: the dtype of the result.
         copy: has no effect, as tensors are immutable.
-        device: the device of the result, one of the backend's; by default that of x.
+        device: the device of the result, one of the backend's devices; by default the device of x.
 
     Raises:
         DTypeError: if the dtype is unknown.
@@ -156,17 +156,17 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> tk.isdtype(tk.float32, "real floating"), tk.isdtype(tk.int32, ("bool", tk.int64))
     (True, False)
     """
-    of = as_dtype(dtype)
+    dtype_ = as_dtype(dtype)
     if isinstance(kind, tuple):
-        return any([isdtype(of, k) for k in kind])
+        return any([isdtype(dtype_, k) for k in kind])
     if isinstance(kind, DType):
-        return of is kind
+        return dtype_ is kind
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(
             f"isdtype: the kind must be a dtype, one of {', '.join(_KINDS)}, or a tuple of these, "
             f"got {short_repr(kind)}"
         )
-    return of.kind in _KINDS[kind]
+    return dtype_.kind in _KINDS[kind]
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -186,14 +186,14 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         raise ArgumentError("result_type: need at least one tensor, dtype or number, got no arguments")
     numbers = [x for x in arrays_and_dtypes if isinstance(x, bool | int | float)]
     others = [x for x in arrays_and_dtypes if not isinstance(x, bool | int | float)]
-    found: DType | None = None
+    result: DType | None = None
     for x in others:
         dtype = x.dtype if isinstance(x, Tensor) else as_dtype(x)
-        found = dtype if found is None else promote(found, dtype)
+        result = dtype if result is None else promote(result, dtype)
     for number in numbers:
-        found = of_scalar(number) if found is None else with_scalar(found, number)
-    assert found is not None
-    return found
+        result = of_scalar(number) if result is None else with_scalar(result, number)
+    assert result is not None
+    return result
 
 
 def can_cast(from_: Any, to: Any) -> bool:

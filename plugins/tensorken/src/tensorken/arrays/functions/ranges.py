@@ -62,18 +62,18 @@ def arange(
     start, stop, step = (_number("arange", "start, stop and step", n) for n in (start, stop, step))
     if step == 0:
         raise ArgumentError(f"arange: the step from {start} to {stop} must not be 0; use 1 or -1")
-    found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
+    result_dtype = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         values: Sequence[Any] = range(start, stop, step)
         try:
             for n in (values[0], values[-1]) if values else ():  # the ends first
-                check_scalar(n, found)
+                check_scalar(n, result_dtype)
         except ScalarRangeError as error:
             raise ScalarRangeError(f"arange: {error}") from None
     else:
         count = max(0, math.ceil((stop - start) / step))
         values = [start + i * step for i in range(count)]
-    return tensor(values, found, backend=backend, device=device)
+    return tensor(values, result_dtype, backend=backend, device=device)
 
 
 def linspace(
@@ -94,10 +94,10 @@ def linspace(
         start, stop: numbers; or tensors or arrays, which broadcast; the result is differentiable with respect to
             tensors.
         num: the number of elements.
-        endpoint: whether stop is the last number; if not, it would be the next one after the last.
+        endpoint: whether stop is the last number; if not, it would be the number after the last.
         retstep: whether to return a pair, the numbers and the step.
-        dtype: the dtype of the result; by default float32, or that of the tensors.  For an integer dtype the numbers
-            are rounded down.
+        dtype: the dtype of the result; by default float32, or the dtype of the tensors.  For an integer dtype the
+            numbers are rounded down.
         axis: the position of the new axis, if start or stop has axes.
         backend, device: as in `tk.tensor`.
 
@@ -111,17 +111,17 @@ def linspace(
     num = _count("linspace", num, endpoint)
     spans = num - 1 if endpoint else num
     if _is_number(start) and _is_number(stop):
-        found = float32 if dtype is None else as_dtype(dtype)
+        result_dtype = float32 if dtype is None else as_dtype(dtype)
         values = _evenly_spaced(float(start), float(stop), num, endpoint)
-        if found.kind == "int":
+        if result_dtype.kind == "int":
             values = [math.floor(value) if math.isfinite(value) else value for value in values]
-        result = tensor(values, found, backend=backend, device=device)
+        result = tensor(values, result_dtype, backend=backend, device=device)
         return (result, (stop - start) / spans if spans > 0 else math.nan) if retstep else result
     a, b = pair_of_operands("linspace", start, stop, first_tensor(start, stop))
     a, b = floating_of(a), floating_of(b)
-    shares = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
-    shares = shares.reshape((num, *[1] * max(a.ndim, b.ndim)))
-    result = _cast(a * (1.0 - shares) + b * shares, dtype)
+    fractions = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
+    fractions = fractions.reshape((num, *[1] * max(a.ndim, b.ndim)))
+    result = _cast(a * (1.0 - fractions) + b * fractions, dtype)
     result = moveaxis(result, 0, axis_of("linspace", result.shape, axis))
     return (result, (b - a) / spans if spans > 0 else (b - a) * math.nan) if retstep else result
 
@@ -190,7 +190,7 @@ def geomspace(
     return _rounded(values, dtype, backend, device)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _is_number(value: Any) -> bool:
@@ -203,16 +203,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(name: str, what: str, value: Any) -> Any:
-    """Convert an argument to a finite int or float, or refuse it."""
+    """Convert an argument to a finite int or float, or raise."""
     try:
-        found = value if isinstance(value, float) else operator.index(value)
+        number = value if isinstance(value, float) else operator.index(value)
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        found = float(value) if hasattr(value, "__float__") else math.nan
-    if not math.isfinite(found):
+        number = float(value) if hasattr(value, "__float__") else math.nan
+    if not math.isfinite(number):
         raise ArgumentError(f"{name}: {what} must be finite numbers, got {short_repr(value)}")
-    return found
+    return number
 
 
 def _count(name: str, num: Any, endpoint: Any) -> int:

@@ -1,6 +1,6 @@
 """Reductions: sums and products, means, minima and maxima and their indices, any and all, softmax.
 
-`axis` is an int, a sequence of ints, or None for all axes; negative ones count from the end.  With `keepdims` a reduced
+`axis` is an int, a sequence of ints, or None for all axes; negative axes count from the end.  With `keepdims` a reduced
 axis is kept with size 1.
 
 Raises:
@@ -49,7 +49,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None)
     """The sum over axes, all by default; 0 for no elements.
 
     Args:
-        dtype: the dtype of the sum and the result; by default that of x, int32 for bool.  Integers wrap.
+        dtype: the dtype of the sum and the result; by default the dtype of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.sum([[1.0, 2.0], [3.0, 4.0]], axis=0), tk.sum([True, True]))
@@ -63,7 +63,7 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None
     """The product over axes, all by default; 1 for no elements; its derivative is correct at zeros, too.
 
     Args:
-        dtype: the dtype of the product and the result; by default that of x, int32 for bool.  Integers wrap.
+        dtype: the dtype of the product and the result; by default the dtype of x, int32 for bool.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.prod([[1.0, 2.0], [3.0, 4.0]], axis=1))
@@ -78,7 +78,7 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over axes, all by default; float32 for ints and bools; NaN for no elements.
 
-    The sum of a float16 tensor is computed in float32, so that it does not overflow where the mean would not.
+    The sum of a float16 tensor is computed in float32, so that it overflows only if the mean does.
 
     >>> import tensorken as tk
     >>> tk.mean([1, 2, 4, 5]).item()
@@ -148,7 +148,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     >>> tk.argmax([[1, 5], [3, 2]], axis=1).tolist()
     [1, 0]
     """
-    return _place("argmax", as_tensor(x), axis, keepdims)
+    return _extreme_index("argmax", as_tensor(x), axis, keepdims)
 
 
 @with_numpys_names
@@ -162,14 +162,14 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     >>> tk.argmin([3.0, 1.0, 2.0]).item()
     1
     """
-    return _place("argmin", as_tensor(x), axis, keepdims)
+    return _extreme_index("argmin", as_tensor(x), axis, keepdims)
 
 
-def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """The index of a maximum or minimum along an axis, or in the flattened tensor."""
     if axis is None:
-        place = _place(name, x.ravel(), 0, False)
-        return place.reshape((1,) * x.ndim) if keepdims else place
+        index = _extreme_index(name, x.ravel(), 0, False)
+        return index.reshape((1,) * x.ndim) if keepdims else index
     axis = axis_of(name, x.shape, axis)
     result = unary(OPS[name], x, (axis,))
     return result if keepdims else result.reshape(x.shape[:axis] + x.shape[axis + 1 :])

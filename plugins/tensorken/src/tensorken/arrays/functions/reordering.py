@@ -74,16 +74,16 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     [[2, 4], [1, 3]]
     """
     old, turns = as_tensor(x), integer_of("rot90", "k", k) % 4
-    places = ordered_axes_of("rot90", old.shape, tuple(axes))
-    if len(places) != 2:
+    plane = ordered_axes_of("rot90", old.shape, tuple(axes))
+    if len(plane) != 2:
         raise AxisError(
             f"rot90: need two axes of shape {old.shape}, got {short_repr(axes)}; give the two axes of the plane"
         )
     if turns % 2 == 0:
-        return old.flip(places) if turns else old
-    turned = old.flip(places[1]) if turns == 1 else old
-    turned = swapaxes(turned, *places)
-    return turned if turns == 1 else turned.flip(places[1])
+        return old.flip(plane) if turns else old
+    turned = old.flip(plane[1]) if turns == 1 else old
+    turned = swapaxes(turned, *plane)
+    return turned if turns == 1 else turned.flip(plane[1])
 
 
 @with_numpys_names
@@ -109,11 +109,11 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     several = axis if isinstance(axis, Sequence) else (axis,)
     axes = [axis_of("roll", x.shape, i) for i in several]
     count = max(len(shifts), len(axes))
-    if any(len(given) not in (1, count) for given in (shifts, axes)):
+    if any(len(entries) not in (1, count) for entries in (shifts, axes)):
         raise ArgumentError(
             f"roll: {len(shifts)} shifts and {len(axes)} axes for shape {x.shape}; give each axis one shift"
         )
-    shifts, axes = (given * count if len(given) != count else given for given in (shifts, axes))
+    shifts, axes = (entries * count if len(entries) != count else entries for entries in (shifts, axes))
     for by, i in zip(shifts, axes, strict=True):
         x = _rolled(x, by, i)
     return x  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
 
     Args:
         x: the tensor.
-        repetitions: the number of repetitions along each axis; the shorter of it and the shape gets leading ones.
+        repetitions: the number of repetitions along each axis; leading ones are added to it or to the shape.
 
     Raises:
         ShapeError: if a number of repetitions is negative.
@@ -43,9 +43,9 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
     if not any(count != 1 for count in counts):
         return old.reshape(sizes)
     pairs = list(zip(counts, sizes, strict=True))
-    apart = old.reshape(tuple([size for _, n in pairs for size in (1, n)]))
-    whole = apart.expand(tuple([size for pair in pairs for size in pair]))
-    return whole.reshape(tuple([count * n for count, n in pairs]))
+    with_ones = old.reshape(tuple([size for _, n in pairs for size in (1, n)]))
+    repeated = with_ones.expand(tuple([size for pair in pairs for size in pair]))
+    return repeated.reshape(tuple([count * n for count, n in pairs]))
 
 
 @with_numpys_names
@@ -68,18 +68,18 @@ def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = Non
     old: Tensor = as_tensor(x)
     if axis is None:
         old, axis = old.ravel(), 0
-    place = axis_of("repeat", old.shape, axis)
-    before, n, after = old.shape[:place], old.shape[place], old.shape[place + 1 :]
+    along = axis_of("repeat", old.shape, axis)
+    before, n, after = old.shape[:along], old.shape[along], old.shape[along + 1 :]
     counts = _counts("repeat", repeats)
     if len(counts) == 1:
         (count,) = counts
-        whole = old.reshape((*before, n, 1, *after)).expand((*before, n, count, *after))
-        return whole.reshape((*before, n * count, *after))
+        repeated = old.reshape((*before, n, 1, *after)).expand((*before, n, count, *after))
+        return repeated.reshape((*before, n * count, *after))
     if len(counts) != n:
         raise ShapeError(
-            f"repeat: {len(counts)} repeats for axis {place} of shape {old.shape}; give 1, or {n}, one for each element"
+            f"repeat: {len(counts)} repeats for axis {along} of shape {old.shape}; give 1, or {n}, one for each element"
         )
-    return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
+    return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], along)
 
 
 # ---- padding -----------------------------------------------------------------------------------------------
@@ -93,8 +93,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         pad_width: the widths of the margins: an int for all; a pair (before, after) for all axes; a pair, or an int,
             for each axis; or a dict from axes to pairs or ints.
         mode: the elements of the margins: `"constant"`; `"edge"`, the outermost element; `"reflect"`, a reflection at
-            the outermost element, without repeating it; `"symmetric"`, a reflection that repeats it; `"wrap"`, the
-            elements of the other end; `"empty"`, unspecified.
+            the outermost element, without repeating it; `"symmetric"`, a reflection that repeats it;
+            `"wrap"`, the elements of the other end; `"empty"`, unspecified.
         constant_values: for `"constant"`: a number or tensor for all margins, or numbers in any form that `pad_width`
             allows.  They are cast to the dtype of x.
 
@@ -115,8 +115,10 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         return y.pad(pads)
     if mode == "constant":
         return _framed(y, pads, _pairs("constant_values", constant_values, y, lambda value: value))
-    if mode not in PLACES:
-        raise ArgumentError(f"pad: unknown mode {short_repr(mode)}; use constant, empty, {', '.join(PLACES)}")
+    if mode not in SOURCE_INDICES:
+        raise ArgumentError(
+            f"pad: unknown mode {short_repr(mode)}; use constant, empty, {', '.join(SOURCE_INDICES)}"
+        )
     for axis, (before, after) in enumerate(pads):
         if before or after:
             n = y.shape[axis]
@@ -124,7 +126,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
                 raise ShapeError(
                     f"pad: axis {axis} of shape {y.shape} has no element to repeat; use mode='constant'"
                 )
-            y = slices_at(y, [PLACES[mode](i, n) for i in range(-before, n + after)], axis)
+            y = slices_at(y, [SOURCE_INDICES[mode](i, n) for i in range(-before, n + after)], axis)
     return y
 
 
@@ -144,7 +146,7 @@ def _mirrored(i: int, n: int) -> int:
     return min(i, 2 * n - 1 - i)
 
 
-PLACES: dict[str, Callable[[int, int], int]] = {
+SOURCE_INDICES: dict[str, Callable[[int, int], int]] = {
     "edge": _edge,
     "reflect": _reflected,
     "symmetric": _mirrored,
@@ -154,7 +156,7 @@ PLACES: dict[str, Callable[[int, int], int]] = {
 
 
 def _framed(x: Tensor, pads: Pairs, values: tuple[tuple[Any, Any], ...]) -> Tensor:
-    """Concatenate constants axis by axis, so that those of the last axis fill the corners, as in numpy."""
+    """Concatenate constants axis by axis, so that the constants of the last axis fill the corners, as in numpy."""
     for axis, (widths, constants) in enumerate(zip(pads, values, strict=True)):
         margins = []
         for width, constant in zip(widths, constants, strict=True):
@@ -167,22 +169,22 @@ def _framed(x: Tensor, pads: Pairs, values: tuple[tuple[Any, Any], ...]) -> Tens
     return x
 
 
-def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tuple[tuple[Any, Any], ...]:
-    """Broadcast `given` to a pair (before, after) for each axis, as numpy broadcasts to (ndim, 2)."""
-    if isinstance(given, Mapping):
-        by_axis = {axis_of("pad", x.shape, axis): entry for axis, entry in given.items()}
+def _pairs(what: str, value: Any, x: Tensor, read: Callable[[Any], Any]) -> tuple[tuple[Any, Any], ...]:
+    """Broadcast `value` to a pair (before, after) for each axis, as numpy broadcasts to (ndim, 2)."""
+    if isinstance(value, Mapping):
+        by_axis = {axis_of("pad", x.shape, axis): entry for axis, entry in value.items()}
         rows = [_entries(by_axis.get(axis, 0)) or [by_axis.get(axis, 0)] for axis in range(x.ndim)]
     else:
-        several = _entries(given)
+        several = _entries(value)
         if several is None:
-            several = [given]
+            several = [value]
         nested = [_entries(entry) for entry in several]
         flat = several and all(entry is None for entry in nested)
         rows = [several] if flat else [entry or [] for entry in nested]
         rows = rows * x.ndim if len(rows) == 1 else rows
     if any(not row or len(row) > 2 or any(_entries(side) is not None for side in row) for row in rows):
         raise ArgumentError(
-            f"pad: {what} must be one number, a pair, or a pair for each of {x.ndim} axes, got {short_repr(given)}"
+            f"pad: {what} must be one number, a pair, or a pair for each of {x.ndim} axes, got {short_repr(value)}"
         )
     if len(rows) != x.ndim:
         raise ShapeError(
@@ -191,11 +193,11 @@ def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tupl
     return tuple([(read(row[0]), read(row[-1])) for row in rows])
 
 
-def _entries(given: Any) -> list[Any] | None:
+def _entries(value: Any) -> list[Any] | None:
     """The entries of a sequence, or of an array with at least one axis; None for a single value."""
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return list(given)
-    return list(given.tolist()) if hasattr(given, "tolist") and given.ndim else None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return list(value.tolist()) if hasattr(value, "tolist") and value.ndim else None
 
 
 def _is_zero(value: Any) -> bool:
@@ -212,24 +214,24 @@ def _as_int(value: Any) -> int:
         raise ArgumentError(f"pad: widths must be ints, got {short_repr(value)}") from None
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
-def slices_at(x: Tensor, places: list[int], axis: int) -> Tensor:
+def slices_at(x: Tensor, indices: list[int], axis: int) -> Tensor:
     """The slices of x at these indices along an axis."""
     dtype = int32 if x.shape[axis] <= 2**31 else int64
-    return x.gather(x.constant(places, dtype, (len(places),)), axis)
+    return x.gather(x.constant(indices, dtype, (len(indices),)), axis)
 
 
-def _counts(name: str, given: Any) -> list[int]:
+def _counts(name: str, value: Any) -> list[int]:
     """Convert the numbers of repetitions to a list of ints."""
-    several = _entries(given)
+    several = _entries(value)
     try:
-        counts = [operator.index(count) for count in ([given] if several is None else several)]
+        counts = [operator.index(count) for count in ([value] if several is None else several)]
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: repetitions must be ints, got {short_repr(given)}") from None
+        raise ArgumentError(f"{name}: repetitions must be ints, got {short_repr(value)}") from None
     if min(counts, default=0) < 0:
         raise ShapeError(f"{name}: repetitions must not be negative, got {counts}; give at least 0")
     return counts

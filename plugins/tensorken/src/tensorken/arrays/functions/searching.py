@@ -36,7 +36,7 @@ def where(condition: Any, a: Any, b: Any) -> Tensor: ...
 def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tuple[Tensor, ...]:
     """a where the bool condition is true, else b, elementwise; without a and b, `nonzero` of the condition.
 
-    The three shapes broadcast.  The operand not chosen contributes neither value nor derivative, whatever its value.
+    The three shapes broadcast.  The operand that is not chosen contributes neither value nor derivative.
     (If computing that operand has an infinite derivative, the product with its zero cotangent is NaN: guard the
     operand as well.)
 
@@ -65,7 +65,7 @@ def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tupl
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The int32 indices of the nonzero elements (NaN is one), in row-major order: a vector for each axis.
+    """The int32 indices of the nonzero elements (NaN is nonzero), in row-major order: a vector for each axis.
 
     Raises:
         ShapeError: if x has no axes.
@@ -100,19 +100,22 @@ def argwhere(x: Any) -> Tensor:
     [[0, 1], [1, 0], [1, 1]]
     """
     y = as_tensor(x)
-    places = nonzero_indices("argwhere", y.astype(bool_).ravel())
-    columns = [places.reshape((places.size, 1)) for places in (places, *_indices(places, y.shape))]
+    flat_indices = nonzero_indices("argwhere", y.astype(bool_).ravel())
+    columns = [
+        flat_indices.reshape((flat_indices.size, 1))
+        for flat_indices in (flat_indices, *_indices(flat_indices, y.shape))
+    ]
     table = columns[0].concatenate(*columns[1:], axis=1)
-    return table.crop(((0, places.size), (1, y.ndim + 1)))
+    return table.crop(((0, flat_indices.size), (1, y.ndim + 1)))
 
 
-def _indices(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
+def _indices(flat_indices: Tensor, shape: Shape) -> tuple[Tensor, ...]:
     """Convert flat indices to an index vector for each axis of the shape."""
-    return tuple([places // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)])
+    return tuple([flat_indices // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)])
 
 
 def nonzero_indices(name: str, mask: Tensor) -> Tensor:
-    """The ascending int32 indices of the true elements of a bool vector, as many as there are such elements."""
+    """The ascending int32 indices of the true elements of a bool vector."""
     try:
         return true_indices(name, mask)
     except ConcretizationError as error:
@@ -125,7 +128,7 @@ def nonzero_indices(name: str, mask: Tensor) -> Tensor:
 
 
 def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """The int32 indices at which to insert values into an ascending vector x so that it stays sorted.
+    """The int32 indices at which to insert values into an ascending vector x so that x stays sorted.
 
     Args:
         x: a vector in ascending order; NaN comes last.
@@ -161,15 +164,15 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
 def insertion_points(a: Tensor, values: Tensor, side: str) -> Tensor:
     """Binary search for all values at once: one gather for each bit of an index."""
     n, flat = a.shape[0], values.ravel()
-    place = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)
+    count = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)
     if n == 0:
-        return place.reshape(values.shape)
+        return count.reshape(values.shape)
     for bit in reversed(range(n.bit_length())):
-        ahead = place + (1 << bit)
-        inside = ahead <= n
-        element = a.gather(inside.where(ahead, 1) - 1, 0)
-        place = (inside & _is_before(element, flat, side)).where(ahead, place)
-    return place.reshape(values.shape)
+        candidate = count + (1 << bit)
+        in_range = candidate <= n
+        element = a.gather(in_range.where(candidate, 1) - 1, 0)
+        count = (in_range & _is_before(element, flat, side)).where(candidate, count)
+    return count.reshape(values.shape)
 
 
 def _is_before(element: Tensor, value: Tensor, side: str) -> Tensor:
@@ -178,5 +181,5 @@ def _is_before(element: Tensor, value: Tensor, side: str) -> Tensor:
     if side == "left":
         before: Tensor = element < value
         return before | (element.eq(element) & ~value.eq(value)) if is_float else before
-    behind = value < element
-    return ~(behind | (value.eq(value) & ~element.eq(element))) if is_float else ~behind
+    after = value < element
+    return ~(after | (value.eq(value) & ~element.eq(element))) if is_float else ~after

@@ -1,7 +1,7 @@
 """Set functions: unique values with their indices and counts, membership.
 
-The number of unique values depends on the values, so these must be known: under vmap they are not, and the functions
-raise a ConcretizationError.  The unique values are gathered from x, so they are differentiable.
+The number of unique values depends on the values, so the values must be known; under vmap the functions raise a
+ConcretizationError.  The unique values are gathered from x, so they are differentiable.
 
 Raises:
     ConcretizationError: if the values are not known, and the shape of the result depends on them.
@@ -77,8 +77,8 @@ def unique_counts(x: Any) -> UniqueCounts:
     >>> tk.unique_counts([3, 1, 3]).counts.tolist()
     [1, 2]
     """
-    found = _unique("unique_counts", as_tensor(x), False)
-    return UniqueCounts(found.values, found.counts)
+    result = _unique("unique_counts", as_tensor(x), False)
+    return UniqueCounts(result.values, result.counts)
 
 
 def unique_inverse(x: Any) -> UniqueInverse:
@@ -88,8 +88,8 @@ def unique_inverse(x: Any) -> UniqueInverse:
     >>> tk.unique_inverse([3, 1, 3]).inverse_indices.tolist()
     [1, 0, 1]
     """
-    found = _unique("unique_inverse", as_tensor(x), False)
-    return UniqueInverse(found.values, found.inverse_indices)
+    result = _unique("unique_inverse", as_tensor(x), False)
+    return UniqueInverse(result.values, result.inverse_indices)
 
 
 def unique_values(x: Any) -> Tensor:
@@ -126,9 +126,9 @@ def unique(
     >>> values.tolist(), counts.tolist()
     ([1, 3], [1, 2])
     """
-    found = _unique("unique", as_tensor(x), equal_nan)
-    asked = (True, return_index, return_inverse, return_counts)
-    results = tuple([part for part, wanted in zip(found, asked, strict=True) if wanted])
+    parts = _unique("unique", as_tensor(x), equal_nan)
+    requested = (True, return_index, return_inverse, return_counts)
+    results = tuple([part for part, is_requested in zip(parts, requested, strict=True) if is_requested])
     return results if len(results) > 1 else results[0]
 
 
@@ -140,8 +140,8 @@ def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
     ordered = flat.gather(order, 0)
     differs = ordered.crop(((min(n, 1), n),)) != ordered.crop(((0, max(n - 1, 0)),))
     if equal_nan and x.dtype.kind == "float":
-        known = ordered.eq(ordered).crop(((0, max(n - 1, 0)),))
-        differs = differs & known
+        is_number = ordered.eq(ordered).crop(((0, max(n - 1, 0)),))
+        differs = differs & is_number
     first, last = order.constant([True] * min(n, 1), bool_, (min(n, 1),)), order.constant([n], int32, (1,))
     begins = first.concatenate(differs, axis=0)
     starts = nonzero_indices(name, begins)
@@ -164,11 +164,11 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     a, b = pair_of_operands("isin", x, values, first_tensor(x, values))
     if a.dtype is bool_:
         a, b = a.astype(int32), b.astype(int32)
-    among = b.ravel().sort(0)
-    n = among.size
+    sorted_values = b.ravel().sort(0)
+    n = sorted_values.size
     if n == 0:
-        found = a.zeros_like().astype(bool_)
+        result = a.zeros_like().astype(bool_)
     else:
-        place = insertion_points(among, a, "left")
-        found = among.gather((place < n).where(place, 0).ravel(), 0).reshape(a.shape).eq(a)
-    return ~found if invert else found
+        index = insertion_points(sorted_values, a, "left")
+        result = sorted_values.gather((index < n).where(index, 0).ravel(), 0).reshape(a.shape).eq(a)
+    return ~result if invert else result

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape; one size may be -1, and is computed from the others.
+    """The same elements in another shape; one size may be -1, and is computed from the other sizes.
 
     Args:
         x: the tensor.
@@ -140,8 +140,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
             f"moveaxis: {len(start)} source axes and {len(end)} destinations for shape {old.shape}; give equal numbers"
         )
     order = [i for i in range(old.ndim) if i not in start]
-    for place, axis in sorted(zip(end, start, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(end, start, strict=True)):
+        order.insert(position, axis)
     return old.permute(order)
 
 
@@ -203,7 +203,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
 
 
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
-    """The slices of x at integer indices along an axis, or of the flattened tensor; negative ones count from the end.
+    """Slices of x at integer indices along an axis, or of the flattened tensor; negative indices count from the end.
 
     Raises:
         IndexingError: if an index is out of range.
@@ -217,14 +217,14 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     x = as_tensor(x)
     if axis is None:
         return take(x.reshape((x.size,)), indices, 0)
-    place = axis_of("take", x.shape, axis)
+    along = axis_of("take", x.shape, axis)
     index = indices_like("take", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
-    return slices(x, checked("take", index, place, x.shape), place)
+    return slices(x, checked("take", index, along, x.shape), along)
 
 
-# ---- helpers -----------------------------------------------------------------------------------------------
+# ---- shared code -------------------------------------------------------------------------------------------
 
 
 def _is_row_major(name: str, order: str) -> bool:

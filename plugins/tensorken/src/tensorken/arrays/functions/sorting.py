@@ -29,7 +29,7 @@ __all__ = [
 
 @with_numpys_names
 def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements sorted along an axis, or those of the flattened tensor sorted; differentiable.
+    """The elements sorted along an axis, or the sorted elements of the flattened tensor; differentiable.
 
     NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
 
@@ -48,7 +48,7 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
 
 @with_numpys_names
 def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The int32 indices that sort the elements along an axis, or those of the flattened tensor.
+    """The int32 indices that sort the elements along an axis, or the elements of the flattened tensor.
 
     NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
 
@@ -127,15 +127,15 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
             f"take_along_axis: indices need as many axes as x, got shapes {index.shape} and {x.shape}; "
             f"use tk.take for equal indices in every row"
         )
-    place = axis_of("take_along_axis", x.shape, axis)
-    index = checked("take_along_axis", index, place, x.shape)
-    size, count = x.shape[place], index.shape[place]
+    along = axis_of("take_along_axis", x.shape, axis)
+    index = checked("take_along_axis", index, along, x.shape)
+    size, count = x.shape[along], index.shape[along]
     try:
-        common = shapes.broadcast(_with(x.shape, place, 1), _with(index.shape, place, 1))
+        common = shapes.broadcast(_with(x.shape, along, 1), _with(index.shape, along, 1))
     except ShapeError as error:
         raise ShapeError(f"take_along_axis: {error}") from None
-    x, index = x.broadcast_to(_with(common, place, size)), index.broadcast_to(_with(common, place, count))
-    result: Tensor = take_along(x, index, place)
+    x, index = x.broadcast_to(_with(common, along, size)), index.broadcast_to(_with(common, along, count))
+    result: Tensor = take_along(x, index, along)
     return result
 
 

@@ -119,13 +119,15 @@ def _variance(
     name: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, ddof: float | None
 ) -> Tensor:
     if correction and ddof is not None:
-        raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} mean the same; give one")
-    taken_off = correction if ddof is None else ddof
+        raise ArgumentError(
+            f"{name}: correction={correction} and ddof={ddof} are two names of one argument; give one"
+        )
+    subtracted = correction if ddof is None else ddof
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)
     wide = y.astype(float32) if y.dtype is float16 else y
     distance: Any = wide - mean(wide, axes, keepdims=True)
-    degrees = math.prod([y.shape[i] for i in axes]) - taken_off
+    degrees = math.prod([y.shape[i] for i in axes]) - subtracted
     result: Tensor = (distance * distance).sum(axes, keepdims) / max(degrees, 0)
     return result.astype(y.dtype)
 
@@ -137,7 +139,7 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 @with_numpys_names
 def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The median over axes, all by default: the middle element in sorted order, or the mean of the two middle ones.
+    """The median over axes, all by default: the middle element in sorted order, or the mean of the two middle elements.
 
     Returns:
         A tensor, in float32 for ints and bools; NaN where an element is NaN, and for no elements.
@@ -153,7 +155,7 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The q-quantile over axes, all by default: a fraction q of the elements is below it.
 
-    The derivative with respect to x goes to the selected elements; for equal elements, to those that `sort` selects.
+    The derivative with respect to x goes to the selected elements; for ties, to the elements that `sort` selects.
 
     Args:
         q: a number from 0 to 1; or a sequence of numbers, a tensor or an array, whose axes become the first axes of
@@ -184,117 +186,119 @@ def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method
     >>> tk.percentile([1.0, 2.0, 3.0, 4.0], 50).item()
     2.5
     """
-    return _quantiles("percentile", x, q, axis, keepdims, method, whole=100)
+    return _quantiles("percentile", x, q, axis, keepdims, method, scale=100)
 
 
-def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, whole: int = 1) -> Tensor:
+def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, scale: int = 1) -> Tensor:
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {short_repr(method)}")
     y = floating_of(first_operand(name, x, q))
-    shares: Any = None
+    fractions: Any = None
     if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
-        y, shares = _fractions(name, y, as_operand(name, q, y), whole)
+        y, fractions = _fractions(name, y, as_operand(name, q, y), scale)
     else:
-        _check_numbers(name, q, whole)
+        _check_numbers(name, q, scale)
     axes = axes_of(name, y.shape, axis)
     kept = tuple([1 if i in axes else n for i, n in enumerate(y.shape)])
     shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
     ordered = _as_rows(y, axes).sort(1)
-    if shares is not None:
-        rows = _interpolated_at_each(ordered, shares.reshape((1, shares.size)), method)
-        return rows.permute((1, 0)).reshape((*shares.shape, *shape))
+    if fractions is not None:
+        rows = _interpolated_at_each(ordered, fractions.reshape((1, fractions.size)), method)
+        return rows.permute((1, 0)).reshape((*fractions.shape, *shape))
     if not isinstance(q, Sequence):
-        return _interpolated_at(ordered, float(q) / whole, method).reshape(shape)
-    results = [_interpolated_at(ordered, float(share) / whole, method).reshape((1, *shape)) for share in q]
+        return _interpolated_at(ordered, float(q) / scale, method).reshape(shape)
+    results = [_interpolated_at(ordered, float(number) / scale, method).reshape((1, *shape)) for number in q]
     return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
 
 
-def _check_numbers(name: str, q: Any, whole: int) -> None:
-    for share in q if isinstance(q, Sequence) else [q]:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= whole:
+def _check_numbers(name: str, q: Any, scale: int) -> None:
+    for number in q if isinstance(q, Sequence) else [q]:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= scale:
             raise ArgumentError(
-                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {short_repr(q)}"
+                f"{name}: q must be a number from 0 to {scale}, or a sequence of them, got {short_repr(q)}"
             )
 
 
-def _fractions(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
+def _fractions(name: str, x: Tensor, q: Tensor, scale: int) -> tuple[Tensor, Tensor]:
     """Convert x and the fractions q / whole to one dtype; unknown fractions outside [0, 1] become NaN."""
     if q.dtype is bool_:
         raise DTypeError(f"{name}: q must be numbers, got bool; cast it (q.astype)")
-    y, share = pair_of_operands(name, x, q, x)
-    inside: Tensor = (share >= 0) & (share <= whole)
-    found = bounds(inside)
-    if found is not None and not found[0]:
-        raise ArgumentError(f"{name}: q must be from 0 to {whole}, got {short_repr(q)}")
-    return y, inside.where(share, math.nan) / whole
+    y, fraction = pair_of_operands(name, x, q, x)
+    in_range: Tensor = (fraction >= 0) & (fraction <= scale)
+    limits = bounds(in_range)
+    if limits is not None and not limits[0]:
+        raise ArgumentError(f"{name}: q must be from 0 to {scale}, got {short_repr(q)}")
+    return y, in_range.where(fraction, math.nan) / scale
 
 
 def _as_rows(x: Tensor, axes: Axes) -> Tensor:
-    """Reshape to two axes: the second one for the elements along `axes`, the first for all others."""
+    """Reshape to two axes: the second axis for the elements along `axes`, the first for all other axes."""
     kept = [i for i in range(x.ndim) if i not in axes]
     count: Shape = (math.prod([x.shape[i] for i in kept]), math.prod([x.shape[i] for i in axes]))
     return x.permute((*kept, *axes)).reshape(count)
 
 
-def _interpolated_at(ordered: Tensor, share: float, method: str) -> Tensor:
-    """Interpolate between two elements of each sorted row at a fraction of it; NaN if its last element is NaN."""
+def _interpolated_at(ordered: Tensor, fraction: float, method: str) -> Tensor:
+    """Interpolate between two elements of each sorted row at a fraction of the row; NaN if its last element is NaN."""
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1)
-    place = share * (size - 1)
-    below = math.floor(place)
+    position = fraction * (size - 1)
+    below = math.floor(position)
     above = min(below + 1, size - 1)
     low, high, last = (
         ordered.crop(((0, rows), (i, i + 1))).reshape((rows,)) for i in (below, above, size - 1)
     )
-    part = place - below
-    if method != "linear" and part:
-        part = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(place) - below)}[method]
+    weight = position - below
+    if method != "linear" and weight:
+        weight = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(position) - below)}[
+            method
+        ]
     value: Any = low
-    if part == 1.0:
+    if weight == 1.0:
         value = high
-    elif part:
-        value = _between(low, high, part)
+    elif weight:
+        value = _between(low, high, weight)
     return last.eq(last).where(value, last)
 
 
-def _interpolated_at_each(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
+def _interpolated_at_each(ordered: Tensor, fractions: Tensor, method: str) -> Tensor:
     """`_interpolated_at` for fractions of shape (1, m), which may be unknown: the result has shape (rows, m)."""
     rows, size = ordered.shape
     if size == 0:
-        return mean(ordered, 1, keepdims=True) + shares
-    wide = shares.astype(float32) if shares.dtype is float16 else shares
-    place: Any = wide.eq(wide).where(wide, 0.0) * (size - 1)
-    below = place.floor()
-    part = place - below
+        return mean(ordered, 1, keepdims=True) + fractions
+    wide = fractions.astype(float32) if fractions.dtype is float16 else fractions
+    position: Any = wide.eq(wide).where(wide, 0.0) * (size - 1)
+    below = position.floor()
+    weight = position - below
     if method != "linear":
-        chosen: dict[str, Any] = {
-            "lower": lambda: part * 0.0,
-            "higher": lambda: part.sign(),
-            "midpoint": lambda: part.sign() * 0.5,
-            "nearest": lambda: place.round() - below,
+        weights: dict[str, Any] = {
+            "lower": lambda: weight * 0.0,
+            "higher": lambda: weight.sign(),
+            "midpoint": lambda: weight.sign() * 0.5,
+            "nearest": lambda: position.round() - below,
         }
-        part = chosen[method]()
-    index = below.astype(int32).reshape((shares.size,))
+        weight = weights[method]()
+    index = below.astype(int32).reshape((fractions.size,))
     above = (index + 1).minimum(size - 1)
     low: Any = ordered.gather(index, 1)
     high: Any = ordered.gather(above, 1)
     last: Any = ordered.crop(((0, rows), (size - 1, size)))
-    part = part.astype(ordered.dtype)
-    at_low, at_high = part.eq(0.0), part.eq(1.0)
+    weight = weight.astype(ordered.dtype)
+    at_low, at_high = weight.eq(0.0), weight.eq(1.0)
     inside = ~(at_low | at_high)
-    value = _between(inside.where(low, 0.0), inside.where(high, 0.0), part)
+    value = _between(inside.where(low, 0.0), inside.where(high, 0.0), weight)
     value = at_low.where(low, at_high.where(high, value))
-    result: Tensor = (last.eq(last) & shares.eq(shares)).where(value, last + shares)
+    result: Tensor = (last.eq(last) & fractions.eq(fractions)).where(value, last + fractions)
     return result
 
 
-def _between(low: Any, high: Any, part: Any) -> Any:
-    """low * (1 - part) + high * part, for 0 < part < 1, as high - low may overflow; exactly low if low equals high.
+def _between(low: Any, high: Any, weight: Any) -> Any:
+    """low * (1 - weight) + high * weight for 0 < weight < 1, as high - low may overflow; exactly low if they are equal.
 
-    The derivatives with respect to low and high are 1 - part and part in either case, so equal values need no
+    The derivatives with respect to low and high are 1 - weight and weight in either case, so equal values need no
     separate case.
     """
     exact = low.eq(high) & (low.abs() < math.inf)
-    gap = exact.where(low, 0.0) - exact.where(high, 0.0)
-    return exact.where(low - gap * part, low * (1.0 - part) + high * part)
+    difference = exact.where(low, 0.0) - exact.where(high, 0.0)
+    return exact.where(low - difference * weight, low * (1.0 - weight) + high * weight)

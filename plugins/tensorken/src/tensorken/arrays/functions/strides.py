@@ -18,8 +18,8 @@ __all__ = ["as_strided"]
 def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> Tensor:
     """A strided selection of x: element (i, j, ...) is the flat element offset + i * stride0 + j * stride1 + ...
 
-    Unlike the numpy function of this name, it counts in elements of x in row-major order, not in bytes, reads nothing
-    outside of x, and copies.  Elements may repeat; their derivatives are added.
+    Unlike numpy's `as_strided`, strides and offset count elements of x in row-major order, not bytes; elements outside
+    of x are an error; and the result is a copy.  Elements may repeat; their derivatives are added.
 
     Args:
         shape: the shape of the result.
@@ -53,8 +53,8 @@ def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int],
             f"but there are {flat.size} elements; make the shape, the strides or the offset smaller"
         )
     dtype = int32 if flat.size < 2**31 else int64
-    places = flat.constant([start], dtype, (1,))
+    indices = flat.constant([start], dtype, (1,))
     for size, step in zip(sizes, steps, strict=True):
         along = flat.constant(multiples(step, size), dtype, (size,))
-        places = places.reshape((places.size, 1)) + along
-    return flat.gather(places.reshape((math.prod(sizes),)), 0).reshape(sizes)
+        indices = indices.reshape((indices.size, 1)) + along
+    return flat.gather(indices.reshape((math.prod(sizes),)), 0).reshape(sizes)

@@ -21,33 +21,35 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
     """Parse the subscripts to the labels of each operand and of the result."""
     text = "".join(subscripts.split())
     before, arrow, after = text.partition("->")
-    written = before.split(",")
-    for term in (*written, after):
+    inputs = before.split(",")
+    for term in (*inputs, after):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
-            odd = next(c for c in letters if not (c.isascii() and c.isalpha()))
+            character = next(c for c in letters if not (c.isascii() and c.isalpha()))
             raise ArgumentError(
-                f"einsum: {odd!r} in {short_repr(subscripts)} is not a letter; "
+                f"einsum: {character!r} in {short_repr(subscripts)} is not a letter; "
                 f"write letters, ',', '->' and at most one '...' in each term"
             )
-    if len(written) != len(shapes):
+    if len(inputs) != len(shapes):
         raise ArgumentError(
-            f"einsum: {short_repr(subscripts)} has {len(written)} terms for {len(shapes)} operands; give one for each"
+            f"einsum: {short_repr(subscripts)} has {len(inputs)} terms for {len(shapes)} operands; give one for each"
         )
     terms = [
         _expanded(subscripts, i, term, shape)
-        for i, (term, shape) in enumerate(zip(written, shapes, strict=True))
+        for i, (term, shape) in enumerate(zip(inputs, shapes, strict=True))
     ]
     counts = Counter(label for term in terms for label in term)
-    hidden = tuple(sorted([label for label in counts if isinstance(label, int)]))
+    ellipsis_labels = tuple(sorted([label for label in counts if isinstance(label, int)]))
     if not arrow:
-        return terms, hidden + tuple(sorted([c for c in counts if isinstance(c, str) and counts[c] == 1]))
-    if hidden and "..." not in after:
+        return terms, ellipsis_labels + tuple(
+            sorted([c for c in counts if isinstance(c, str) and counts[c] == 1])
+        )
+    if ellipsis_labels and "..." not in after:
         raise ArgumentError(
-            f"einsum: {short_repr(subscripts)} has '...' for {len(hidden)} axes, but the result has no '...'; "
+            f"einsum: {short_repr(subscripts)} has '...' for {len(ellipsis_labels)} axes, but the result has no '...'; "
             f"write '...' after '->', or letters for axes to sum over"
         )
-    output: Labels = _labels(after, hidden)
+    output: Labels = _labels(after, ellipsis_labels)
     for label in output:
         if label not in counts:
             raise ArgumentError(
@@ -81,29 +83,29 @@ def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) ->
     """The size of each label; size 1 broadcasts, but not between axes of the same term."""
     sizes: dict[Label, int] = {}
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        own: dict[Label, int] = {}
+        term_sizes: dict[Label, int] = {}
         for label, n in zip(term, shape, strict=True):
-            if own.setdefault(label, n) != n:
+            if term_sizes.setdefault(label, n) != n:
                 raise ShapeError(
-                    f"einsum: {label!r} names sizes {own[label]} and {n} in operand {i} of shape {shape}, "
+                    f"einsum: {label!r} names sizes {term_sizes[label]} and {n} in operand {i} of shape {shape}, "
                     f"{short_repr(subscripts)}; a diagonal needs equal sizes"
                 )
-        for label, n in own.items():
-            known = sizes.get(label, 1)
-            if n != known and 1 not in (n, known):
-                other = next(k for k in range(i) if (label, known) in zip(terms[k], shapes[k], strict=True))
+        for label, n in term_sizes.items():
+            size = sizes.get(label, 1)
+            if n != size and 1 not in (n, size):
+                other = next(k for k in range(i) if (label, size) in zip(terms[k], shapes[k], strict=True))
                 named = f"{label!r}" if isinstance(label, str) else f"axis {label} of '...'"
                 raise ShapeError(
-                    f"einsum: {named} of {short_repr(subscripts)} has size {known} in operand {other} of shape "
+                    f"einsum: {named} of {short_repr(subscripts)} has size {size} in operand {other} of shape "
                     f"{shapes[other]} and {n} in operand {i} of shape {shape}; need equal sizes, or 1"
                 )
-            sizes[label] = known if n == 1 else n
+            sizes[label] = size if n == 1 else n
     return sizes
 
 
-def lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def lettered(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """Convert alternating operands and lists of ints to subscripts and operands."""
-    operands, lists = given[::2], given[1::2]
+    operands, lists = args[::2], args[1::2]
     result = None
     if len(operands) > len(lists):
         operands, result = operands[:-1], operands[-1]

@@ -4,8 +4,8 @@ Each value of the program has an adjoint, the derivative of the output with resp
 three steps.  The adjoint is *initialised* by the first contribution, *incremented* by each further one, and
 *finalised* once, when every equation that uses the value has contributed: the rule of the op that made the value then
 takes the adjoint to the op's operands.  An increment that is *passed on* goes through the rule at once, and no adjoint
-is accumulated.  The rules are those of the op table, run at a `Trace` level that records them; this package decides
-the order and which adjoints are accumulated.
+is accumulated.  The rules are those of the op table, run at a `Trace` level that records them; this package determines
+the order, and which adjoints are accumulated.
 
 Source: "Autodiff" in the documentation of Intel's nGraph; nGraph's `generate_adjoints` is an op's `vjp` here.
 """
@@ -36,11 +36,11 @@ def levels(program: Program) -> dict[Variable, int]:
     >>> list(levels(program).values())
     [0, 0, 1, 2]
     """
-    found = dict.fromkeys([*program.inputs, *program.constants], 0)
+    depths = dict.fromkeys([*program.inputs, *program.constants], 0)
     for equation in program.equations:
-        level = 1 + max([found.get(v, 0) for v in equation.operands], default=0)
-        found.update(dict.fromkeys(equation.results, level))
-    return found
+        level = 1 + max([depths.get(v, 0) for v in equation.operands], default=0)
+        depths.update(dict.fromkeys(equation.results, level))
+    return depths
 
 
 def adjoints(
@@ -61,8 +61,8 @@ def adjoints(
             inputs.
         strategy: `"accumulate"` sums the increments of each adjoint before its rule runs; `"pass on"` runs the rule
             for each increment, which can be very expensive for values with many uses.  None chooses for each value: a
-            single increment is passed on, and so are two through a rule that adds no ops, such as that of `add`; all
-            others are accumulated.
+            single increment is passed on, and so are two increments through a rule that adds no ops, such as the rule
+            of `add`; all others are accumulated.
         cotangent: whether the adjoint of the output is a further positional argument, instead of 1.
 
     Raises:
@@ -71,10 +71,10 @@ def adjoints(
 
     >>> import tensorken as tk
     >>> program = tk.trace(lambda x, y: x * y + x)(2.0, 3.0)
-    >>> found = program.adjoints(inputs=("x", "y"))
-    >>> [t.item() for t in found(2.0, 3.0)]
+    >>> gradients = program.adjoints(inputs=("x", "y"))
+    >>> [t.item() for t in gradients(2.0, 3.0)]
     [4.0, 2.0]
-    >>> found.record[program.inputs[0]].increments
+    >>> gradients.record[program.inputs[0]].increments
     2
     """
     if strategy not in (None, "accumulate", "pass on"):
@@ -83,23 +83,23 @@ def adjoints(
         )
     y = _output(program, output, cotangent)
     single = isinstance(inputs, int | str | Variable)
-    wanted = _wanted(program, inputs)
-    backward = BackwardPass(program, y, wanted, strategy)
+    selected = _selected(program, inputs)
+    backward = BackwardPass(program, y, selected, strategy)
     seed: Variable = Variable(y.shape, y.dtype) if cotangent else Literal(y.shape, y.dtype, 1.0)
-    found = backward.run(seed)
-    outputs = [found.get(v) or Literal(v.shape, v.dtype, 0.0) for v in wanted]
+    adjoint_of = backward.run(seed)
+    outputs = [adjoint_of.get(v) or Literal(v.shape, v.dtype, 0.0) for v in selected]
     used = {v for e in backward.level.equations for v in e.operands} | set(outputs)
-    facts: dict[str, Any] = _with_cotangent(program, seed) if cotangent else {}
-    added = program.changed(
+    fields: dict[str, Any] = _with_cotangent(program, seed) if cotangent else {}
+    result = program.changed(
         outputs=tuple(outputs),
         equations=tuple(backward.level.equations),
         constants={v: x for v, x in backward.level.constants.items() if v in used},
         result=tree.structure(0) if single else None,
         name=f"adjoints of {program.name}",
         donated=frozenset(),
-        **facts,
+        **fields,
     )
-    return Adjoints(program, added, tuple(backward.steps), tuple(wanted))
+    return Adjoints(program, result, tuple(backward.steps), tuple(selected))
 
 
 # ---- the output and the inputs -------------------------------------------------------------------------------------
@@ -120,29 +120,29 @@ def _output(program: Program, output: int, cotangent: bool) -> Variable:
     return y
 
 
-def _wanted(program: Program, inputs: Selector | Sequence[Selector] | None) -> list[Variable]:
+def _selected(program: Program, inputs: Selector | Sequence[Selector] | None) -> list[Variable]:
     if inputs is None:
         return [v for v in program.inputs if v.dtype.kind == "float"]
     if isinstance(inputs, int | str | Variable):
         inputs = (inputs,)
     names = labels(program)
-    known = {*program.inputs, *program.constants, *[v for e in program.equations for v in e.results]}
-    found: list[Variable] = []
+    values = {*program.inputs, *program.constants, *[v for e in program.equations for v in e.results]}
+    result: list[Variable] = []
     for selector in inputs:
         v: Variable | None = None
         if isinstance(selector, str):
             v = program.inputs[names.index(selector)] if selector in names else None
         elif isinstance(selector, Variable):
-            v = selector if selector in known else None
+            v = selector if selector in values else None
         elif type(selector) is int and -len(program.inputs) <= selector < len(program.inputs):
             v = program.inputs[selector]
         if v is None:
-            has = ", ".join(names) or f"{len(program.inputs)} without names"
-            raise ArgumentError(f"adjoints: {program.name} has no input {selector!r}; it has {has}")
+            names_text = ", ".join(names) or f"{len(program.inputs)} without names"
+            raise ArgumentError(f"adjoints: {program.name} has no input {selector!r}; it has {names_text}")
         if v.dtype.kind != "float":
             raise GradientError(f"adjoints: {selector!r} is {v.dtype.name}, which has no derivative")
-        found.append(v)
-    return found
+        result.append(v)
+    return result
 
 
 def _with_cotangent(program: Program, seed: Variable) -> dict[str, Any]:

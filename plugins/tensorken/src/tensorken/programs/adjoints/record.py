@@ -36,7 +36,7 @@ class Adjoint:
         accumulated: whether increments were summed; if not, each was passed on.
         initialised: the position of the first contribution.
         increments: the number of contributions.
-        finalised: the position where it was complete, and its storage could be freed.
+        finalised: the position where the adjoint was complete, and its storage could be freed.
     """
 
     accumulated: bool
@@ -51,7 +51,7 @@ class Adjoints:
 
     Attributes:
         forward: the program that is differentiated.
-        program: from the same arguments to the requested adjoints; the forward equations come first.
+        program: maps the same arguments to the requested adjoints; the forward equations come first.
         steps: all steps, in order.
         requested: the values whose adjoints the program returns.
     """
@@ -67,17 +67,17 @@ class Adjoints:
 
     @property
     def record(self) -> Mapping[Variable, Adjoint]:
-        """For each value between the requested ones and the output, how its adjoint was computed."""
-        found: dict[Variable, Adjoint] = {}
+        """How the adjoint of each value between the requested values and the output was computed."""
+        adjoints: dict[Variable, Adjoint] = {}
         for step in self.steps:
-            known = found.get(step.value)
-            if known is None:
-                found[step.value] = Adjoint(step.kind != "pass on", step.position, 1, step.position)
+            adjoint = adjoints.get(step.value)
+            if adjoint is None:
+                adjoints[step.value] = Adjoint(step.kind != "pass on", step.position, 1, step.position)
             elif step.kind == "finalise":
-                found[step.value] = replace(known, finalised=step.position)
+                adjoints[step.value] = replace(adjoint, finalised=step.position)
             else:
-                found[step.value] = replace(known, increments=known.increments + 1)
-        return found
+                adjoints[step.value] = replace(adjoint, increments=adjoint.increments + 1)
+        return adjoints
 
     @property
     def added(self) -> tuple[Equation, ...]:
@@ -87,22 +87,22 @@ class Adjoints:
     @property
     def max_live(self) -> int:
         """The largest number of adjoints of intermediate values that are stored at the same time."""
-        live = most = 0
+        live = max_live = 0
         for step in self.steps:
             if step.value not in self.requested and step.term is not None:
                 live += {"initialise": 1, "finalise": -1}.get(step.kind, 0)
-                most = max(most, live)
-        return most
+                max_live = max(max_live, live)
+        return max_live
 
     def __str__(self) -> str:
         """The program's text, with a comment for each step between the equations."""
-        at: dict[int, list[Step]] = {}
+        steps_at: dict[int, list[Step]] = {}
         for step in self.steps:
             if step.kind != "finalise" or step.term is not None:
-                at.setdefault(step.position, []).append(step)
+                steps_at.setdefault(step.position, []).append(step)
 
         def remarks(position: int, names: Names) -> list[str]:
-            return [_remark(step, names) for step in at.get(position, ())]
+            return [_remark(step, names) for step in steps_at.get(position, ())]
 
         return text(self.program, remarks)
 

@@ -56,7 +56,7 @@ PARAM_CHECKS: dict[str, Callable[[Any], bool]] = {
 def check_equation(op: Op, operands: Sequence[Variable], params: Sequence[Any]) -> None:
     """Raise unless an op takes these operands and params.
 
-    The op's shape and dtype rules may still refuse them.
+    The op's shape and dtype rules may still raise.
 
     Raises:
         ProgramError: if their number is wrong, a param is invalid, or programs do not fit the operands.

@@ -76,7 +76,7 @@ def _diagram(
 
 
 def _label(equation: Equation, names: Names, titles_of: Mapping[Program, str]) -> str:
-    """Such as `d = mul(c, 2.0)`; of many operands only the literals are listed, since arrows show the others."""
+    """A label such as `d = mul(c, 2.0)`; of many operands only literals are listed; arrows show the others."""
     arguments = [names[v] for v in equation.operands]
     if len(arguments) > 4:
         arguments = [repr(v.value) for v in equation.operands if isinstance(v, Literal)] + ["..."]

@@ -1,7 +1,7 @@
-"""Expressions: find the operator, function or method of users that runs an op.
+"""Expressions: find the public operator, function or method that runs an op.
 
-No table of ops is kept here.  Python's operators, and functions and methods with the name of the op, are candidates;
-a candidate is right if tracing it on operands like the equation's gives just this op with just these params.
+This module has no table of ops.  Python's operators, and functions and methods with the name of the op, are
+candidates; a candidate is correct if its trace on operands like the equation's is this op with these params.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "<": operator.lt,
 }
-"""Python's binary operators that programs are written with; Python has no such table of its own."""
+"""Python's binary operators that programs are written with; Python has no such table."""
 
 COMPARISONS = ("==", "<")
 """Operators for which Python may exchange the operands if the first is a number."""
@@ -39,9 +39,9 @@ class Expression(NamedTuple):
     """A way to write an op.
 
     Attributes:
-        template: a format string with a place for each operand and then each param.
-        operator: the binary operator, if it is one.
-        call: from operands, then params, to the result.
+        template: a format string with a field for each operand and then each param.
+        operator: the binary operator, if the expression is one.
+        call: a function of the operands, then the params, that returns the result.
     """
 
     template: str
@@ -50,30 +50,30 @@ class Expression(NamedTuple):
 
 
 def expression_of(equation: Equation, backend: RawTensor[Any]) -> Expression | None:
-    """The first candidate that runs the op of an equation, on its operands with its params; None if none does."""
+    """The first candidate that runs the op of an equation, on its operands with its params; None if there is none."""
     if equation.op.results != 1:
         return None
-    return next((one for one in _candidates(equation) if _runs(one, equation, backend)), None)
+    return next((x for x in _candidates(equation) if _runs(x, equation, backend)), None)
 
 
 @cache
 def public_functions() -> dict[str, Callable[..., Any]]:
     """The functions of arrays that `tensorken` exports, by name."""
-    found: dict[str, Callable[..., Any]] = {}
+    result: dict[str, Callable[..., Any]] = {}
     for file in pkgutil.iter_modules(functions.__path__):
         module = importlib.import_module(f"{functions.__name__}.{file.name}")
-        found.update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
-    return found
+        result.update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
+    return result
 
 
 def _candidates(equation: Equation) -> Iterator[Expression]:
     """Operators, then methods for ops with params and functions for ops without, then functions of a list."""
     op, count = equation.op, len(equation.operands)
-    places = ["{}"] * (count + len(equation.params))
-    rest = ", ".join(places[1:])
+    fields = ["{}"] * (count + len(equation.params))
+    rest = ", ".join(fields[1:])
     if op.arity == 2 and not op.params:
-        for sign, call in OPERATORS.items():
-            yield Expression(f"{{}} {sign} {{}}", sign, call)
+        for symbol, call in OPERATORS.items():
+            yield Expression(f"{{}} {symbol} {{}}", symbol, call)
     if op.arity == 1 and not op.params:
         yield Expression("-{}", None, operator.neg)
     function = public_functions().get(op.name)
@@ -87,37 +87,37 @@ def _candidates(equation: Equation) -> Iterator[Expression]:
                 f"{{}}.{op.name}({rest}, keepdims=True)", None, lambda *xs: method(*xs, keepdims=True)
             )
     if function is not None:
-        yield Expression(f"tk.{op.name}({', '.join(places)})", None, function)
+        yield Expression(f"tk.{op.name}({', '.join(fields)})", None, function)
     if function is not None and op.arity is None:
-        arguments = ", ".join([f"[{', '.join(places[:count])}]", *places[count:]])
+        arguments = ", ".join([f"[{', '.join(fields[:count])}]", *fields[count:]])
         yield Expression(f"tk.{op.name}({arguments})", None, lambda *xs: function([*xs[:count]], *xs[count:]))
 
 
 def _runs(expression: Expression, equation: Equation, backend: RawTensor[Any]) -> bool:
     """Whether an expression traces to exactly the op of an equation, on the same operands with the same params."""
-    given = [v for v in equation.operands if not isinstance(v, Literal)] or [*equation.operands]
+    variables = [v for v in equation.operands if not isinstance(v, Literal)] or [*equation.operands]
 
     def function(*tensors: Tensor) -> list[Any]:
         rest = iter(tensors)
         xs = [
             full_like(tensors[0], v.value, dtype=v.dtype, shape=v.shape)
-            if isinstance(v, Literal) and len(given) < len(equation.operands)
+            if isinstance(v, Literal) and len(variables) < len(equation.operands)
             else next(rest)
             for v in equation.operands
         ]
         return [expression.call(*xs, *equation.params)]
 
     try:
-        program = traced(function, [Variable(v.shape, v.dtype) for v in given], backend, equation.op.name)
-    except Exception:  # noqa: BLE001 - a candidate need not take these operands or params at all
+        program = traced(function, [Variable(v.shape, v.dtype) for v in variables], backend, equation.op.name)
+    except Exception:  # noqa: BLE001 - a candidate may raise for these operands or params
         return False
     if len(program.equations) != 1 or program.outputs != program.equations[0].results:
         return False
-    (found,) = program.equations
-    operands = [v for v in found.operands if not isinstance(v, Literal)]
+    (traced_equation,) = program.equations
+    operands = [v for v in traced_equation.operands if not isinstance(v, Literal)]
     return (
-        found.op is equation.op
-        and len(found.operands) == len(equation.operands)
+        traced_equation.op is equation.op
+        and len(traced_equation.operands) == len(equation.operands)
         and operands == [*program.inputs]
-        and exact_key(found.op, found.params) == exact_key(equation.op, equation.params)
+        and exact_key(traced_equation.op, traced_equation.params) == exact_key(equation.op, equation.params)
     )

@@ -49,7 +49,7 @@ def serialize(program: Program, drop_rules: bool = False) -> str:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """The checksum of all entries but the checksum itself; it does not depend on the layout."""
+    """The checksum of all entries except the checksum; it does not depend on the layout."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
     data = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
@@ -73,7 +73,7 @@ class _Writer:
                 rows.append([*row, self._number(v.value)] if isinstance(v, Literal) else row)
             return values[v]
 
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "name": program.name,
             "parameters": list(program.parameters),
             "values": rows,
@@ -85,26 +85,26 @@ class _Writer:
         for key in ("arguments", "result"):
             structure = getattr(program, key)
             if structure is not None:
-                found[key] = structure_to_json(structure, self.program_indices.__getitem__)
+                content[key] = structure_to_json(structure, self.program_indices.__getitem__)
         if program.donated:
-            found["donated"] = sorted(program.donated)
+            content["donated"] = sorted(program.donated)
         self.program_indices[program] = len(self.program_indices)
-        return found
+        return content
 
     def _equation(
         self, equation: Equation, index_of: Callable[[Variable], int], drop_rules: bool
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {"op": self._op(equation.op, drop_rules)}
-        found["operands"] = [index_of(v) for v in equation.operands]
+        content: dict[str, Any] = {"op": self._op(equation.op, drop_rules)}
+        content["operands"] = [index_of(v) for v in equation.operands]
         if equation.params:
-            found["params"] = [to_json(p, self.program_indices.__getitem__) for p in equation.params]
-        found["results"] = [index_of(v) for v in equation.results]
+            content["params"] = [to_json(p, self.program_indices.__getitem__) for p in equation.params]
+        content["results"] = [index_of(v) for v in equation.results]
         if equation.origin is not None:
             file = self.file_indices.setdefault(equation.origin.file, len(self.file_indices))
-            found["origin"] = [file, equation.origin.line]
+            content["origin"] = [file, equation.origin.line]
         if equation.scope:
-            found["scope"] = equation.scope
-        return found
+            content["scope"] = equation.scope
+        return content
 
     def _op(self, op: Op, drop_rules: bool) -> str:
         registered = OPS.get(op.name)
@@ -113,7 +113,7 @@ class _Writer:
         if op.higher_order is not None:
             if (
                 registered is None or registered.higher_order is not op.higher_order
-            ):  # an op with rules of its own shares these
+            ):  # an op with custom rules shares the higher-order rules
                 names = [other.name for other in OPS.values() if other.higher_order is not None]
                 raise ProgramError(
                     f"the op {op.name!r} runs programs, but a file can only contain {', '.join(names)} of these ops"
@@ -121,8 +121,8 @@ class _Writer:
             return op.name
         if not drop_rules:
             raise ProgramError(
-                f"{op.name!r} has derivative rules of its own, which are Python code; pass drop_rules=True to "
-                f"save it without these rules, or add the op to the op table "
+                f"{op.name!r} has custom derivative rules, which are Python code; pass drop_rules=True to "
+                f"save it without the rules, or add the op to the op table "
                 f"(tensorken_core.language.op.register)"
             )
         return "call"
@@ -156,7 +156,7 @@ def elements_of(x: Tensor) -> bytes:
 
 
 def little_endian(data: bytes, dtype: DType) -> bytes:
-    """Bytes with the byte order swapped on big-endian machines; its own inverse."""
+    """Bytes with the byte order swapped on big-endian machines; the function is its own inverse."""
     if sys.byteorder == "little":
         return data
     size = dtype.itemsize
@@ -164,7 +164,7 @@ def little_endian(data: bytes, dtype: DType) -> bytes:
 
 
 def _json_lines(value: Any, depth: int, before: str = "", after: str = "") -> Iterator[str]:
-    """JSON with each value down to a depth on a line of its own."""
+    """JSON with each value down to a depth on a separate line."""
     if depth == 0 or not isinstance(value, list | dict) or not value:
         yield f"{before}{json.dumps(value, ensure_ascii=True)}{after}"
         return

@@ -1,4 +1,4 @@
-"""HTML: a program as notebooks show it: a table of its equations, in the colours of the page around it."""
+"""HTML: a program as a table of its equations, for notebooks; the colours follow the page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from tensorken.programs.forms.text import constant, params, place_of, returned, summary, type_of
+from tensorken.programs.forms.text import constant, params, returned, source_text, summary, type_of
 from tensorken.programs.names import Names, all_programs, unique_names
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 MAX_ROWS = 300
-"""The most equations that are shown; of a longer program, the first half and the last half of this number."""
+"""The largest number of equations that are shown; of a longer program, the first and last half of this number."""
 
 _STYLE = """
 .tk-program { color-scheme: light dark; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
@@ -56,13 +56,13 @@ def _table(program: Program, titles_of: Mapping[Program, str], key: str) -> str:
 
 
 def _rows(program: Program, titles_of: Mapping[Program, str], names: Names, key: str) -> Iterator[str]:
-    places: dict[Variable, int] = {}
+    row_numbers: dict[Variable, int] = {}
 
     def defined(variables: Sequence[Variable], definition: str, line: str = "") -> str:
         for v in variables:
-            places.setdefault(v, len(places))
-        anchors = "".join([f'<a id="{key}-{places[v]}"></a>' for v in variables[1:]])
-        row_id = f' id="{key}-{places[variables[0]]}"' if variables else ""
+            row_numbers.setdefault(v, len(row_numbers))
+        anchors = "".join([f'<a id="{key}-{row_numbers[v]}"></a>' for v in variables[1:]])
+        row_id = f' id="{key}-{row_numbers[variables[0]]}"' if variables else ""
         titles_ = ", ".join([f"<b>{escape(names[v])}</b>" for v in variables])
         types = "\n".join([type_of(v) for v in variables])
         return (
@@ -71,11 +71,11 @@ def _rows(program: Program, titles_of: Mapping[Program, str], names: Names, key:
         )
 
     def used(v: Variable) -> str:
-        if isinstance(v, Literal) or v not in places:
+        if isinstance(v, Literal) or v not in row_numbers:
             return escape(names[v])
-        return f'<a href="#{key}-{places[v]}">{escape(names[v])}</a>'
+        return f'<a href="#{key}-{row_numbers[v]}">{escape(names[v])}</a>'
 
-    def written(equation: Equation) -> str:
+    def call_html(equation: Equation) -> str:
         arguments = [*map(used, equation.operands), *map(escape, params(equation, titles_of))]
         return f"<i>{escape(equation.op.name)}</i>({', '.join(arguments)})"
 
@@ -90,9 +90,9 @@ def _rows(program: Program, titles_of: Mapping[Program, str], names: Names, key:
             if i == MAX_ROWS // 2:
                 yield f"<tr><td colspan=4 class='tk-faint'>{count - MAX_ROWS} more: print(program) shows all</td></tr>"
             for v in equation.results:
-                names[v]  # so that later names are those of the text form
+                names[v]  # so that later names are the names in the text form
             continue
-        line = place_of(equation)
-        yield defined(equation.results, written(equation), line if line != previous_line else "")
+        line = source_text(equation)
+        yield defined(equation.results, call_html(equation), line if line != previous_line else "")
         previous_line = line
     yield f'<tr><td><i>return</i></td><td colspan=3 class="tk-wide">{escape(returned(program, names))}</td></tr>'

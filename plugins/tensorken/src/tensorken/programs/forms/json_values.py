@@ -34,7 +34,7 @@ _FACTORIES: dict[str, type] = {
 
 
 def to_json(value: Any, index_of: Callable[[Program], int], depth: int = 0) -> Any:
-    """A value as JSON: a tuple is an array, and a value that JSON lacks an object with one entry.
+    """A value as JSON: a tuple becomes an array; a value that JSON lacks becomes an object with one entry.
 
     Raises:
         ProgramError: if the value has an unsupported type.
@@ -155,16 +155,16 @@ def structure_from_json(data: Any, program_at: Callable[[Any], Program]) -> tree
         missing += count
     if missing != 0 or len(nodes) != len(data):
         raise ProgramError("the structure of arguments or results has too few nodes, or too many")
-    found = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
-    if tree.structure(tree.unflatten(found, range(found.size))) != found:
-        raise ProgramError(f"the structure {found!s:.60} is inconsistent")
-    hash(found)  # jit needs structures that can be hashed
-    return found
+    structure = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
+    if tree.structure(tree.unflatten(structure, range(structure.size))) != structure:
+        raise ProgramError(f"the structure {structure!s:.60} is inconsistent")
+    hash(structure)  # jit hashes structures
+    return structure
 
 
 def _name_of(kind: type) -> str:
-    for name, known in CONTAINERS.items():
-        if known is kind:
+    for name, container in CONTAINERS.items():
+        if container is kind:
             return name
     name = f"{kind.__module__}:{kind.__qualname__}"
     if _class_at(name) is not kind:
@@ -178,9 +178,9 @@ def _container(name: str) -> tree.Container:
     kind = CONTAINERS.get(name) or _class_at(name)
     container = None if kind is None else tree.container_of(kind)
     if container is None:
-        module, _, own = name.partition(":")
+        module, _, cls = name.partition(":")
         raise ProgramError(
-            f"it needs the class {own} of {module}, which does not exist or is not a container; import {module} first"
+            f"it needs the class {cls} of {module}, which does not exist or is not a container; import {module} first"
         )
     return container
 
@@ -188,9 +188,9 @@ def _container(name: str) -> tree.Container:
 def _class_at(name: str) -> type | None:
     """A class by module and name; no module is imported, since a file could then run any code."""
     module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in path.split("."):
-        if not isinstance(found, ModuleType | type):
+        if not isinstance(value, ModuleType | type):
             return None
-        found = vars(found).get(part)  # getattr could run a module's __getattr__, which may import
-    return found if isinstance(found, type) else None
+        value = vars(value).get(part)  # getattr could run a module's __getattr__, which may import
+    return value if isinstance(value, type) else None

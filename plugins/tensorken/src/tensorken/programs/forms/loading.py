@@ -1,4 +1,4 @@
-"""Loading: read a program from its file; every possible fault of the file is reported in one line."""
+"""Loading: read a program from its file; every fault of the file is reported in one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deserialize(data: bytes, where: str, backend: Any, make_tensor: MakeTensor) 
         make_tensor: makes the constants.
 
     Raises:
-        ProgramError: if the text is not a program, or not one of a version that this library reads.
+        ProgramError: if the text is not a program, or has a version that this library does not read.
     """
     try:
         return _Reader(_content(data), backend, make_tensor).last()
@@ -64,7 +64,7 @@ def _content(data: bytes) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or version > VERSION or version < 1:
         raise ProgramError(
-            f"the format has version {version!r}, but this Tensorken reads up to {VERSION}; install a newer one"
+            f"the format has version {version!r}, but this Tensorken reads up to {VERSION}; install a newer version"
         )
     if "checksum" in content and content["checksum"] != checksum(content):
         raise ProgramError(
@@ -73,12 +73,12 @@ def _content(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _entries(what: str, data: Any, needed: Sequence[str], known: Sequence[str] = ()) -> dict[str, Any]:
-    """The object, if it has all needed entries and no unknown ones."""
+def _entries(what: str, data: Any, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """The object, which must have all required entries and no unknown entries."""
     if not isinstance(data, dict):
         raise ProgramError(f"{what} is {data!r:.40}, need an object")
-    missing = [key for key in needed if key not in data]
-    unknown = [key for key in data if key not in needed and key not in known]
+    missing = [key for key in required if key not in data]
+    unknown = [key for key in data if key not in required and key not in optional]
     if missing or unknown:
         text = f"lacks {missing[0]!r}" if missing else f"has an unknown entry {unknown[0]!r:.40}"
         raise ProgramError(f"the file is damaged: {what} {text}")
@@ -115,10 +115,10 @@ class _Reader:
             data = little_endian(base64.b64decode(row["data"], validate=True), dtype)
         except binascii.Error as error:
             raise ProgramError(f"the file is damaged: a constant is not base64: {error}") from None
-        count, needed = len(data), math.prod(variable.shape) * dtype.itemsize
-        if count != needed:
+        count, expected = len(data), math.prod(variable.shape) * dtype.itemsize
+        if count != expected:
             raise ProgramError(
-                f"the file is damaged: a constant {dtype.name} {variable.shape} has {count} bytes, need {needed}"
+                f"the file is damaged: a constant {dtype.name} {variable.shape} has {count} bytes, need {expected}"
             )
         if (
             dtype.format in "e?"
@@ -145,12 +145,12 @@ class _Reader:
         check_scalar(number, dtype)
         return Literal(shape, dtype, number)
 
-    def _at(self, place: Any) -> Program:
-        if type(place) is not int or not 0 <= place < len(self.programs):
+    def _at(self, index: Any) -> Program:
+        if type(index) is not int or not 0 <= index < len(self.programs):
             raise ProgramError(
-                f"the file is damaged: there is no program {place!r:.20} before the one that runs it"
+                f"the file is damaged: there is no program {index!r:.20} before the one that runs it"
             )
-        return self.programs[place]
+        return self.programs[index]
 
     def _program(self, row: Any) -> Program:
         row = _entries(
@@ -162,24 +162,24 @@ class _Reader:
         values = [self._variable(value) for value in row["values"]]
         defined: set[Variable] = {v for v in values if isinstance(v, Literal)}
 
-        def define(places: Any) -> tuple[Variable, ...]:
-            found = tuple([values[_index(place, values)] for place in places])
-            for v in found:
+        def define(indices: Any) -> tuple[Variable, ...]:
+            variables = tuple([values[_index(index, values)] for index in indices])
+            for v in variables:
                 if v in defined:
                     raise ProgramError("the file is damaged: a value is defined twice")
                 defined.add(v)
-            return found
+            return variables
 
-        def use(places: Any) -> tuple[Variable, ...]:
-            found = tuple([values[_index(place, values)] for place in places])
-            if not defined.issuperset(found):
+        def use(indices: Any) -> tuple[Variable, ...]:
+            variables = tuple([values[_index(index, values)] for index in indices])
+            if not defined.issuperset(variables):
                 raise ProgramError("the file is damaged: a value is used before it is defined")
-            return found
+            return variables
 
         inputs = define(row["inputs"])
         constants: dict[Variable, Tensor] = {}
-        for place, of in row["constants"]:
-            (v,), x = define([place]), self.constants[_index(of, self.constants)]
+        for index, constant_index in row["constants"]:
+            (v,), x = define([index]), self.constants[_index(constant_index, self.constants)]
             if (v.shape, v.dtype) != (x.shape, x.dtype):
                 raise ProgramError(f"the file is damaged: a constant is {x.dtype.name} {x.shape}, not {v!r}")
             constants[v] = x
@@ -189,9 +189,11 @@ class _Reader:
             key: structure_from_json(row[key], self._at) if row.get(key) is not None else None
             for key in ("arguments", "result")
         }
-        for structure, ends in ((structures["arguments"], inputs), (structures["result"], outputs)):
-            if structure is not None and structure.size != len(ends):
-                raise ProgramError(f"the file is damaged: {structure.size} leaves for {len(ends)} values")
+        for structure, variables in ((structures["arguments"], inputs), (structures["result"], outputs)):
+            if structure is not None and structure.size != len(variables):
+                raise ProgramError(
+                    f"the file is damaged: {structure.size} leaves for {len(variables)} values"
+                )
         if structures["arguments"] is not None:
             match tree.unflatten(structures["arguments"], inputs):
                 case (tuple(), dict() as named) if all([isinstance(name, str) for name in named]):
@@ -210,7 +212,7 @@ class _Reader:
             tuple([_parameter(name) for name in row["parameters"]]),
             _text(row["name"]),
             self.backend,
-            frozenset([_index(place, inputs) for place in row.get("donated", ())]),
+            frozenset([_index(index, inputs) for index in row.get("donated", ())]),
         )
 
     def _equation(
@@ -260,7 +262,7 @@ def _parameter(value: Any) -> str:
     return str(value)
 
 
-def _index(place: Any, values: Sequence[Any]) -> int:
-    if type(place) is not int or not 0 <= place < len(values):
-        raise ProgramError(f"the file is damaged: {place!r:.20} is not an index into {len(values)} values")
-    return place
+def _index(index: Any, values: Sequence[Any]) -> int:
+    if type(index) is not int or not 0 <= index < len(values):
+        raise ProgramError(f"the file is damaged: {index!r:.20} is not an index into {len(values)} values")
+    return index

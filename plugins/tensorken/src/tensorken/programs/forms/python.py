@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorken.programs.forms.expressions import COMPARISONS, Expression, expression_of
 from tensorken.programs.forms.files import elements_of
-from tensorken.programs.forms.text import INDENT, place_of
+from tensorken.programs.forms.text import INDENT, source_text
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
 from tensorken.programs.names import Names, all_programs, fold, labels, parameters, root, unique_names
 from tensorken_core import tree
@@ -26,7 +26,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_INLINE_SIZE = 24
-"""The largest number of elements of a constant that is written where it is used; larger ones are written in base64."""
+"""The largest number of elements of a constant that is written where it is used; larger ones are in base64."""
 
 BUILT_IN_CONTAINERS = (dict, list, tuple, type(None))
 """Containers that are written as displays."""
@@ -88,43 +88,43 @@ def source(program: Program) -> str:
 
 def identifier(name: str) -> str:
     """A valid function name: `jvp_of_f` for `jvp of f`."""
-    found = re.sub(r"\W+", "_", name.strip("<>"), flags=re.ASCII).strip("_")
-    if found in ("", "lambda"):
+    result = re.sub(r"\W+", "_", name.strip("<>"), flags=re.ASCII).strip("_")
+    if result in ("", "lambda"):
         return "function"
-    return f"f{found}" if found[0].isdigit() else f"{found}_" if keyword.iskeyword(found) else found
+    return f"f{result}" if result[0].isdigit() else f"{result}_" if keyword.iskeyword(result) else result
 
 
 def _line_above(programs: Sequence[Program]) -> dict[Program, str]:
     """The line above the function of a program that an op runs."""
-    found: dict[Program, str] = {}
+    result: dict[Program, str] = {}
     for program in programs:
         for equation in program.equations:
             inner = [p for p in equation.params if isinstance(p, Program)]
             if equation.op.higher_order is None:
-                found.update(dict.fromkeys(inner, "# Derivative rules of its own are not written here."))
+                result.update(dict.fromkeys(inner, "# Custom derivative rules are not written here."))
             elif equation.op.name == "call":
-                found.update(dict.fromkeys(inner, "@tk.jit"))
+                result.update(dict.fromkeys(inner, "@tk.jit"))
             elif equation.op.name not in WITH_PROGRAMS:
                 raise ProgramError(
                     f"to_python: {program.name} has the op {equation.op.name!r}, which has programs and has no form "
                     f"in Python; use program.save(path) instead"
                 )
-    return found
+    return result
 
 
 def _flat_where_needed(program: Program) -> Program:
     """The program with flat arguments or a flat result where Python has no form for their structure."""
     arguments, result = program.arguments, program.result
     avoided = (*IMPORTED, *RESERVED)
-    known = all([_is_path(label) and root(label) not in avoided for label in labels(program)])
+    is_expressible = all([_is_path(label) and root(label) not in avoided for label in labels(program)])
     if arguments is not None:
         _, named = tree.unflatten(arguments, range(arguments.size))
-        known = known and all([_is_name(name) for name in (*parameters(program), *named)])
+        is_expressible = is_expressible and all([_is_name(name) for name in (*parameters(program), *named)])
     for node in arguments.nodes if arguments is not None else ():
         kind = None if node is None else node[0].kind
         if not (kind in (None, *BUILT_IN_CONTAINERS) or hasattr(kind, "_fields") or is_dataclass(kind)):
-            known = False
-    if not known:
+            is_expressible = False
+    if not is_expressible:
         arguments = None
     for node in result.nodes if result is not None else ():
         if node is not None and not (
@@ -132,8 +132,8 @@ def _flat_where_needed(program: Program) -> Program:
             and (node[1] is None or all([_is_literal(key) for key in node[1]]))
         ):
             result = None
-    same = arguments is program.arguments and result is program.result
-    return program if same else program.changed(arguments=arguments, result=result)
+    unchanged = arguments is program.arguments and result is program.result
+    return program if unchanged else program.changed(arguments=arguments, result=result)
 
 
 def _is_literal(value: Any) -> bool:
@@ -185,25 +185,25 @@ class _Functions:
             yield f"{INDENT}{names[v]} = {self._constant(v, x, anchor, f'{title}.{names[v]}')}"
         before = ""
         for equation in program.equations:
-            written = self._application(equation, names, anchor)
+            expression = self._application(equation, names, anchor)
             left = ", ".join([names[v] for v in equation.results])
             if equation.op.results != 1:
                 left = f"({left},)" if len(equation.results) == 1 else left or "_"
-            where = place_of(equation)
-            yield f"{INDENT}{left} = {written}" + (f"  # {where}" if where not in ("", before) else "")
-            before = where
+            line = source_text(equation)
+            yield f"{INDENT}{left} = {expression}" + (f"  # {line}" if line not in ("", before) else "")
+            before = line
         yield f"{INDENT}return {self._return_value(program, names, anchor)}"
 
     def _application(self, equation: Equation, names: Names, anchor: str | None) -> str:
         op, operands = equation.op, list(equation.operands)
         programs = [p for p in equation.params if isinstance(p, Program)]
         if programs:
-            arguments = self._given(operands, names, anchor)
+            arguments = self._operand_texts(operands, names, anchor)
             write = WITH_PROGRAMS.get(op.name, _call) if op.higher_order is not None else _call
             return write([self.function_names[p] for p in programs], arguments, equation.params)
         params = [_param(p) for p in equation.params]
         expression = self._expression(equation)
-        arguments = self._given(operands, names, anchor)
+        arguments = self._operand_texts(operands, names, anchor)
         if expression is None:
             rest = ", ".join([f'OPS["{op.name}"]', *arguments[1:], *params])
             return f"{arguments[0]}.apply({rest})"
@@ -219,14 +219,16 @@ class _Functions:
         return expression.template.format(*sides)
 
     def _expression(self, equation: Equation) -> Expression | None:
-        """How users write the op; found once for each op, params, shapes and dtypes."""
-        facts = [(v.shape, v.dtype, isinstance(v, Literal) and repr(v.value)) for v in equation.operands]
-        key = (equation.op, repr(equation.params), *facts)
+        """The expression for the op; cached by op, params, shapes and dtypes."""
+        operand_keys = [
+            (v.shape, v.dtype, isinstance(v, Literal) and repr(v.value)) for v in equation.operands
+        ]
+        key = (equation.op, repr(equation.params), *operand_keys)
         if key not in self.expressions:
             self.expressions[key] = expression_of(equation, self.backend)
         return self.expressions[key]
 
-    def _given(self, operands: Sequence[Variable], names: Names, anchor: str | None) -> list[str]:
+    def _operand_texts(self, operands: Sequence[Variable], names: Names, anchor: str | None) -> list[str]:
         return [_filled(v, anchor) if isinstance(v, Literal) else names[v] for v in operands]
 
     def _constant(self, v: Variable, x: Tensor, anchor: str | None, name: str) -> str:
@@ -247,7 +249,7 @@ class _Functions:
         return f"{anchor}.constant({shown}, tk.{_attribute(v.dtype)}, {v.shape})"
 
     def _return_value(self, program: Program, names: Names, anchor: str | None) -> str:
-        outputs = self._given(program.outputs, names, anchor)
+        outputs = self._operand_texts(program.outputs, names, anchor)
         if program.result is None:
             return _tuple(outputs)
         shown = fold(program.result, outputs, lambda container, *rest: container.show(*rest))
@@ -266,7 +268,7 @@ def _cond(programs: Sequence[str], arguments: Sequence[str], params: Sequence[An
 
 
 def _scan(programs: Sequence[str], arguments: Sequence[str], params: Sequence[Any]) -> str:
-    """A scan over tuples, which are unpacked to the operands of a step, and into which its results are packed."""
+    """A scan over tuples, which are unpacked to the operands of a step; the step's results are packed into tuples."""
     _, inputs, outputs, length, reverse = params
     initial, slices, operands = list[str](), list[str](), list[str]()
     for x, spec in zip(arguments, inputs, strict=True):
@@ -283,12 +285,12 @@ def _scan(programs: Sequence[str], arguments: Sequence[str], params: Sequence[An
     grouped = f"({_tuple(carried)}, {_tuple(stacked)})"
     step = f"lambda carry, row: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
     rest = f"{_tuple(initial)}, {_tuple(slices)}, length={_param(length)}, reverse={_param(reverse)}"
-    places = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
+    positions = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
     results: list[str] = []
     for spec in outputs:
-        place = next(places["carry" if spec == "carry" else "stack"])
-        found = f"both[{0 if spec == 'carry' else 1}][{place}]"
-        results.append(found if spec in ("carry", 0) else f"tk.moveaxis({found}, 0, {_param(spec)})")
+        position = next(positions["carry" if spec == "carry" else "stack"])
+        item = f"both[{0 if spec == 'carry' else 1}][{position}]"
+        results.append(item if spec in ("carry", 0) else f"tk.moveaxis({item}, 0, {_param(spec)})")
     return f"(lambda both: {_tuple(results)})(tk.scan({step}, {rest}))"
 
 
@@ -305,7 +307,7 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 WITH_PROGRAMS = {"call": _call, "cond": _cond, "scan": _scan, "while_loop": _while}
-"""How ops that run programs are written.  This cannot be derived from the op table: each op has another syntax in
+"""The writers of ops that run programs.  They cannot be derived from the op table: each op has its own syntax in
 Python."""
 
 
@@ -319,10 +321,10 @@ def _signature(program: Program, names: Names) -> list[str]:
 
 
 def _filled(v: Literal, anchor: str | None) -> str:
-    facts = f"{_number(v.value)}, dtype=tk.{_attribute(v.dtype)}"
+    args = f"{_number(v.value)}, dtype=tk.{_attribute(v.dtype)}"
     if anchor is None:
-        return f"tk.full({v.shape}, {facts})"
-    return f"tk.full_like({anchor}, {facts}, shape={v.shape})"
+        return f"tk.full({v.shape}, {args})"
+    return f"tk.full_like({anchor}, {args}, shape={v.shape})"
 
 
 def _is_plain(v: Variable) -> bool:
@@ -340,7 +342,7 @@ def _param(value: Any) -> str:
     """The Python expression of a param.
 
     Raises:
-        ProgramError: if its type has none.
+        ProgramError: if there is no expression for its type.
     """
     match value:
         case DType():

@@ -15,13 +15,13 @@ from tensorken_core.program.program import Equation, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 INDENT = "    "
-WIDTH = 100  # longer lines are continued on the next
+WIDTH = 100  # longer lines are continued on the next line
 MAX_COLUMN_WIDTH = 40  # wider cells do not move the next column
 MAX_SHOWN_ELEMENTS = 6  # larger constants are shown without their elements
 
 
 def type_of(v: Variable) -> str:
-    """Such as `float32[2, 3]`."""
+    """The type of a value, such as `float32[2, 3]`."""
     return f"{v.dtype.name}{list(v.shape)}"
 
 
@@ -32,11 +32,11 @@ Remarks = Callable[[int, Names], Sequence[str]]
 def text(program: Program, remarks: Remarks | None = None) -> str:
     """The program, then its inner programs, an equation a line.
 
-    Each equation is followed by the line of user code that it comes from, if this differs from the line before.
+    Each equation is followed by its line of user code, if that differs from the previous equation's.
 
     Args:
         program: the program.
-        remarks: gives comment lines between the program's own equations.
+        remarks: returns comment lines between the equations of the program itself.
     """
     programs = all_programs(program)
     titles_of = unique_names(programs)
@@ -73,7 +73,7 @@ def _lines(program: Program, titles_of: Mapping[Program, str], remarks: Remarks 
         if remarks is not None:
             rows += remarks(i, names)
         left = ", ".join([f"{names[v]}: {type_of(v)}" for v in equation.results])
-        line = place_of(equation)
+        line = source_text(equation)
         rows.append((left, application(equation, names, titles_of), line if line != previous_line else ""))
         previous_line = line
     if remarks is not None:
@@ -109,10 +109,8 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{line}  # {source_line}" if source_line else line
 
 
-def place_of(equation: Equation) -> str:
-    """Such as `model.py:12`: the line of user code that an equation comes from, and its scope if it has one of its
-    own.
-    """
+def source_text(equation: Equation) -> str:
+    """The line of user code of an equation, such as `model.py:12`, and its scope unless it is 0."""
     origin = equation.origin
     line = "" if origin is None else f"{printable(PurePath(origin.file).name)}:{origin.line}"
     if equation.scope:
@@ -121,7 +119,7 @@ def place_of(equation: Equation) -> str:
 
 
 def application(equation: Equation, names: Names, titles_of: Mapping[Program, str]) -> str:
-    """Such as `sum(x, axes=(0,))`."""
+    """The right side of an equation, such as `sum(x, axes=(0,))`."""
     arguments = [names[v] for v in equation.operands]
     return f"{equation.op.name}({', '.join([*arguments, *params(equation, titles_of)])})"
 
@@ -152,7 +150,7 @@ def returned(program: Program, names: Names) -> str:
 
 
 def constant(x: Tensor) -> str:
-    """Such as `constant [1.0, 2.0]`: the elements are shown if there are few."""
+    """The text of a constant, such as `constant [1.0, 2.0]`; the elements are shown if there are few."""
     if isinstance(x.interpreter, RawTensor) and x.size <= MAX_SHOWN_ELEMENTS:
         try:
             return f"constant {x.tolist()}"

@@ -1,1 +1,1 @@
-"""Passes: each rewrites a program to an equivalent one; one file per pass."""
+"""Passes: each pass rewrites a program to an equivalent program; one file per pass."""

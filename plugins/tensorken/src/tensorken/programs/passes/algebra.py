@@ -2,7 +2,7 @@
 
 Every rule of `EXACT` gives the same bits, also for signed zeros, infinities and NaN (except the sign and payload of a
 NaN) and for integers that wrap; each rule states its reason.  Identities that hold only for real numbers are excluded:
-x + 0.0 turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) has the other zero than b - a, x / x is NaN at 0.
+x + 0.0 turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) and b - a differ in the sign of a zero, x / x is NaN at 0.
 
 Small integer powers become multiplications where these are no less accurate than the `pow` that the backend declares.
 """
@@ -26,14 +26,14 @@ MUL, NEG, OR, POW, SQUARE, SUB = (OPS[n] for n in ("mul", "neg", "bitwise_or", "
 LEFT, RIGHT, WHERE, XOR = (OPS[n] for n in ("shift_left", "shift_right", "where", "bitwise_xor"))
 
 MAX_NEGATED_USES = 2
-"""The most uses of a negated value for which its sign is moved outside products; each use then needs its own
+"""The largest number of uses of a negated value for which its sign is moved outside products; each use then needs a
 negation."""
 
 
 def simplified(program: Program, backend: RawTensor[Any]) -> Program:
     """Apply the rules to a program.
 
-    Bit for bit the same, except powers, which stay within the error that the backend declares for `pow`.
+    Bit for bit the same, except powers, whose error is within the error that the backend declares for `pow`.
     """
     return rewritten(program, backend, _RULES)
 
@@ -84,7 +84,7 @@ def _zero_if_either_is(value: int) -> Rule:
     return rule
 
 
-# ---- one operand twice -------------------------------------------------------------------------------------
+# ---- equal operands ----------------------------------------------------------------------------------------
 
 
 def _same_operands(rewriting: Rewriting, e: Equation) -> Variable | None:

@@ -13,8 +13,8 @@ _COMMUTE = frozenset(
     OPS[name]
     for name in ("add", "mul", "maximum", "minimum", "eq", "bitwise_and", "bitwise_or", "bitwise_xor")
 )
-"""Ops whose result does not depend on the order of the operands, except for the bits of a NaN.  This cannot be
-derived: the op table has no such fact, as only this pass uses it."""
+"""Ops whose result does not depend on the order of the operands, except for the bits of a NaN.  The op
+table has no such attribute, as only this pass needs it."""
 
 _ORDER_ZEROS = frozenset(OPS[name] for name in ("maximum", "minimum"))
 """Of 0.0 and -0.0 these ops may return the first or the second, so they commute only for integers."""
@@ -23,28 +23,29 @@ _ORDER_ZEROS = frozenset(OPS[name] for name in ("maximum", "minimum"))
 def without_common_subexpressions(program: Program) -> Program:
     """Merge equations with the same op, operands, params and scope.
 
-    Scopes are kept apart: what a checkpoint recomputes must not be stored instead.  Bit for bit the same.
+    Equations of different scopes are not merged: values that a checkpoint recomputes must not be stored.
+    Bit for bit the same.
     """
     if len(program.equations) < 2:
         return program
-    found: dict[Any, Equation] = {}
-    known: dict[Variable, Variable] = {}
+    first_by_key: dict[Any, Equation] = {}
+    replacements: dict[Variable, Variable] = {}
     written: list[Equation] = []
     for equation in program.equations:
-        equation = substituted(equation, known)
+        equation = substituted(equation, replacements)
         key = _key(equation)
         try:
-            first = found.setdefault(key, equation)
+            first = first_by_key.setdefault(key, equation)
         except TypeError:  # unhashable params cannot be compared
             first = equation
         if first is equation:
             written.append(equation)
         else:
-            known.update(zip(equation.results, first.results, strict=True))
-    if not known:
+            replacements.update(zip(equation.results, first.results, strict=True))
+    if not replacements:
         return program
     return program.changed(
-        equations=tuple(written), outputs=tuple([known.get(v, v) for v in program.outputs])
+        equations=tuple(written), outputs=tuple([replacements.get(v, v) for v in program.outputs])
     )
 
 
@@ -58,7 +59,7 @@ def _key(equation: Equation) -> Any:
 
 
 def exact_key(op: Op, params: tuple[Any, ...]) -> Any:
-    """Params as part of a key that tells equal but different numbers apart, such as 0.0 and -0.0."""
+    """Params as part of a key that distinguishes 0.0 and -0.0, and 1 and 1.0."""
     return repr(params) if "data" in op.params and "program" not in op.params else params
 
 
@@ -70,5 +71,5 @@ def same_value(v: Variable, w: Variable) -> bool:
 
 
 def _literal_key(v: Literal) -> Any:
-    """A key of a literal that tells 0.0 from -0.0, and 1 from True."""
+    """A key of a literal that distinguishes 0.0 and -0.0, and 1 and True."""
     return v.shape, v.dtype, exact(v.value)

@@ -1,6 +1,6 @@
 """Concatenations: replace a sum of padded, adjacent values by a concatenation.
 
-The derivative of a split is such a sum: for example that of the queries, keys and values that one product computes.
+The derivative of a split is such a sum, for example of a product that is split into queries, keys and values.
 """
 
 from __future__ import annotations
@@ -47,23 +47,27 @@ def _sum_of_disjoint_parts(rewriting: Rewriting, e: Equation) -> Variable | None
 
 
 def _padded_part(rewriting: Rewriting, v: Variable) -> _PaddedPart | None:
-    """The value that is padded along one axis to give v; None if v has other uses, since nothing would be saved."""
-    found = rewriting.definition(v)
-    if found is None or found.op is not PAD or rewriting.uses.get(v, 0) > 1:
+    """The value that is padded along one axis to give v; None if v has other uses, since the pad would remain."""
+    definition = rewriting.definition(v)
+    if definition is None or definition.op is not PAD or rewriting.uses.get(v, 0) > 1:
         return None
-    padded = [i for i, pad in enumerate(found.params[0]) if pad != (0, 0)]
+    padded = [i for i, pad in enumerate(definition.params[0]) if pad != (0, 0)]
     if len(padded) != 1:
         return None
     axis = padded[0]
-    before, after = found.params[0][axis]
-    return found.operands[0], axis, before, after
+    before, after = definition.params[0][axis]
+    return definition.operands[0], axis, before, after
 
 
 def _flattened(rewriting: Rewriting, e: Equation) -> Variable | None:
     """A concatenation of concatenations that have no other use, as one."""
     operands: list[Variable] = []
     for v in e.operands:
-        found = rewriting.definition(v)
-        nested = found is not None and found.op is CONCATENATE and found.params == e.params
-        operands += found.operands if found is not None and nested and rewriting.uses.get(v, 0) <= 1 else [v]
+        definition = rewriting.definition(v)
+        nested = definition is not None and definition.op is CONCATENATE and definition.params == e.params
+        operands += (
+            definition.operands
+            if definition is not None and nested and rewriting.uses.get(v, 0) <= 1
+            else [v]
+        )
     return rewriting.write(CONCATENATE, operands, e.params) if len(operands) > len(e.operands) else None

@@ -41,7 +41,7 @@ _numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float
     weakref.WeakKeyDictionary()
 )
 _CROP, _EXPAND = OPS["crop"], OPS["expand"]
-_KEEP_THE_ELEMENTS = MOVEMENT_OPS - {_CROP, _EXPAND}
+_PRESERVE_ELEMENTS = MOVEMENT_OPS - {_CROP, _EXPAND}
 """Movement ops that neither drop nor repeat elements."""
 
 
@@ -54,43 +54,43 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
     """Replace equations whose operands are all literals or small constants by their results.
 
     Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes the results,
-    except those on which all backends agree.
+    except results on which all backends agree.
     """
     if backend.capabilities.symbolic:
         return program
-    known: dict[Variable, Variable] = {}
+    replacements: dict[Variable, Variable] = {}
     constants: dict[Variable, Tensor] = {}
     for v, x in program.constants.items():
         literal = _uniform(x, v) if math.prod(v.shape) <= MAX_SEARCHED_SIZE else None
         if literal is None:
             constants[v] = x
         else:
-            known[v] = literal
+            replacements[v] = literal
     values = _Values(constants, backend)
     folded: list[Variable] = []
     written: list[Equation] = []
     for equation in program.equations:
-        equation = substituted(equation, known)
+        equation = substituted(equation, replacements)
         if not _foldable(equation, values.known_values):
             written.append(equation)
             continue
         result = equation.results[0]
         if equation.op in MOVEMENT_OPS and isinstance(equation.operands[0], Literal):
-            known[result] = Literal(result.shape, result.dtype, equation.operands[0].value)
+            replacements[result] = Literal(result.shape, result.dtype, equation.operands[0].value)
             continue
         if equation.op.elementwise and all([isinstance(v, Literal) for v in equation.operands]):
-            known[result] = _of_numbers(equation, backend)
+            replacements[result] = _of_numbers(equation, backend)
             continue
         values.compute(equation)
-        if equation.op is _EXPAND:  # stays for the contraction pass; its uses may be folded
+        if equation.op is _EXPAND:  # kept for the contraction pass; its uses may be folded
             written.append(equation)
         elif math.prod(result.shape) == 1:
-            known[result] = Literal(result.shape, result.dtype, values.number(result))
+            replacements[result] = Literal(result.shape, result.dtype, values.number(result))
         else:
             folded.append(result)
-    if not known and len(written) == len(program.equations):
+    if not replacements and len(written) == len(program.equations):
         return program
-    outputs = tuple([known.get(v, v) for v in program.outputs])
+    outputs = tuple([replacements.get(v, v) for v in program.outputs])
     needed = {v for equation in written for v in equation.operands}.union(outputs)
     constants.update({v: values.constant(v) for v in folded if v in needed})
     return without_dead_code(program.changed(equations=tuple(written), outputs=outputs, constants=constants))
@@ -114,33 +114,37 @@ class _Values:
         self._constants = small
         self._elements = {v: elements_of(x) for v, x in small.items()}
         self._unequal = {v for v, x in small.items() if _unequal.get(id(x)) is x}
-        self._values: dict[Variable, Any] = {}  # on the backend, as far as they were needed
+        self._values: dict[Variable, Any] = {}  # on the backend, computed when needed
 
     def compute(self, equation: Equation) -> None:
-        """Compute a result: in Python if all operands are known there and all backends agree on it, else on the
-        backend.
+        """Compute a result: in Python if all operands have known elements and all backends agree on the result, else on
+        the backend.
         """
         op, operands, result = equation.op, equation.operands, equation.results[0]
-        given = [elements_of_number(v) if isinstance(v, Literal) else self._elements[v] for v in operands]
-        elements = [each for each in given if each is not None]
-        here = computed_elements(equation, elements) if len(elements) == len(given) else None
-        if here is None:
+        operand_elements = [
+            elements_of_number(v) if isinstance(v, Literal) else self._elements[v] for v in operands
+        ]
+        elements = [xs for xs in operand_elements if xs is not None]
+        result_elements = (
+            computed_elements(equation, elements) if len(elements) == len(operand_elements) else None
+        )
+        if result_elements is None:
             self._values[result] = run(self._backend, op, [self._value(v) for v in operands], equation.params)
-        if op in _KEEP_THE_ELEMENTS and operands[0] in self._unequal:
+        if op in _PRESERVE_ELEMENTS and operands[0] in self._unequal:
             self._unequal.add(result)
-        self._elements[result] = here
+        self._elements[result] = result_elements
         self.known_values.add(result)
 
     def number(self, v: Variable) -> bool | int | float:
         """The only element of a value."""
-        here = self._elements[v]
-        return here[0] if here is not None else _number(self._backend.ravel(self._value(v))[0])
+        elements = self._elements[v]
+        return elements[0] if elements is not None else _number(self._backend.ravel(self._value(v))[0])
 
     def constant(self, v: Variable) -> Tensor:
-        """A value as a constant; what is known of its elements is remembered."""
-        x, here = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
-        if here is not None:
-            remember_elements(x, here)
+        """A value as a constant; the known facts about its elements are remembered."""
+        x, elements = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
+        if elements is not None:
+            remember_elements(x, elements)
         elif v in self._unequal:
             remember_unequal(x)
         return x
@@ -180,36 +184,40 @@ def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
     """
     result = equation.results[0]
     literals = [v for v in equation.operands if isinstance(v, Literal)]
-    known = _numbers.setdefault(backend, {})
+    cache = _numbers.setdefault(backend, {})
     key = equation.op, repr(equation.params), *[(v.dtype, exact(v.value)) for v in literals]
-    number = known.get(key)
+    number = cache.get(key)
     if number is None:
         operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
         (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
-        if len(known) >= MAX_REMEMBERED:
-            known.clear()  # another thread's entries too, so none is read after this
-        number = known[key] = _number(value)
+        if len(cache) >= MAX_REMEMBERED:
+            cache.clear()  # this drops entries of other threads too, so no entry is read after this
+        number = cache[key] = _number(value)
     return Literal(result.shape, result.dtype, number)
 
 
 def _uniform(x: Tensor, v: Variable) -> Literal | None:
     """A constant as a literal, if all its elements have the same bits."""
-    here = elements_of(x)
-    if here:
-        return Literal(v.shape, v.dtype, here[0]) if here.count(here[0]) == len(here) else None
+    known_elements = elements_of(x)
+    if known_elements:
+        return (
+            Literal(v.shape, v.dtype, known_elements[0])
+            if known_elements.count(known_elements[0]) == len(known_elements)
+            else None
+        )
     backend: Any = x.interpreter
     if backend.below is not None or backend.capabilities.symbolic or 0 in v.shape or _unequal.get(id(x)) is x:
         return None
     elements = backend.ravel(x.representation)
     first = elements[0]
     if isinstance(elements, list):
-        same = len(elements) <= MAX_FOLDED_SIZE and all(
+        equal = len(elements) <= MAX_FOLDED_SIZE and all(
             [repr(element) == repr(first) for element in elements]
         )
     else:
         data = memoryview(elements).tobytes()
-        same = data == data[: v.dtype.itemsize] * math.prod(v.shape)
-    if same:
+        equal = data == data[: v.dtype.itemsize] * math.prod(v.shape)
+    if equal:
         return Literal(v.shape, v.dtype, _number(first))
     remember_unequal(x)
     return None

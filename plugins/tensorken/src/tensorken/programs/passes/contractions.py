@@ -21,14 +21,14 @@ from tensorken_core.rewriting.fuse import Deferred, Fuse, SumOfProducts
 
 CONTRACT, MUL, SUM = OPS["fused_multiply_add"], OPS["mul"], OPS["sum"]
 _DEFERRABLE = frozenset((SUM, *[OPS[name] for name in ("add", "sub", "reshape", "permute")]))
-"""Ops on deferred values that need not compute them."""
+"""Ops that can leave their deferred operands uncomputed."""
 
 _SHRINKABLE = frozenset((CONTRACT, SUM, *[OPS[name] for name in ("expand", "flip", "max", "min")]))
-"""Ops besides `mul` that Fuse may defer or make smaller although their operands are computed."""
+"""Ops besides `mul` that Fuse may defer or make smaller even if their operands are computed."""
 
 
 def contracted(program: Program, backend: RawTensor[Any]) -> Program:
-    """Products that are summed become contractions, and each elementwise equation is as small as its operands.
+    """Replace sums of products by contractions, and run elementwise equations on values before they are repeated.
 
     Sums are taken in another order, so results differ by rounding: by at most n units in the last place of the sum of
     the absolute values of n terms.
@@ -36,42 +36,42 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     writer = EquationWriter(backend)
     fuse = _Contracting(writer)
     values: dict[Variable, Deferred[Variable]] = {}  # deferred, or with size 1 along repeated axes
-    known: dict[Variable, Variable] = {}  # computed, but by another variable
+    replacements: dict[Variable, Variable] = {}  # computed, but by another variable
 
     def held(v: Variable) -> Deferred[Variable]:
-        found = values.get(v)
-        if found is None:
-            found = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.wrap(v)
-        return found
+        x = values.get(v)
+        if x is None:
+            x = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.wrap(v)
+        return x
 
     materialized = _materialized(program)
     held_operands = _held_operands(program)
     simple = {op for op in program.ops if op not in _SHRINKABLE and not writer.lacks[op]}
-    for place, e in enumerate(writer.equations_of(program, known)):
+    for position, e in enumerate(writer.equations_of(program, replacements)):
         if (
             e.op in simple
             and not (e.op is MUL and e.results[0] in held_operands)
             and values.keys().isdisjoint(e.operands)
             and _is_full_size(e)
         ):
-            writer.append(e)  # the same as through Fuse, but faster; most equations are of this kind
+            writer.append(e)  # a fast path with the same result as Fuse, for most equations
             continue
         operands = [held(v) for v in e.operands]
-        if e.op is SUM and program.equations[place].operands[0] in materialized:
+        if e.op is SUM and program.equations[position].operands[0] in materialized:
             fuse.build(operands[0])
         ys = run(fuse, e.op, operands, e.params)
         if e.op.results == 1:
             ys = (ys,)
         if ys[0].products is not None:
-            fuse.sources[id(ys[0].products)] = (ys[0].products, e, place)
+            fuse.sources[id(ys[0].products)] = (ys[0].products, e, position)
         values.update(zip(e.results, ys, strict=True))
-        for v in (*e.operands, *e.results):  # some operands may have been computed just now
+        for v in (*e.operands, *e.results):  # the op may have computed some operands
             y = values.get(v)
             if y is not None and y.value is not None and y.fill_value is None and y.value.shape == v.shape:
                 del values[v]
                 if y.value is not v:
-                    known[v] = y.value
-    return writer.program_from(program, [fuse.value(held(known.get(v, v))) for v in program.outputs])
+                    replacements[v] = y.value
+    return writer.program_from(program, [fuse.value(held(replacements.get(v, v))) for v in program.outputs])
 
 
 def _is_full_size(e: Equation) -> bool:
@@ -88,7 +88,7 @@ def _is_full_size(e: Equation) -> bool:
 
 
 def _materialized(program: Program) -> set[Variable]:
-    """The values that must be computed as they are, so that no contraction can avoid them."""
+    """The values that must be computed, so that no contraction can avoid them."""
     materialized = set(program.outputs)
     for e in reversed(program.equations):
         if e.op not in _DEFERRABLE or (e.op is not SUM and not materialized.isdisjoint(e.results)):
@@ -119,20 +119,22 @@ class _Contracting(Fuse[Variable]):
         self.sources: dict[int, tuple[SumOfProducts, Equation, int]] = {}
 
     def build(self, x: Deferred[Variable]) -> None:
-        """Compute a deferred value that must be computed anyway, if it is smaller than all its operands."""
+        """Compute a deferred value that must be computed, if it is not larger than its operands together."""
         p = x.products
         if p is not None:
-            made_of = sum([math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None])
-            if math.prod([n for i, n in enumerate(p.full) if i not in p.axes]) <= made_of:
+            operand_size = sum(
+                [math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None]
+            )
+            if math.prod([n for i, n in enumerate(p.full) if i not in p.axes]) <= operand_size:
                 self.unexpanded(x)
 
     def _compute(self, p: SumOfProducts) -> Variable:
-        writer, found = self.raw, self.sources.get(id(p))
-        if found is None:
+        writer, source = self.raw, self.sources.get(id(p))
+        if source is None:
             return super()._compute(p)
-        at, place = writer.source, writer.position
-        _, writer.source, writer.position = found
+        old_source, old_position = writer.source, writer.position
+        _, writer.source, writer.position = source
         try:
             return super()._compute(p)
         finally:
-            writer.source, writer.position = at, place
+            writer.source, writer.position = old_source, old_position

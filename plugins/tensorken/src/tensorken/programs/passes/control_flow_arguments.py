@@ -1,5 +1,5 @@
-"""Control flow arguments: sink constants into cond, scan and while, and drop arguments and results that are not
-needed.
+"""Control flow arguments: sink constants into cond, scan and while, and drop unneeded arguments and
+results.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ KnownInputs = Mapping[int, Literal | int]
 
 
 def with_necessary_arguments(program: Program) -> Program:
-    """Drop operands and results of control flow that are not needed.
+    """Drop unneeded operands and results of control flow.
 
-    Literals are sunk into the programs, unless a loop carries or slices them; an operand that is passed twice is
-    passed once; a carry that no step changes is replaced by its first value; carries and results that nothing needs
-    are dropped, also where only the carry itself uses them.  Bit for bit the same.
+    Literals are sunk into the programs, unless a loop carries or slices them.  An operand that is passed twice is
+    passed once.  A carry that no step changes is replaced by its first value.  Unneeded results and carries are
+    dropped, also a carry that only its own computation uses.  Bit for bit the same.
     """
     if not runs_programs(program):
         return program
     needed: set[Variable] = set(program.outputs)
-    known: dict[Variable, Variable] = {}
+    replacements: dict[Variable, Variable] = {}
     written: list[Equation] = []
     for equation in reversed(program.equations):
         if needed.isdisjoint(equation.results):
             continue
         if equation.op.higher_order is not None:
             smaller, unchanged = _with_fewer_arguments(equation, equation.op.higher_order, needed)
-            known.update(unchanged)
+            replacements.update(unchanged)
             needed.update([x for y, x in unchanged.items() if y in needed])
             if smaller is None:
                 continue
             equation = smaller
         written.append(equation)
         needed.update(equation.operands)
-    for v in reversed(known):  # in program order, so that chains of replacements are resolved
-        known[v] = known.get(known[v], known[v])
-    equations = tuple([substituted(e, known) for e in reversed(written)])
-    outputs = tuple([known.get(v, v) for v in program.outputs])
+    for v in reversed(replacements):  # in program order, to resolve chains of replacements
+        replacements[v] = replacements.get(replacements[v], replacements[v])
+    equations = tuple([substituted(e, replacements) for e in reversed(written)])
+    outputs = tuple([replacements.get(v, v) for v in program.outputs])
     return without_dead_code(program.changed(equations=equations, outputs=outputs))
 
 
@@ -61,17 +61,17 @@ def _with_fewer_arguments(
     unchanged = {equation.results[o]: operands[i] for i, o in unchanged_carries.items()}
 
     known: dict[int, Literal | int] = {}
-    places: dict[Variable, int] = {}
+    first_index: dict[Variable, int] = {}
     for i, (x, v) in enumerate(zip(operands, parts.programs[0].inputs, strict=True)):
         if isinstance(x, Literal) and i not in carries:
             known[i] = Literal(v.shape, v.dtype, x.value)
-        elif (parts.fixed[i] or i in unchanged_carries) and places.setdefault(x, i) != i:
-            known[i] = places[x]
+        elif (parts.fixed[i] or i in unchanged_carries) and first_index.setdefault(x, i) != i:
+            known[i] = first_index[x]
 
     requested = [o for o, y in enumerate(equation.results) if y in needed and y not in unchanged]
     if not requested:
         return None, unchanged
-    inputs, outputs = _needed_places(parts.programs, parts.predicates, carries, known, requested)
+    inputs, outputs = _needed_indices(parts.programs, parts.predicates, carries, known, requested)
     only_constants = not inputs and not predicate
     if only_constants:
         inputs = [0]  # an op needs an operand, which determines the backend
@@ -95,7 +95,7 @@ def _with_fewer_arguments(
     ), unchanged
 
 
-def _needed_places(
+def _needed_indices(
     programs: Sequence[Program],
     predicates: int,
     carries: Mapping[int, int],
@@ -107,8 +107,8 @@ def _needed_places(
     while True:
         used: set[int] = set()
         for i, p in enumerate(programs):
-            for place in _used(p, p.outputs if i < predicates else [p.outputs[o] for o in outputs]):
-                source = known.get(place, place)
+            for index in _used(p, p.outputs if i < predicates else [p.outputs[o] for o in outputs]):
+                source = known.get(index, index)
                 if isinstance(source, int):
                     used.add(source)
         more = {carries[i] for i in used if i in carries} - outputs
@@ -135,8 +135,8 @@ def _used(program: Program, outputs: Sequence[Variable]) -> list[int]:
 def _restricted(
     program: Program, known: KnownInputs, inputs: Sequence[int], outputs: Sequence[int]
 ) -> Program:
-    """The program with these inputs and outputs only, made once."""
-    facts = tuple([(i, x if isinstance(x, int) else exact(x.value)) for i, x in known.items()])
+    """The program with only these inputs and outputs, cached."""
+    known_key = tuple([(i, x if isinstance(x, int) else exact(x.value)) for i, x in known.items()])
 
     def make() -> Program:
         values = {program.inputs[i]: program.inputs[x] if isinstance(x, int) else x for i, x in known.items()}
@@ -149,4 +149,4 @@ def _restricted(
             )
         )
 
-    return program.once(("within", facts, tuple(inputs), tuple(outputs)), make)
+    return program.once(("within", known_key, tuple(inputs), tuple(outputs)), make)

@@ -6,7 +6,7 @@ from tensorken_core.program.program import Equation, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Keep only the equations and constants that some output needs; all inputs stay.  The same program if all are
+    """Keep only the equations and constants that some output needs; all inputs are kept.  The same program if all are
     needed.
     """
     needed: set[Variable] = set(program.outputs)

@@ -1,4 +1,4 @@
-"""Elements: evaluate ops on small constants of ints and bools in Python, because reading a device means waiting for
+"""Elements: evaluate ops on small constants of ints and bools in Python, because a read from a device waits for
 it.
 """
 
@@ -22,7 +22,7 @@ MAX_EXACT_INT = 2**11
 
 CAST, PAD = OPS["cast"], OPS["pad"]
 MOVEMENT_OPS = frozenset(op for op in OPS.values() if op.method and op.arity == 1 and hasattr(View, op.name))
-"""Ops that only move, repeat or drop elements of one operand: those that a `View` performs without a copy."""
+"""Ops that only move, repeat or drop elements of one operand: the ops that a `View` performs without a copy."""
 
 EXACT_OPS = frozenset(
     OPS[name]
@@ -46,8 +46,8 @@ def remember_elements(x: Tensor, elements: Elements) -> None:
 
 def elements_of(x: Tensor) -> Elements | None:
     """The elements of a constant, if they are known."""
-    found = _known.get(id(x))
-    return found[1] if found is not None and found[0]() is x else None
+    entry = _known.get(id(x))
+    return entry[1] if entry is not None and entry[0]() is x else None
 
 
 def elements_of_number(v: Literal) -> Elements | None:
@@ -78,8 +78,8 @@ def _padded(x: Variable, result: Variable, pads: Sequence[tuple[int, int]], elem
     zero = python_scalar(0, x.dtype)
     ys = [zero] * math.prod(result.shape)
     limits = [(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)]
-    for place, element in zip(View.contiguous(result.shape).crop(limits).indices(), elements, strict=True):
-        ys[place] = element
+    for index, element in zip(View.contiguous(result.shape).crop(limits).indices(), elements, strict=True):
+        ys[index] = element
     return ys
 
 

@@ -25,7 +25,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class _Lacks(dict[Op, bool]):
-    """For each op whether a writer writes its body instead; found at first use."""
+    """For each op whether a writer writes the op's body instead; computed at first use."""
 
     def __init__(self, writer: EquationWriter) -> None:
         self.writer = writer
@@ -41,8 +41,8 @@ class EquationWriter(RawTensor[Variable]):
     Attributes:
         source: the equation of the old program that is being rewritten; new equations get its line and scope.  An
             equation that is written unchanged is the same object.
-        lacks: for each op whether its body is written instead.
-        position: the index of that equation; the new equations are sorted by position in the end.
+        lacks: for each op whether the op's body is written instead.
+        position: the index of `source`; at the end the new equations are sorted by position.
     """
 
     def __init__(self, backend: RawTensor[Any]) -> None:
@@ -72,23 +72,23 @@ class EquationWriter(RawTensor[Variable]):
         """The elements of a constant; a body may use them to write less.
 
         Raises:
-            ConcretizationError: if they are not known.
+            ConcretizationError: if the elements are not known.
         """
         if isinstance(x, Literal):
             return [x.value] * math.prod(x.shape)
-        known = self.constants.get(x)
-        if known is None:
+        constant = self.constants.get(x)
+        if constant is None:
             raise ConcretizationError(
                 f"this {x.dtype} of shape {x.shape} has no value while a program is optimised"
             )
-        return self.backend.ravel(known.representation)
+        return self.backend.ravel(constant.representation)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Variable:
         return Literal(shape, dtype, value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Variable:
         numbers = isinstance(data, list | range) and len(data) <= MAX_FOLDED_SIZE
-        if numbers and len({repr(number) for number in data}) == 1:  # repr keeps 0.0 from -0.0
+        if numbers and len({repr(number) for number in data}) == 1:  # repr distinguishes 0.0 and -0.0
             return self.full(shape, data[0], dtype)
         v = Variable(shape, dtype)
         x = self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
@@ -110,8 +110,8 @@ class EquationWriter(RawTensor[Variable]):
             self.append(source)
             return source.results[0] if op.results == 1 else source.results
         shapes = operands[0].shape if op.elementwise else op.shape(*[v.shape for v in operands], *params)
-        known = tuple([v.dtype for v in operands])
-        dtypes = op.result_dtypes.get(known) or op.result_dtype(known, params)
+        operand_dtypes = tuple([v.dtype for v in operands])
+        dtypes = op.result_dtypes.get(operand_dtypes) or op.result_dtype(operand_dtypes, params)
         scope, origin = (0, None) if source is None else (source.scope, source.origin)
         if op.results == 1:
             v = Variable(shapes, dtypes)
@@ -127,16 +127,16 @@ class EquationWriter(RawTensor[Variable]):
         xs: Sequence[Tensor],
         steps: Sequence[Sequence[Tensor | int]],
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
-        """The steps; equations of the first step are copied for further steps, without running the ops again.
+        """Run the first step, and copy its equations for further steps without running the ops again.
 
-        A step with numbers among its arguments runs each time, since its equations may depend on them.
+        A step with numbers among its arguments always runs, since its equations may depend on the numbers.
         """
 
-        def run_step(*given: Tensor | int) -> Sequence[Tensor]:
-            variables = [x.representation for x in given if not isinstance(x, int)]
+        def run_step(*args: Tensor | int) -> Sequence[Tensor]:
+            variables = [x.representation for x in args if not isinstance(x, int)]
             with_numbers = any([self.fill_value(v) is not None for v in variables])
-            if len(steps) == 1 or len(variables) < len(given) or with_numbers:
-                return step(*given)
+            if len(steps) == 1 or len(variables) < len(args) or with_numbers:
+                return step(*args)
             types = [(v.shape, v.dtype) for v in variables]
             key = (step, *types)
             if key not in self._step_programs:
@@ -148,18 +148,18 @@ class EquationWriter(RawTensor[Variable]):
 
     def _copy_equations(self, program: Program, inputs: Sequence[Variable]) -> list[Variable]:
         """Write the equations of a program for these inputs; return its outputs."""
-        known: dict[Variable, Variable] = dict(zip(program.inputs, inputs, strict=True))
+        copies: dict[Variable, Variable] = dict(zip(program.inputs, inputs, strict=True))
         scope, origin = (0, None) if self.source is None else (self.source.scope, self.source.origin)
         for e in program.equations:
             results = tuple([Variable(v.shape, v.dtype) for v in e.results])
-            operands = tuple([known.get(v, v) for v in e.operands])
-            known.update(zip(e.results, results, strict=True))
+            operands = tuple([copies.get(v, v) for v in e.operands])
+            copies.update(zip(e.results, results, strict=True))
             self.append(Equation(e.op, operands, e.params, results, origin, scope))
         self.constants.update(program.constants)
-        return [known.get(v, v) for v in program.outputs]
+        return [copies.get(v, v) for v in program.outputs]
 
     def append(self, equation: Equation) -> None:
-        """Write an equation at the current position, or at that of its last operand if this is later."""
+        """Write an equation at the current position, or at the position of its last operand if that is later."""
         position, positions = self.position, self._positions
         for v in equation.operands:
             if positions.get(v, 0) > position:
@@ -179,11 +179,11 @@ class EquationWriter(RawTensor[Variable]):
     def equations_of(
         self, program: Program, known: Mapping[Variable, Variable] = MappingProxyType({})
     ) -> Iterator[Equation]:
-        """The equations of a program in order; all that is written before the next one comes from the current one.
+        """The equations of a program in order; while one is current, written equations get its line and scope.
 
         Args:
             program: the program that is rewritten.
-            known: replacements of variables of the old program that are known so far.
+            known: the replacements so far of variables of the old program.
         """
         for position, equation in enumerate(program.equations):
             self.source, self.position = substituted(equation, known), position
@@ -212,7 +212,7 @@ def program_of(
 ) -> Program:
     """The program of a function of tensors with these shapes and dtypes, in ops that the backend has."""
     writer = EquationWriter(backend)
-    inputs = tuple([Variable(*each) for each in types])
+    inputs = tuple([Variable(*type_) for type_ in types])
     results = function(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
     nothing = Program(inputs, (), (), name=function.__name__, backend=backend)
     return writer.program_from(nothing, [y.representation for y in results])

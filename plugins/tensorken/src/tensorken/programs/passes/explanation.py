@@ -13,16 +13,16 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
 _LINES = 4
-"""The most lines of user code that a row names."""
+"""The largest number of lines of user code that a row names."""
 
 _Counts = Counter[tuple[str, str]]
 
 
 def explanation(program: Program, backend: RawTensor[Any]) -> str:
-    """A table for the program, and one for each program of its branches and loops, as it is before its own passes.
+    """A table for the program, and a table for each program of its branches and loops, before the passes on it.
 
     A row is a pass that changes something: the numbers of equations before and after, inner programs included; the ops
-    that the pass removes and adds; and the lines of user code that these come from.
+    that the pass removes and adds; and the lines of user code of these ops.
     """
     tables: dict[Program, list[str]] = {}
     _explain(program, backend, tables)
@@ -40,22 +40,22 @@ def explanation(program: Program, backend: RawTensor[Any]) -> str:
 def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, list[str]]) -> None:
     if program in tables:
         return
-    rows_of_program = tables[program] = []  # inserted here, so that it comes before its inner programs
+    rows_of_program = tables[program] = []  # inserted first, before the inner programs
     rows = [("pass", "equations", "removed", "added", "lines")]
     first = last = _counts(program)
     inner: list[Program] = []
     for name, after in steps(program, backend):
         if name == "inner programs":
             inner = inner_programs(program)
-        now = _counts(after)
-        removed, added = last - now, now - last
+        counts_after = _counts(after)
+        removed, added = last - counts_after, counts_after - last
         if not removed and not added:  # but equations may have moved between programs
             before_alone, after_alone = _counts(program, alone=True), _counts(after, alone=True)
             removed, added = before_alone - after_alone, after_alone - before_alone
         if removed or added:
-            sizes = f"{last.total()} -> {now.total()}"
+            sizes = f"{last.total()} -> {counts_after.total()}"
             rows.append((name, sizes, _ops(removed), _ops(added), _lines(removed + added)))
-        program, last = after, now
+        program, last = after, counts_after
     widths = [max([len(row[i]) for row in rows]) for i in range(4)]
     table = [
         "  ".join([*[cell.ljust(n) for cell, n in zip(row, widths, strict=False)], row[4]]).rstrip()
@@ -68,11 +68,11 @@ def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, li
 
 def _counts(program: Program, alone: bool = False) -> _Counts:
     """How many equations of each op come from each line, in the program and, unless `alone`, in its inner programs."""
-    found: _Counts = Counter()
+    counts: _Counts = Counter()
     for inner_program in [program] if alone else all_programs(program):
         for e in inner_program.equations:
-            found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
-    return found
+            counts[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
+    return counts
 
 
 def _ops(counts: _Counts) -> str:

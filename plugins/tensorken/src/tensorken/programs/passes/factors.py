@@ -102,17 +102,17 @@ def _merge_numbers(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 
 def _factored(rewriting: Rewriting, v: Variable) -> tuple[Variable | None, float | None]:
-    """A value as a variable times a number; either is None if there is none."""
+    """A value as a variable times a number; a missing factor is None."""
     value = number(v)
     if value is not None:
         return None, value
-    found = rewriting.definition(v)
-    if found is not None and found.op in (MUL, DIV) and rewriting.uses.get(v, 0) <= 1:
-        a, b = found.operands
+    definition = rewriting.definition(v)
+    if definition is not None and definition.op in (MUL, DIV) and rewriting.uses.get(v, 0) <= 1:
+        a, b = definition.operands
         right, left = number(b), number(a)
         if right:
-            return a, right if found.op is MUL else 1.0 / right
-        if left and found.op is MUL:
+            return a, right if definition.op is MUL else 1.0 / right
+        if left and definition.op is MUL:
             return b, left
     return v, None
 

@@ -16,16 +16,16 @@ def inline(program: Program) -> Program:
     """Replace each call by the equations of the called program, in the scope of the call.
 
     A cond whose predicate is a literal is a call of one of its branches.  Other scopes of a called program stay
-    distinct from one another and from all others.  Other ops that run programs, such as loops, stay.
+    distinct from one another and from all other scopes.  Other ops that run programs, such as loops, are kept.
     """
     if not any([_may_call(op) for op in program.ops]):
         return program
     equations: list[Equation] = []
     constants: dict[Variable, Tensor] = dict(program.constants)
-    known: dict[Variable, Variable] = {}
+    replacements: dict[Variable, Variable] = {}
     scopes = iter(range(1 + max([e.scope for e in program.equations], default=0), 2**62))
     for equation in program.equations:
-        equation = substituted(equation, known)
+        equation = substituted(equation, replacements)
         operands = equation.operands
         called = _called(equation)
         if called is None:
@@ -33,16 +33,16 @@ def inline(program: Program) -> Program:
             continue
         constants.update(called.constants)
         body = inline(called)
-        inner = dict(zip(body.inputs, operands[len(operands) - len(body.inputs) :], strict=True))
-        equations += _renamed(body, inner, equation.scope, scopes)
+        mapping = dict(zip(body.inputs, operands[len(operands) - len(body.inputs) :], strict=True))
+        equations += _renamed(body, mapping, equation.scope, scopes)
         constants.update(body.constants)
-        known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
-    if not known:  # there was no call, or none with results
+        replacements.update(zip(equation.results, [mapping.get(v, v) for v in body.outputs], strict=True))
+    if not replacements:  # there was no call, or none with results
         return program
     return program.changed(
         equations=tuple(equations),
         constants=constants,
-        outputs=tuple([known.get(v, v) for v in program.outputs]),
+        outputs=tuple([replacements.get(v, v) for v in program.outputs]),
     )
 
 
@@ -59,17 +59,17 @@ def _called(equation: Equation) -> Program | None:
 
 
 def _renamed(
-    body: Program, inner: dict[Variable, Variable], scope: int, scopes: Iterator[int]
+    body: Program, mapping: dict[Variable, Variable], scope: int, scopes: Iterator[int]
 ) -> Iterator[Equation]:
-    """The equations with fresh result variables, since a program may be called twice; they are added to `inner`.
+    """The equations with fresh result variables, since a program may be called twice; `mapping` gets the variables.
 
-    Equations of the program's own scope get the given scope, those of other scopes a fresh one each.
+    Equations in scope 0 get the given scope; each other scope becomes a fresh scope.
     """
-    own = {0: scope}
+    scope_of = {0: scope}
     for e in body.equations:
-        operands = tuple([inner.get(v, v) for v in e.operands])
+        operands = tuple([mapping.get(v, v) for v in e.operands])
         results = tuple([Variable(v.shape, v.dtype) for v in e.results])
-        inner.update(zip(e.results, results, strict=True))
-        if e.scope not in own:
-            own[e.scope] = next(scopes)
-        yield Equation(e.op, operands, e.params, results, e.origin, own[e.scope])
+        mapping.update(zip(e.results, results, strict=True))
+        if e.scope not in scope_of:
+            scope_of[e.scope] = next(scopes)
+        yield Equation(e.op, operands, e.params, results, e.origin, scope_of[e.scope])

@@ -1,4 +1,4 @@
-"""Loop invariants: hoist equations that compute the same at each step out of the loop."""
+"""Loop invariants: hoist equations with the same results at each step out of the loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _SplitStep(NamedTuple):
 
     Attributes:
         before: the equations that depend only on fixed inputs.
-        results: the variables of these equations that the step uses.
+        results: the results of these equations that the step uses.
         step: the remaining program.
     """
 
@@ -32,8 +32,9 @@ def with_loop_invariants_hoisted(program: Program) -> Program:
     """Move equations of loops that depend only on fixed inputs before the loop; their results become inputs of the
     loop.
 
-    Equations in the scope of a checkpoint stay, since they are recomputed instead of stored.  Equations
-    that run programs stay, because they might not terminate where the loop has no steps.  Bit for bit the same.
+    Equations in the scope of a checkpoint are not moved, since they are recomputed instead of stored.  Equations
+    that run programs are not moved, because they might not terminate where the loop has no steps.  Bit for bit the
+    same.
     """
     if not runs_programs(program):
         return program
@@ -60,13 +61,13 @@ def _hoisted(equation: Equation, rules: HigherOrderRules[Op]) -> list[Equation]:
     written: list[Equation] = []
     operands = list(equation.operands)
     for p, (before, results, _) in zip(parts.programs, splits, strict=True):
-        known: dict[Variable, Variable] = dict(zip(p.inputs, equation.operands, strict=True))
+        values: dict[Variable, Variable] = dict(zip(p.inputs, equation.operands, strict=True))
         for e in before:
             fresh = tuple([Variable(v.shape, v.dtype) for v in e.results])
-            known.update(zip(e.results, fresh, strict=True))
-            operands_before = tuple([known.get(v, v) for v in e.operands])
+            values.update(zip(e.results, fresh, strict=True))
+            operands_before = tuple([values.get(v, v) for v in e.operands])
             written.append(Equation(e.op, operands_before, e.params, fresh, e.origin, equation.scope))
-        operands += [known[v] for v in results]
+        operands += [values[v] for v in results]
     programs = tuple([_with_inputs_of(splits, i) for i in range(len(splits))])
     inputs = [*range(len(parts.fixed)), *[None] * (len(operands) - len(equation.operands))]
     params = rules.with_programs(equation.params, programs, inputs, range(len(equation.results)))
@@ -86,7 +87,7 @@ def _with_inputs_of(splits: list[_SplitStep], i: int) -> Program:
 
 
 def _split(program: Program, fixed: tuple[bool, ...]) -> _SplitStep:
-    invariant = {v for v, one in zip(program.inputs, fixed, strict=True) if one}
+    invariant = {v for v, is_fixed in zip(program.inputs, fixed, strict=True) if is_fixed}
     hoistable: set[Variable] = set()
     for e in program.equations:
         if (
@@ -95,7 +96,7 @@ def _split(program: Program, fixed: tuple[bool, ...]) -> _SplitStep:
             and all([v in invariant or isinstance(v, Literal) for v in e.operands])
         ):
             invariant.update(e.results)
-            if e.op is not _EXPAND:  # which computes nothing, and its result is larger than its operand
+            if e.op is not _EXPAND:  # an expand computes nothing, and its result is larger than its operand
                 hoistable.update(e.results)
     if not hoistable:
         return _SplitStep((), (), program)
@@ -108,9 +109,9 @@ def _split(program: Program, fixed: tuple[bool, ...]) -> _SplitStep:
 
 def _leading_to(program: Program, results: Collection[Variable]) -> tuple[Equation, ...]:
     needed = set(results)
-    found: list[Equation] = []
+    equations: list[Equation] = []
     for e in reversed(program.equations):
         if not needed.isdisjoint(e.results):
-            found.append(e)
+            equations.append(e)
             needed.update(e.operands)
-    return tuple(reversed(found))
+    return tuple(reversed(equations))

@@ -13,15 +13,15 @@ from tensorken_core.program.program import Program, Variable
 def lowered(program: Program, backend: RawTensor[Any]) -> Program:
     """Replace each equation whose op the backend lacks by the equations of the op's body, recursively.
 
-    An op that runs programs stays.  Bit for bit the same: the backend would run the same body.
+    An op that runs programs is kept.  Bit for bit the same: the backend would run the same body.
     """
     writer = EquationWriter(backend)
     if not any([writer.lacks[op] for op in program.ops]):
         return program
-    known: dict[Variable, Variable] = {}
-    for e in writer.equations_of(program, known):
+    replacements: dict[Variable, Variable] = {}
+    for e in writer.equations_of(program, replacements):
         ys = run(writer, e.op, e.operands, e.params)
         ys = (ys,) if e.op.results == 1 else ys
         if ys != e.results:
-            known.update(zip(e.results, ys, strict=True))
-    return writer.program_from(program, [known.get(v, v) for v in program.outputs])
+            replacements.update(zip(e.results, ys, strict=True))
+    return writer.program_from(program, [replacements.get(v, v) for v in program.outputs])

@@ -1,4 +1,4 @@
-"""Movement: merge reshapes, permutations, expansions, flips, pads and crops, and drop those that change nothing.
+"""Movement: merge reshapes, permutations, expansions, flips, pads and crops, and drop ops that change nothing.
 
 All rules give the same elements at the same indices.
 """
@@ -21,7 +21,7 @@ MAX, MIN = (OPS[name] for name in ("max", "min"))
 
 
 def with_movement_merged(program: Program, backend: RawTensor[Any]) -> Program:
-    """Leave at most one equation where several moved the same elements in a row, and none where nothing moves.
+    """Merge consecutive equations that move the same elements, and drop equations that move nothing.
 
     Bit for bit the same.
     """
@@ -58,11 +58,11 @@ def _arranged(rewriting: Rewriting, e: Equation) -> Variable | None:
         inner = rewriting.operands_if(x, RESHAPE)
         return _reshaped(rewriting, inner[0], shape) if inner else None
     source, order = arrangement(rewriting, x)
-    real = _real(x.shape)
+    nontrivial = _nontrivial_axes(x.shape)
     if e.op is PERMUTE:
-        places = dict(zip(real, order, strict=True))
-        order = tuple([places[i] for i in e.params[0] if i in places])
-    if order == _real(source.shape):
+        axis_of = dict(zip(nontrivial, order, strict=True))
+        order = tuple([axis_of[i] for i in e.params[0] if i in axis_of])
+    if order == _nontrivial_axes(source.shape):
         if source is x and e.op is RESHAPE:
             inner = rewriting.operands_if(x, RESHAPE)
             return _reshaped(rewriting, inner[0], shape) if inner else None
@@ -77,17 +77,17 @@ def _arranged(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 
 def arrangement(rewriting: Rewriting, v: Variable) -> tuple[Variable, Axes]:
-    """The value that v arranges by permutations and axes of size 1, and for each other axis of v its axis there."""
-    real = order = _real(v.shape)
-    while (found := rewriting.definition(v)) is not None and found.op in (PERMUTE, RESHAPE):
-        inner = found.operands[0]
-        before = _real(inner.shape)
-        if found.op is PERMUTE:
-            before = tuple([i for i in found.params[0] if inner.shape[i] != 1])
-        elif [inner.shape[i] for i in before] != [v.shape[i] for i in real]:
+    """The value that v permutes, up to axes of size 1, and for each other axis of v its axis in that value."""
+    nontrivial = order = _nontrivial_axes(v.shape)
+    while (definition := rewriting.definition(v)) is not None and definition.op in (PERMUTE, RESHAPE):
+        inner = definition.operands[0]
+        before = _nontrivial_axes(inner.shape)
+        if definition.op is PERMUTE:
+            before = tuple([i for i in definition.params[0] if inner.shape[i] != 1])
+        elif [inner.shape[i] for i in before] != [v.shape[i] for i in nontrivial]:
             break
-        places = dict(zip(real, before, strict=True))
-        v, real, order = inner, _real(inner.shape), tuple([places[i] for i in order])
+        axis_of = dict(zip(nontrivial, before, strict=True))
+        v, nontrivial, order = inner, _nontrivial_axes(inner.shape), tuple([axis_of[i] for i in order])
     return v, order
 
 
@@ -96,18 +96,18 @@ def _reshaped(rewriting: Rewriting, x: Variable, shape: Shape) -> Variable:
     return x if x.shape == shape else rewriting.write(RESHAPE, (x,), (shape,))
 
 
-def _real(shape: Shape) -> Axes:
+def _nontrivial_axes(shape: Shape) -> Axes:
     """The axes whose size is not 1."""
     return tuple([i for i, n in enumerate(shape) if n != 1])
 
 
-def _full_order(shape: Shape, order: Axes, wanted: Shape) -> Axes | None:
-    """The permutation to the wanted shape that has the axes of size other than 1 in `order`; None if there is none."""
-    if len(shape) != len(wanted):
+def _full_order(shape: Shape, order: Axes, new: Shape) -> Axes | None:
+    """The permutation to shape `new` that has the axes of size other than 1 in `order`; None if there is none."""
+    if len(shape) != len(new):
         return None
     ones = iter([i for i, n in enumerate(shape) if n == 1])
     rest = iter(order)
-    return tuple([next(ones) if n == 1 else next(rest) for n in wanted])
+    return tuple([next(ones) if n == 1 else next(rest) for n in new])
 
 
 def _expanded_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -117,37 +117,37 @@ def _expanded_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 def _flipped_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
     """Axes that are flipped twice are unchanged."""
-    found = rewriting.definition(e.operands[0])
-    if found is None or found.op is not FLIP:
+    definition = rewriting.definition(e.operands[0])
+    if definition is None or definition.op is not FLIP:
         return None
-    axes = tuple(sorted(set(e.params[0]) ^ set(found.params[0])))
-    return rewriting.write(FLIP, found.operands, (axes,)) if axes else found.operands[0]
+    axes = tuple(sorted(set(e.params[0]) ^ set(definition.params[0])))
+    return rewriting.write(FLIP, definition.operands, (axes,)) if axes else definition.operands[0]
 
 
 def _padded_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
-    found = rewriting.definition(e.operands[0])
-    if found is None or found.op is not PAD:
+    definition = rewriting.definition(e.operands[0])
+    if definition is None or definition.op is not PAD:
         return None
-    pads = zip(found.params[0], e.params[0], strict=True)
-    return rewriting.write(PAD, found.operands, (tuple([(a + c, b + d) for (a, b), (c, d) in pads]),))
+    pads = zip(definition.params[0], e.params[0], strict=True)
+    return rewriting.write(PAD, definition.operands, (tuple([(a + c, b + d) for (a, b), (c, d) in pads]),))
 
 
 def _cropped_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
-    found = rewriting.definition(e.operands[0])
-    if found is None or found.op is not CROP:
+    definition = rewriting.definition(e.operands[0])
+    if definition is None or definition.op is not CROP:
         return None
-    limits = zip(found.params[0], e.params[0], strict=True)
-    return rewriting.write(CROP, found.operands, (tuple([(a + c, a + d) for (a, _), (c, d) in limits]),))
+    limits = zip(definition.params[0], e.params[0], strict=True)
+    return rewriting.write(CROP, definition.operands, (tuple([(a + c, a + d) for (a, _), (c, d) in limits]),))
 
 
 def _crop_of_padded(rewriting: Rewriting, e: Equation) -> Variable | None:
     """A crop of a padded value: a crop of the value, then a pad by the rest of the padding."""
-    found = rewriting.definition(e.operands[0])
-    if found is None or found.op is not PAD:
+    definition = rewriting.definition(e.operands[0])
+    if definition is None or definition.op is not PAD:
         return None
-    x = found.operands[0]
+    x = definition.operands[0]
     limits, pads = [], []
-    for n, (before, _), (start, end) in zip(x.shape, found.params[0], e.params[0], strict=True):
+    for n, (before, _), (start, end) in zip(x.shape, definition.params[0], e.params[0], strict=True):
         first, last = max(start, before), min(end, before + n)
         if first >= last:
             return zeros(e.results[0].shape, e.results[0])

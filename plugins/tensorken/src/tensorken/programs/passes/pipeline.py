@@ -52,7 +52,7 @@ def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
 
 def _with_invariants(program: Program, backend: RawTensor[Any]) -> Program:
     program = with_loop_invariants_hoisted(program)
-    for inner in inner_programs(program):  # when they are prepared, there is nothing unchanged to do
+    for inner in inner_programs(program):  # they are already optimised
         inner.derived[("optimised", backend)] = inner
     return program
 
@@ -68,7 +68,7 @@ CLEANING: tuple[tuple[str, Pass], ...] = (
     ("movement", with_movement_merged),
     ("common subexpressions", _merged),
 )
-"""Passes that make a program smaller; each may enable others, so the first one runs twice."""
+"""Passes that make a program smaller; each may enable others, so the first pass runs twice."""
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", _inlined),
@@ -89,8 +89,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("loop invariants", _with_invariants),
     *CLEANING,
 )
-"""All passes by name, in order.  Contractions come after the passes that remove what hides products, such as factors
-of 1."""
+"""All passes by name, in order.  Contractions come after the passes that remove ops between products and sums, such as
+factors of 1."""
 
 
 def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
@@ -100,11 +100,11 @@ def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Prog
     """
     raw = _below(backend)
     unchanged: dict[Pass, Program] = {}
-    for name, one in PASSES:
-        if unchanged.get(one) is not program:
-            before, program = program, one(program, raw)
+    for name, pass_ in PASSES:
+        if unchanged.get(pass_) is not program:
+            before, program = program, pass_(program, raw)
             if program is before:
-                unchanged[one] = program
+                unchanged[pass_] = program
         yield name, program
 
 

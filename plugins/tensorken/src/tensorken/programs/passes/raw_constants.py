@@ -15,7 +15,7 @@ from tensorken_core.tensor.tensor import Tensor
 def with_raw_constants(program: Program, backend: RawTensor[Any]) -> Program:
     """Replace constants of a wrapper such as Fuse, and of other backends, by constants of the backend itself.
 
-    A program traced under a transform has its constants on the interpreter of that trace, and so have the programs of
+    A program traced under a transform has its constants on the interpreter of the trace, as do the programs of
     its branches and loops.  A wrapper around the backend computes the value, without a copy; another backend copies it.
     """
     constants = {v: _on_backend(x, backend) for v, x in program.constants.items()}
@@ -25,23 +25,23 @@ def with_raw_constants(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 def _inner(program: Program, backend: RawTensor[Any]) -> Program:
-    """The same of an inner program, made once; inlined, as an inlined call brings constants of its own."""
+    """`with_raw_constants` of an inner program, cached; calls are inlined first, with their constants."""
     key = ("raw constants", backend)
-    found: Program | None = program.derived.get(key)
-    if found is None:
-        found = with_raw_constants(inline(program), backend)
-        if found is not program:  # else it would refer to itself
-            program.derived[key] = found
-    return found
+    result: Program | None = program.derived.get(key)
+    if result is None:
+        result = with_raw_constants(inline(program), backend)
+        if result is not program:  # else the program would refer to itself
+            program.derived[key] = result
+    return result
 
 
 def _on_backend(x: Tensor, backend: RawTensor[Any]) -> Tensor:
-    place: Any = x.interpreter
-    if place is backend or place.below is not None:
+    interpreter: Any = x.interpreter
+    if interpreter is backend or interpreter.below is not None:
         return x
     value = x.representation
-    while place is not backend and isinstance(place, Wrapper):
-        place, value = place.raw, place.value(value)
-    if place is not backend:
-        value = backend.new(x.shape, place.ravel(value), x.dtype)
+    while interpreter is not backend and isinstance(interpreter, Wrapper):
+        interpreter, value = interpreter.raw, interpreter.value(value)
+    if interpreter is not backend:
+        value = backend.new(x.shape, interpreter.ravel(value), x.dtype)
     return Tensor(backend, value, x.shape, x.dtype)

@@ -24,7 +24,7 @@ class Rewriting:
         equation: the equation that is rewritten; written equations get its line and scope.
         uses: how many equations and outputs of the program use each value.
         backend: the backend, which decides which ops may be written.
-        definitions: for each value computed so far its equation, in whatever scope.
+        definitions: for each value computed so far its equation, in any scope.
     """
 
     def __init__(self, program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> None:
@@ -41,24 +41,24 @@ class Rewriting:
         return uses(self._program)
 
     def definition(self, v: Variable) -> Equation | None:
-        """The equation that defines a value, if it is in the same scope; equations of other scopes must stay as they
-        are.
+        """The equation that defines a value, if it is in the same scope; equations of other scopes must not be
+        changed.
         """
-        found = self.definitions.get(v)
-        return found if found is not None and found.scope == self.equation.scope else None
+        equation = self.definitions.get(v)
+        return equation if equation is not None and equation.scope == self.equation.scope else None
 
     def operands_if(self, v: Variable, op: Op) -> tuple[Variable, ...] | None:
         """The operands of the equation that defines a value, if its op is this one."""
-        found = self.definition(v)
-        return found.operands if found is not None and found.op is op else None
+        definition = self.definition(v)
+        return definition.operands if definition is not None and definition.op is op else None
 
     def write(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...] = ()) -> Variable:
         """Write a new equation and return its result, or the value by which the rules replace it."""
         shape = op.shape(*[v.shape for v in operands], *params)
         dtype = op.result_dtype(tuple([v.dtype for v in operands]), params)
-        at = self.equation
+        source = self.equation
         return self.rewrite(
-            Equation(op, tuple(operands), params, (Variable(shape, dtype),), at.origin, at.scope)
+            Equation(op, tuple(operands), params, (Variable(shape, dtype),), source.origin, source.scope)
         )
 
     def rewrite(self, equation: Equation) -> Variable:
@@ -88,15 +88,15 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
     Args:
         program: the program.
         backend: the backend, which decides which ops may be written.
-        rules: for each op of one result, rules that are tried in turn until one applies.  They also apply to equations
-            that rules write, so each must lead to a simpler equation.
+        rules: for each op with one result, rules that are tried in turn until one applies.  They also apply to
+            equations that rules write, so each rule must write simpler equations.
     """
     if program.ops.isdisjoint(rules):
         return program
     rewriting = Rewriting(program, backend, rules)
-    known: dict[Variable, Variable] = {}
+    replacements: dict[Variable, Variable] = {}
     for equation in program.equations:
-        equation = substituted(equation, known)
+        equation = substituted(equation, replacements)
         if equation.op not in rules:
             rewriting.keep(equation)
             continue
@@ -104,16 +104,16 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
         value = rewriting.rewrite(equation)
         if value is not equation.results[0]:
             result = equation.results[0]
-            known[result] = value
+            replacements[result] = value
             rewriting.uses[value] = rewriting.uses.get(value, 0) + rewriting.uses.get(result, 0)
-    if not known:
+    if not replacements:
         return program
-    outputs = tuple([known.get(v, v) for v in program.outputs])
+    outputs = tuple([replacements.get(v, v) for v in program.outputs])
     return without_dead_code(program.changed(equations=tuple(rewriting.written), outputs=outputs))
 
 
 def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equation:
-    """The equation with some operands replaced; the same object if none is."""
+    """The equation with some operands replaced; the same object if no operand is replaced."""
     if not known or known.keys().isdisjoint(equation.operands):
         return equation
     operands = tuple([known.get(v, v) for v in equation.operands])

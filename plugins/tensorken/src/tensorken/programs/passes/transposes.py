@@ -1,7 +1,7 @@
-"""Transposes: move permutations through reductions and contractions, so that the result has the wanted order of axes.
+"""Transposes: move permutations through reductions and contractions, so that they compute the permuted result.
 
 A summed axis may be anywhere, and a matrix product can compute its result in either order.  So a permutation of the
-result becomes a permutation of an operand, where it merges with others or becomes a reshape.
+result becomes a permutation of an operand, where it merges with other permutations or becomes a reshape.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def with_transposes_folded(program: Program, backend: RawTensor[Any]) -> Program
 def _permuted_result(rewriting: Rewriting, e: Equation) -> Variable | None:
     """A permutation of a contraction that has no other use."""
     x, (order,) = e.operands[0], e.params
-    found = rewriting.definition(x)
-    if found is None or found.op is not CONTRACT or rewriting.uses.get(x, 0) > 1:
+    contraction = rewriting.definition(x)
+    if contraction is None or contraction.op is not CONTRACT or rewriting.uses.get(x, 0) > 1:
         return None
     nontrivial = [i for i, n in enumerate(x.shape) if n != 1]
-    wanted = iter([i for i in order if x.shape[i] != 1])
-    places = tuple([next(wanted) if i in nontrivial else i for i in range(len(x.shape))])
-    operands = [rewriting.write(PERMUTE, (v,), (places,)) for v in found.operands]
+    nontrivial_order = iter([i for i in order if x.shape[i] != 1])
+    full_order = tuple([next(nontrivial_order) if i in nontrivial else i for i in range(len(x.shape))])
+    operands = [rewriting.write(PERMUTE, (v,), (full_order,)) for v in contraction.operands]
     return rewriting.write(
-        RESHAPE, (rewriting.write(CONTRACT, operands, found.params),), (e.results[0].shape,)
+        RESHAPE, (rewriting.write(CONTRACT, operands, contraction.params),), (e.results[0].shape,)
     )
 
 
@@ -56,32 +56,32 @@ def _permuted_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
     chains = [sorted(order, key=order.__getitem__) for _, order in orders]
     result = [i for i in nontrivial if i not in axes]
     first, second = (0, 1) if permuted[0] else (1, 0)
-    wanted = _merged_order([result, *chains])
-    if wanted is None and all(permuted):
-        wanted = _merged_order([result, chains[first]]) or _merged_order([result, chains[second]])
-    if wanted is None or wanted == nontrivial:
+    new_order = _merged_order([result, *chains])
+    if new_order is None and all(permuted):
+        new_order = _merged_order([result, chains[first]]) or _merged_order([result, chains[second]])
+    if new_order is None or new_order == nontrivial:
         return None
-    places = (*wanted, *[i for i in range(len(e.results[0].shape)) if i not in nontrivial])
-    operands = [rewriting.write(PERMUTE, (v,), (places,)) for v in e.operands]
-    summed = tuple(sorted([places.index(i) for i in axes]))
+    full_order = (*new_order, *[i for i in range(len(e.results[0].shape)) if i not in nontrivial])
+    operands = [rewriting.write(PERMUTE, (v,), (full_order,)) for v in e.operands]
+    summed = tuple(sorted([full_order.index(i) for i in axes]))
     return rewriting.write(RESHAPE, (rewriting.write(CONTRACT, operands, (summed,)),), (e.results[0].shape,))
 
 
 def _merged_order(chains: list[list[int]]) -> list[int] | None:
     """An order that contains each chain in order; None if there is none."""
-    wanted: list[int] = []
+    order: list[int] = []
     remaining = [list(chain) for chain in chains if chain]
     while remaining:
         free = [chain[0] for chain in remaining if not any([chain[0] in other[1:] for other in remaining])]
         if not free:
             return None
-        wanted.append(min(free))
-        remaining = [rest for chain in remaining if (rest := [i for i in chain if i != wanted[-1]])]
-    return wanted
+        order.append(min(free))
+        remaining = [rest for chain in remaining if (rest := [i for i in chain if i != order[-1]])]
+    return order
 
 
 def _reduction_of_moved(rewriting: Rewriting, e: Equation) -> Variable | None:
-    """A reduction of a permuted value, or of one whose axes of size 1 were moved."""
+    """A reduction of a permuted value, or of a value whose axes of size 1 were moved."""
     moved, (axes,) = e.operands[0], e.params
     x, order = arrangement(rewriting, moved)
     if x is moved:
@@ -92,8 +92,8 @@ def _reduction_of_moved(rewriting: Rewriting, e: Equation) -> Variable | None:
     remaining = [axis for i, axis in source.items() if i not in axes]
     ascending = sorted(remaining)
     if remaining != ascending:
-        places = dict(zip(ascending, remaining, strict=True))
-        y = rewriting.write(PERMUTE, (y,), (tuple([places.get(i, i) for i in range(len(x.shape))]),))
+        target = dict(zip(ascending, remaining, strict=True))
+        y = rewriting.write(PERMUTE, (y,), (tuple([target.get(i, i) for i in range(len(x.shape))]),))
     return rewriting.write(RESHAPE, (y,), (e.results[0].shape,))
 
 
