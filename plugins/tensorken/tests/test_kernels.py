@@ -16,10 +16,11 @@ from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
 from core.tests.support import Required
-from tensorken.kernels.elements import ElementWalk
+from tensorken.kernels.elements import INLINE, ElementWalk
 from tensorken.kernels.keeping import Costs, unmoved
 from tensorken.kernels.lowering import lower
-from tensorken.kernels.reference import ReferenceTarget, run_lowered
+from tensorken.kernels.positions import with_positions
+from tensorken.kernels.reference import ReferenceTarget, can_compute, run_lowered
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import ArgumentError, TensorkenError
 from tensorken_core.language.op import OPS
@@ -204,6 +205,32 @@ def test_a_call_does_not_read_a_moved_value_that_a_later_kernel_computes() -> No
     computed = [[producers[v].op.name for v in group.values] for group in lower(program, target).groups]
     assert computed == [["exp"], ["lt"], ["expand", "where"]]
     check(program, xs, target)
+
+
+def test_kernels_that_would_wait_for_each_other_are_not_joined() -> None:
+    """One kernel ends before another begins, and reads from a third that begins earlier and ends later."""
+
+    def chosen(x: Any, i: Any, j: Any, flag: Any) -> Any:
+        first = x[[0, 1], i]
+        return x[[0, 1], j], tk.where(flag, j, first)
+
+    xs = [
+        REFERENCE.new((2, 3), [*range(6)], tk.int32),
+        *[REFERENCE.new((2,), values, tk.int32) for values in ([0, 2], [1, 1])],
+        REFERENCE.new((), [False], tk.bool_),
+    ]
+    examples = [tk.zeros(x.shape, x.dtype, backend=REFERENCE) for x in xs]
+    before = optimised(tk.trace(chosen)(*examples), REFERENCE)
+    expected = [*map(bits, before.replay(REFERENCE, xs))]
+    program = with_positions(before, REFERENCE)
+    for every in range(2, 7):
+        for first in range(every):
+            called = [e for e in program.equations if can_compute(e) and e.op.name not in INLINE][
+                first::every
+            ]
+            calls = {e: e.operands for e in called}
+            target = ReferenceTarget(costs=Costs(recomputed=50), calls=calls)
+            assert [*map(bits, run_lowered(program, REFERENCE, xs, target))] == expected
 
 
 def test_repeated_elements_are_kept_once() -> None:

@@ -90,6 +90,8 @@ class FusionGroups:
             v for v in producers if v in self._called or (v in kept and 0 not in v.shape and v not in results)
         ]
         self._position = {v: i for i, v in enumerate(self._order)}
+        # for each position the last one of the groups of the values up to it
+        self._latest = [*range(len(self._order))]
         self._needs = {
             v: frozenset([x for x in calls[self._called[v]] if x in kept])
             if v in self._called
@@ -185,6 +187,11 @@ class FusionGroups:
         self._groups[first] = joined, joint
         for v in joint:
             self._group_of[v] = first
+        end = self._position[joint[-1]]
+        for i in range(self._position[joint[0]], end):
+            if self._latest[i] >= end:  # so it is for all later ones
+                break
+            self._latest[i] = end
 
     def _group(self, rows: Rows, values: tuple[Variable, ...]) -> FusionGroup:
         """A fusion group of these values; it writes the values that are outputs or that other groups use."""
@@ -273,8 +280,8 @@ class FusionGroups:
     def _runs_between(self, one: int, other: int) -> bool:
         """Whether another group would have to run between the two.
 
-        A group never reads from groups whose values all come later, so groups that end before `other` begins are
-        skipped.
+        A group reads only values that come before its last one, so it is skipped if all groups of values up to that
+        end before `other` begins.
         """
         begin = self._position[self._groups[other][1][0]]
         pending, seen = [x for x in self._sources_of(one) if x != other], {one}
@@ -282,7 +289,7 @@ class FusionGroups:
             number = pending.pop()
             if number == other:
                 return True
-            if number not in seen and self._position[self._groups[number][1][-1]] > begin:
+            if number not in seen and self._latest[self._position[self._groups[number][1][-1]]] > begin:
                 seen.add(number)
                 pending += self._sources_of(number)
         return False

@@ -138,9 +138,9 @@ class Memory:
         in_memory = {lowered.reshaped_from.get(x, x) for x in read}
 
         def array(x: Variable) -> Any:
-            if hasattr(x, "value"):
-                return backend.full(x.shape, x.value, x.dtype)
             root = lowered.reshaped_from.get(x, x)
+            if hasattr(root, "value"):
+                return backend.full(x.shape, root.value, x.dtype)
             if root in in_memory or root not in lowered.producers:
                 return backend.new(x.shape, self.elements[root], x.dtype)
             equation = lowered.producers[x]  # a movement op, of values in memory
