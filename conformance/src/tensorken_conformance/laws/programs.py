@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.case import Case, Failure, Measured, script_of
 from tensorken_conformance.compilers import Programs, figures
 from tensorken_conformance.law import law
 from tensorken_conformance.programs.compiling import judge_compiled, prepare
@@ -180,7 +180,11 @@ def lowered(subject: Subject, case: Case) -> Measured:
     counts, written = LOWERED_KINDS[case.op]
     programs = _programs(subject, case, f"{subject.seed} lowered {case.op}", counts, written)
     chosen = limits(subject.random(case))
-    tally = _judged(subject, programs, partial(judge_kernels, limits=chosen))
+    try:
+        tally = _judged(subject, programs, partial(judge_kernels, limits=chosen))
+    except Failure as failure:  # the ops alone may be right, so the last line runs the kernels
+        failure.script[-1:] = ["; ".join(script_of(case, subject.name, subject.seed, subject.depth))]
+        raise
     if not tally.elements:
         raise Failure(
             "expected at least one program that is small enough for kernels of single elements, got none"
