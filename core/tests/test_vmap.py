@@ -284,12 +284,12 @@ ERRORS = {
     "a keyword has no axis": (
         lambda: tk.vmap(lambda x, s: x * s)(tk.ones(3), s=2.0),
         ShapeError,
-        r"^vmap: argument leaf 1 has shape \(\), no axis to map over; pass by position what is shared",
+        r"^vmap: argument leaf 1 has shape \(\), no axis to map over; pass a shared argument by position",
     ),
     "a keyword is no tensor": (
         lambda: tk.vmap(lambda x, s: x)(tk.ones(3), s="fast"),
         ArgumentError,
-        r"^vmap: argument leaf 1: .* of str; .*; pass by position what is shared",
+        r"^vmap: argument leaf 1: .* of str; .*; pass a shared argument by position",
     ),
     "two sizes": (
         lambda: tk.vmap(lambda a, b: a)(tk.ones(3), tk.ones(4)),

@@ -279,11 +279,11 @@ def _difference(expected: Structure, position: int, got: Node, what: str) -> str
     """The message for a tree that first differs at this node."""
     node = expected.nodes[position]
     path = next(path for i, path in enumerate(_paths(expected.nodes)) if i == position)
-    needed, came, note = _kind(node), _kind(got), ""
+    expected_text, got_text, note = _kind(node), _kind(got), ""
     if node and got and node[0] is got[0]:
         steps, got_steps = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
         if steps == got_steps:  # then the static data differ
-            needed, came = (n[0].show(n[1], ["*"] * n[2]) for n in (node, got))
+            expected_text, got_text = (n[0].show(n[1], ["*"] * n[2]) for n in (node, got))
         elif set(steps) == set(got_steps):
             note = " (in another order)"
         elif node[1] is not None:  # the children have names
@@ -291,10 +291,10 @@ def _difference(expected: Structure, position: int, got: Node, what: str) -> str
             clashes += [f"an unexpected {step}" for step in got_steps if step not in steps]
             more = f" and {len(clashes) - 5} more" if len(clashes) > 5 else ""
             note = f" (with {', '.join(clashes[:5])}{more})"
-    elif needed == came and node and got:  # two classes of one name
-        needed, came = (f"a {n[0].kind.__module__}.{n[0].kind.__qualname__}" for n in (node, got))
+    elif expected_text == got_text and node and got:  # two classes of one name
+        expected_text, got_text = (f"a {n[0].kind.__module__}.{n[0].kind.__qualname__}" for n in (node, got))
     return (
-        f"{what}: at {path or 'the top'}: expected {needed}, got {came}{note}; "
+        f"{what}: at {path or 'the top'}: expected {expected_text}, got {got_text}{note}; "
         f"the structure must be {_brief(expected)}"
     )
 
@@ -340,7 +340,7 @@ def register(
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten: Callable[[Any, list[Any]], Any],
 ) -> None:
-    """Register a type as a container: its instances (not those of subclasses) are then not leaves.
+    """Register a type as a container: its instances (not instances of subclasses) are then not leaves.
 
     Args:
         kind: the class.

@@ -185,7 +185,7 @@ class Selection:
         return chosen or self._predict(*self._from_environment())
 
     def devices(self, backend: str | None = None) -> list[str]:
-        """The names of the devices of a backend (None: the one in use), the default first.
+        """The names of the devices of a backend (None: the backend in use), the default first.
 
         Raises:
             BackendError: if the backend cannot be loaded.

@@ -38,7 +38,7 @@ COMMANDS = OURS["commands"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command `tensorken` with these arguments (None: those of the process); returns its exit status.
+    """Run the command `tensorken` with these arguments (None: the process's arguments); return its exit status.
 
     >>> main(["backends", "--colour"])
     Traceback (most recent call last):

@@ -155,11 +155,11 @@ class Installation:
 
         A name in `OURS` without a distribution selects only the plugin of our own distribution.
         """
-        wanted = normalized(name)
-        owner = normalized(distribution) or OURS[group].get(wanted, "")
+        key = normalized(name)
+        owner = normalized(distribution) or OURS[group].get(key, "")
 
         def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
-            return [r for r in records if r.name == wanted and owner in ("", normalized(r.distribution))]
+            return [r for r in records if r.name == key and owner in ("", normalized(r.distribution))]
 
         matching = matches(self.records(group))
         return matching if matching and all(r.installed for r in matching) else matches(self.refresh()[group])

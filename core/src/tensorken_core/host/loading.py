@@ -212,7 +212,7 @@ class Registry(Installation):
         """The interpreter of `module:attribute`, the same one at each call; None if there is no such module.
 
         The attribute is an interpreter; a class or factory without arguments that makes an interpreter;
-        or a BackendEntry, which is loaded like that of an installed backend.
+        or a BackendEntry, which is loaded as for an installed backend.
 
         Raises:
             UnknownBackendError: if the module has no such attribute.

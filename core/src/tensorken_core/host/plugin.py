@@ -3,7 +3,7 @@
 A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are four groups of
 entry points:
 
-* `tensorken.backends`: the name of the entry point is that of the backend;
+* `tensorken.backends`: the name of the entry point is the name of the backend;
 * `tensorken.plugins`: ops, compilers and reports;
 * `tensorken.commands`: the name is the subcommand; the object is a function from `list[str]` to an exit status;
 * `tensorken.namespace`: the object becomes an attribute of `tensorken` by this name, as `tk.profile`, unless

@@ -29,8 +29,8 @@ class Capabilities:
         flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
         nondeterministic: the ops whose results may differ from call to call, within their errors.
         shares_memory: whether results may be views of operands, which is safe since values are immutable.
-        symbolic: whether results have structure but no values, as those of the string backend.
-        delegates: the backends of this project that this one calls by design, such as `("numpy",)`.
+        symbolic: whether results have structure but no values, as in the string backend.
+        delegates: the backends of this project that this backend calls by design, such as `("numpy",)`.
 
     Raises:
         ArgumentError: for an unknown field.

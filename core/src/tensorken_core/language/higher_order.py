@@ -44,12 +44,12 @@ class HigherOrderRules(Protocol[OpT]):
     ) -> tuple[OpT, Any, tuple[bool, ...], tuple[bool, ...]]:
         """The op that computes results and tangents, its params, and flags of operands and of results.
 
-        Its operands are those of this op, then the tangents of the flagged operands; its results are those of this
+        It takes the operands of this op, then the tangents of the flagged operands; it returns the results of this
         op, then the tangents of the flagged results.  Inactive operands may be flagged too; their tangents are zeros.
         """
 
     def with_residuals(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[OpT, Any, int]:
-        """The op that a tape records in place of this one, its params, and the number of this op's results.
+        """The op that a tape records in place of this op, its params, and the number of this op's results.
 
         It returns the results of this op, then the residuals that its `vjp_all` needs.
         """

@@ -50,7 +50,7 @@ class RawTensor(Diffable[R]):
         raise NotImplementedError(f"{type(self).__name__} must define ravel(x)")
 
     def has(self, op: Op) -> bool:
-        """Whether this backend has a method of its own for the op."""
+        """Whether this backend overrides the op by a method."""
         return self.overrides[op] is not None
 
     def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:

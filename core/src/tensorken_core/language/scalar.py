@@ -146,7 +146,7 @@ def from_bits(x: int) -> float:
 
 
 def signbit(x: float) -> bool:
-    """Whether the sign bit is set, also that of a zero or NaN."""
+    """Whether the sign bit is set, also for a zero or NaN."""
     return math.copysign(1.0, x) < 0.0
 
 

@@ -54,7 +54,7 @@ transposing: ContextVar[bool] = ContextVar("tensorken_transposing", default=Fals
 
 
 class Reverse(Level[TapeValue[R]]):
-    """Computes each op at once, and records what its VJP rule needs."""
+    """Computes each op at once, and records the values that its VJP rule needs."""
 
     transform = "vjp"
     linear = False

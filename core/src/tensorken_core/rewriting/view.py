@@ -22,7 +22,7 @@ class View:
 
     Strides and offset count elements, not bytes. A stride may be zero (the axis repeats its elements) or
     negative (it runs backwards). The movement methods return new views and never touch a buffer. The
-    constructor checks nothing; `contiguous` and `as_strided` do.
+    constructor does not check its arguments; `contiguous` and `as_strided` do.
 
     >>> View.contiguous((6, 2)).permute((1, 0))
     View(shape=(2, 6), strides=(1, 2), offset=0)

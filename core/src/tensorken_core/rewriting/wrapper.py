@@ -15,7 +15,7 @@ class DonatableArgs(list[Any]):
 
 
 class Wrapper(RawTensor[R]):
-    """An interpreter whose representations wrap those of another backend; it is not a level."""
+    """An interpreter whose representations wrap representations of another backend; it is not a level."""
 
     def __init__(self, raw: RawTensor[Any]) -> None:
         self.raw = raw
@@ -40,7 +40,7 @@ class Wrapper(RawTensor[R]):
         return None if run is None else self.wrap_program(run, program)
 
     def wrap_program(self, run: Callable[[Sequence[Any]], Sequence[Any]], program: Any) -> Any:
-        """A compiled program of the wrapped backend, as a function of representations of this one.
+        """A compiled program of the wrapped backend, as a function of representations of this interpreter.
 
         Args:
             run: the compiled program, a function from and to values of the wrapped backend.

@@ -1,4 +1,4 @@
-"""Normalization of axes, shapes and pairs to the one form that the language takes; errors name the function."""
+"""Normalization of axes, shapes and pairs to the form that the language takes; errors name the function."""
 
 from __future__ import annotations
 

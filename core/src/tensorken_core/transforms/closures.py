@@ -3,7 +3,7 @@
 A function with a custom rule does not run at the level of its call: `vmap` runs it for one example, a derivative on
 the primals, a program whenever it runs.  So the function and its rule are traced at the call.  If they
 close over tensors of enclosing transforms, these become further operands of the op, and the traced programs replace
-the functions.  Functions that close over nothing are not replaced.
+the functions.  Functions that close over no tensors are not replaced.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FUNCTION = "function"
 """The name of the function itself, among the names of the parts of its rule."""
 
 MAX_CACHED_KEYS = 64
-"""The largest number of cache keys for which a function is recorded as closing over nothing."""
+"""The largest number of cache keys for which a function is recorded as closing over no tensors."""
 
 Cache = dict[Any, Result]
-"""For each key of calls that close over nothing the structure of the result."""
+"""The structure of the result, by keys of calls that close over no tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def close_over(
         owner: the custom_jvp or custom_vjp.
         static: the arguments that are not tensors.
         structure: of the arguments.
-        cache: the calls that close over nothing; None if the functions may close over other tensors at each call, so
+        cache: the calls that close over no tensors; None if the functions may close over other tensors at each call, so
             that they are always converted.
     """
     level = interpreter_below([x.interpreter for x in xs], functions.result.name)
@@ -248,7 +248,7 @@ def _trace_parts(
             program, own = closure_converted(
                 flat, [*first, *like(programs)], level, trace.functions.result.name
             )
-        except (ClosureError, EscapedTensorError):  # the transform around this call must be traced itself
+        except (ClosureError, EscapedTensorError):  # the enclosing transform must be traced
             raise
         except Exception:  # noqa: BLE001, a rule that fails runs again when it is needed, and raises then
             break

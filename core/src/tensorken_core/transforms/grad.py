@@ -41,7 +41,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     Args:
         f: a function of pytrees of tensors.
         primals: its arguments, at least one of them floating-point; others may be integers or bools.
-        tangents: one for each argument, of the same structure, shapes and dtypes; None for that of an integer or bool.
+        tangents: one for each argument, of the same structure, shapes and dtypes; None for an integer or bool.
         has_aux: whether f returns (result, auxiliary value).
 
     Returns:
@@ -78,7 +78,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     Returns:
         (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
         structure, shapes and dtypes, returns a tuple with one cotangent for each primal, and may be called again.
-        The cotangent of an integer or bool is None, the exact zero; that of an integer result may be None.
+        The cotangent of an integer or bool is None, the exact zero; the cotangent of an integer result may be None.
 
     Raises:
         GradientError: if no primal is floating-point.

@@ -33,7 +33,7 @@ STATIC = (bool, int, str, bytes, type(None))
 class Arguments:
     """The structure and the static leaves of the arguments of one call.
 
-    It does not hold the tensors: an op's rules refer to it, and a tape to the op, so a tape would keep itself alive.
+    It has no tensors: the tape refers to the op, and the op's rules to this object, so a tape would refer to itself.
     """
 
     structure: Any

@@ -113,7 +113,7 @@ def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | 
 
 def _examples(leaf: Any, axis: int, index: int, positional: bool) -> Tensor:
     """A leaf of the arguments with the examples along its first axis."""
-    hint = "give it None in in_axes to share it" if positional else "pass by position what is shared"
+    hint = "give it None in in_axes to share it" if positional else "pass a shared argument by position"
     try:
         x = as_tensor(leaf)
     except ArgumentError as error:

@@ -46,7 +46,7 @@ class _Call:
         self, interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...], outer: _Call | None
     ) -> None:
         self.interpreter, self.op, self.operands, self.outer = interpreter, op, operands, outer
-        # A level first runs the op itself below; all ops after that are those of a derivative rule.
+        # A level first runs the op itself below; all later ops belong to a derivative rule.
         self.in_rule = outer is not None and outer.primal_done
         self.primal_done = False
         self.program = params[0] if op is PROGRAM else None

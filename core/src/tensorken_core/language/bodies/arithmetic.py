@@ -20,7 +20,7 @@ def is_nan(x: Tensor) -> Tensor:
 
 
 def signed(y: Tensor, x: Tensor) -> Tensor:
-    """y, which is not negative, with the sign of x; x itself where x is a zero."""
+    """y, which is not negative, with the sign of x; x where x is a zero."""
     return (x < 0.0).where(-y, x.eq(0.0).where(x, y))
 
 
@@ -90,7 +90,7 @@ _DIGITS: dict[DType, tuple[int, int, int]] = {float32: (12, 12, 277), float64: (
 
 
 def remainder(a: Tensor, b: Tensor) -> Tensor:
-    """The exact remainder of abs(a) by abs(b), with Python's sign: that of b, also for a zero."""
+    """The exact remainder of abs(a) by abs(b), with the sign of b as in Python, also for a zero."""
     if a.dtype.kind == "int":
         return b.eq(0).where(0, a - a.apply(OPS["floor_divide"], b) * b)
     if a.dtype is float16:

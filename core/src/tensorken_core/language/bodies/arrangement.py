@@ -88,7 +88,7 @@ def cumprod(x: Tensor, axis: int) -> Tensor:
 
 
 def preceding(x: Tensor, axis: int) -> Tensor:
-    """For each element the one before it along the axis; 1 for the first."""
+    """For each element the previous element along the axis; 1 for the first."""
     if x.size == 0:
         return x
     return _slice(x, axis, 0, 1).ones_like().concatenate(_slice(x, axis, 0, x.shape[axis] - 1), axis=axis)

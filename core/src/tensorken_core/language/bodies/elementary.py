@@ -1,8 +1,8 @@
 """Bodies of the elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
 
 Where a formula would suffer from cancellation, mostly near a zero of the function, a polynomial replaces it.  The
-error, with that of the backend's exp, log, sin and cos, is at most 4 units in the last place.  float16 is computed in
-float32.
+error, including the errors of the backend's exp, log, sin and cos, is at most 4 units in the last place.  float16 is
+computed in float32.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def atanh(x: Tensor) -> Tensor:
 def erf(x: Tensor) -> Tensor:
     """x * P(x**2) for abs(x) < 1, else 1 - erfc(a) with a = abs(x) and erfc(a) = exp(-a**2) * P(1 / (a + 3)).
 
-    The intervals are those of W. J. Cody, "Rational Chebyshev approximation for the error function", 1969.
+    The intervals are from W. J. Cody, "Rational Chebyshev approximation for the error function", 1969.
     """
     a, z = x.abs(), x * x
     near = x * _polynomial(z, coefficients.ERF)

@@ -1,7 +1,7 @@
 """The derived ops: ops with their own derivative rules and a default body in other ops, which a backend may override.
 
-A body obeys the same laws as an override: signed zeros, infinities and NaN are those of a direct implementation, and
-the error is at most 4 units in the last place if that of the required ops is.
+A body obeys the same laws as an override: signed zeros, infinities and NaN are as in a direct implementation, and the
+error is at most 4 units in the last place if the errors of the required ops are.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class Systems(Interpreter[R]):
     def cofactors(self, x: R) -> R:
         """The matrix of cofactors, the derivative of det: (-1)**(i + j) * det(x without row i and column j).
 
-        The first derivative is correct for every matrix.  Higher derivatives use that of svd, so they are NaN where
+        The first derivative is correct for every matrix.  Higher derivatives use svd's, so they are NaN where
         singular values are equal.
         """
 

@@ -143,7 +143,7 @@ def _getter(elements: Elements) -> Callable[[int], Any]:
 class _Excerpt:
     """Along each axis the positions to print, with GAP for omitted ones, and the stride from one to the next.
 
-    The strides are those of the elements in row-major order.
+    The strides are the strides of row-major order.
     """
 
     positions: tuple[Sequence[int], ...]

@@ -53,7 +53,7 @@ def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
 
 
 class Info:
-    """The result of `__array_namespace_info__`; its devices are those of the backend in use."""
+    """The result of `__array_namespace_info__`; its devices are the devices of the backend in use."""
 
     __slots__ = ()
 

@@ -156,11 +156,11 @@ class _ScanRules:
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
-        pushed, flags_in, pattern = carry_fixpoint(
+        pushed, input_flags, pattern = carry_fixpoint(
             lambda flags, instantiate: jvp_program(program, flags, instantiate), active, inputs, outputs
         )
-        specs = (*inputs, *compress(inputs, flags_in)), (*outputs, *compress(outputs, pattern))
-        return SCAN, (pushed, *specs, length, reverse), flags_in, pattern
+        specs = (*inputs, *compress(inputs, input_flags)), (*outputs, *compress(outputs, pattern))
+        return SCAN, (pushed, *specs, length, reverse), input_flags, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         key = ("record", active, params[1:], transposing.get())
@@ -169,14 +169,14 @@ class _ScanRules:
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
-        over, wanted, pattern = carry_fixpoint(
+        batched_step, input_flags, pattern = carry_fixpoint(
             lambda flags, instantiate: batched_program(program, size, flags, instantiate),
             batched,
             inputs,
             outputs,
         )
-        specs = _with_batch_axis(inputs, wanted), _with_batch_axis(outputs, pattern)
-        return SCAN, (over, *specs, length, reverse), wanted, pattern
+        specs = _with_batch_axis(inputs, input_flags), _with_batch_axis(outputs, pattern)
+        return SCAN, (batched_step, *specs, length, reverse), input_flags, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         program, inputs, outputs, length, reverse = params
@@ -248,14 +248,16 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
         sums = [next(rest) for _ in summed]
         cotangents_of.update({i: next(rest) for i in stacked})
         pulled = passes.backward.on([*[cotangents_of[i] for i in seeds], *rest])
-        found = dict(zip(passes.with_cotangents, pulled, strict=True))
+        input_cotangents = dict(zip(passes.with_cotangents, pulled, strict=True))
         return [
             *[
-                found[j] if (j := input_of_output[i]) in found else cotangents_of[i].zeros_like()
+                input_cotangents[j]
+                if (j := input_of_output[i]) in input_cotangents
+                else cotangents_of[i].zeros_like()
                 for i in carried
             ],
-            *[total + found[i] for total, i in zip(sums, summed, strict=True)],
-            *[found[i] for i in sliced],
+            *[total + input_cotangents[i] for total, i in zip(sums, summed, strict=True)],
+            *[input_cotangents[i] for i in sliced],
         ]
 
     like = [

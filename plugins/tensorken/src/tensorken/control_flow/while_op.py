@@ -51,17 +51,22 @@ class _WhileRules:
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
-        pushed, wanted, pattern = carry_fixpoint(
+        pushed, input_flags, pattern = carry_fixpoint(
             lambda flags, instantiate: jvp_program(body, flags, instantiate),
             active,
             inputs,
             _all_carries(body),
         )
-        tangents = [Variable(v.shape, v.dtype) for v in compress(body.inputs, wanted)]
+        tangents = [Variable(v.shape, v.dtype) for v in compress(body.inputs, input_flags)]
         wider_condition = condition.once(
-            ("wider_condition", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
+            ("wider_condition", input_flags), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
         )
-        return WHILE, (wider_condition, pushed, (*inputs, *compress(inputs, wanted))), wanted, pattern
+        return (
+            WHILE,
+            (wider_condition, pushed, (*inputs, *compress(inputs, input_flags))),
+            input_flags,
+            pattern,
+        )
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         _, body, inputs = params
@@ -86,13 +91,13 @@ class _WhileRules:
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
-        batched_body, wanted, pattern = carry_fixpoint(
+        batched_body, input_flags, pattern = carry_fixpoint(
             lambda flags, instantiate: batched_program(body, size, flags, instantiate),
             batched,
             inputs,
             _all_carries(body),
         )
-        predicate, (per_example,) = batched_program(condition, size, wanted)
+        predicate, (per_example,) = batched_program(condition, size, input_flags)
         if per_example:  # all carries that a step changes then differ between examples
             carries_in = carries(range(len(inputs)), inputs)
             pattern = tuple(
@@ -103,12 +108,12 @@ class _WhileRules:
                     )
                 ]
             )
-            wanted = with_carries(wanted, inputs, pattern)
+            input_flags = with_carries(input_flags, inputs, pattern)
             predicate, batched_body = body.once(
-                ("while", condition, size, wanted),
-                lambda: _while_any(condition, body, inputs, size, wanted),
+                ("while", condition, size, input_flags),
+                lambda: _while_any(condition, body, inputs, size, input_flags),
             )
-        return WHILE, (predicate, batched_body, inputs), wanted, pattern
+        return WHILE, (predicate, batched_body, inputs), input_flags, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         condition, body, inputs = params

@@ -1,6 +1,6 @@
 """DLPack: the capsules by which array libraries exchange memory, written and read with ctypes.
 
-The structures are those of `dlpack.h`, version 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html).  An
+The structures are from `dlpack.h`, version 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html).  An
 export is one block of C memory with the structure, the shape and a copy of the values, so its deleter can be the C
 function that frees it.  No Python code runs when another library releases the block: that may happen without the
 interpreter lock, while an exception propagates, or while the process exits.
@@ -104,7 +104,7 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
         flat: a 1-D C-contiguous buffer of the dtype's format.
         shape: of the tensor.
         dtype: of the values.
-        versioned: whether to make the struct of DLPack 1, or the one of version 0.
+        versioned: whether to make the struct of DLPack 1; else the struct of version 0.
     """
     name = b"dltensor_versioned" if versioned else b"dltensor"
     structure = _STRUCTURES[name]

@@ -1,4 +1,4 @@
-"""Inline user ops: replace ops that are not in the op table, such as those of `tk.elementwise`, by programs of their
+"""Inline user ops: replace ops that are not in the op table, such as ops of `tk.elementwise`, by programs of their
 bodies.
 """
 

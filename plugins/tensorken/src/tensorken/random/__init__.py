@@ -3,7 +3,7 @@
 Keys, bits, integers and uniform numbers from [0, 1) are the same to the bit on every machine; numbers of other
 distributions, computed with functions such as the logarithm, depend on the rounding of the backend.
 
-Names, arguments and defaults are those of `jax.random`; the numbers differ from JAX's, see docs/random.md.
+Names, arguments and defaults are as in `jax.random`; the numbers differ from JAX's, see docs/random.md.
 
 >>> import tensorken as tk
 >>> key = tk.random.key(0)

@@ -106,7 +106,7 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
 
     Args:
         seed: an int in [-2**63, 2**64), or an int32 or int64 tensor of shape (), as under vmap.
-        backend, device: of the key; by default those of the seed if it is a tensor.
+        backend, device: of the key; by default the seed's if it is a tensor.
 
     Raises:
         ArgumentError, DTypeError: if the seed is not an integer.

@@ -125,7 +125,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
 
     Raises:
         ArgumentError: if n is negative.
-        ShapeError: if the shape of `prepend` or `append` does not fit that of x.
+        ShapeError: if the shape of `prepend` or `append` does not fit the shape of x.
 
     >>> import tensorken as tk
     >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))

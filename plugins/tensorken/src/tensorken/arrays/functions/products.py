@@ -155,7 +155,7 @@ def dot(a: Any, b: Any) -> Tensor:
 
 
 def inner(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axes of both operands; all other axes are kept, first those of a.
+    """The sum of products over the last axes of both operands; all other axes are kept, the axes of a first.
 
     Raises:
         ShapeError: if the last sizes differ.
@@ -225,7 +225,7 @@ def outer(a: Any, b: Any) -> Tensor:
 
 
 def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
-    """The sum of products over pairs of axes; the other axes of a come first, then those of b.
+    """The sum of products over pairs of axes; the other axes of a come first, then the other axes of b.
 
     Args:
         a, b: the operands.

@@ -35,7 +35,7 @@ s_ = Keys()
 
 @dataclass(slots=True)
 class Indices:
-    """An index array, which indexes one axis of the tensor, or a mask, which indexes as many axes as it has itself."""
+    """An index array, which indexes one axis of the tensor, or a mask, which indexes one axis for each of its axes."""
 
     values: Tensor
     span: int  # the number of indexed axes

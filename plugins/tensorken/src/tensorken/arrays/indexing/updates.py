@@ -27,7 +27,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 class At:
-    """The object `x.at`, which returns a `Part` when indexed; its `oindex` and `vindex` work like those of tensors."""
+    """The object `x.at`, which returns a `Part` when indexed; its `oindex` and `vindex` are like a tensor's."""
 
     __slots__ = ("_grouping", "_tensor")
 

@@ -4,7 +4,7 @@ Each value of the program has an adjoint, the derivative of the output with resp
 three steps.  The adjoint is *initialised* by the first contribution, *incremented* by each further one, and
 *finalised* once, when every equation that uses the value has contributed: the rule of the op that made the value then
 takes the adjoint to the op's operands.  An increment that is *passed on* goes through the rule at once, and no adjoint
-is accumulated.  The rules are those of the op table, run at a `Trace` level that records them; this package determines
+is accumulated.  The rules are from the op table, and run at a `Trace` level that records them; this package determines
 the order, and which adjoints are accumulated.
 
 Source: "Autodiff" in the documentation of Intel's nGraph; nGraph's `generate_adjoints` is an op's `vjp` here.

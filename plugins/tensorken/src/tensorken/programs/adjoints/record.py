@@ -81,7 +81,7 @@ class Adjoints:
 
     @property
     def added(self) -> tuple[Equation, ...]:
-        """The equations that were added to those of the forward program."""
+        """The equations that were added to the forward program."""
         return self.program.equations[len(self.forward.equations) :]
 
     @property

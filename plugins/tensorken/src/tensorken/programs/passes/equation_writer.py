@@ -214,5 +214,5 @@ def program_of(
     writer = EquationWriter(backend)
     inputs = tuple([Variable(*type_) for type_ in types])
     results = function(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
-    nothing = Program(inputs, (), (), name=function.__name__, backend=backend)
-    return writer.program_from(nothing, [y.representation for y in results])
+    empty = Program(inputs, (), (), name=function.__name__, backend=backend)
+    return writer.program_from(empty, [y.representation for y in results])

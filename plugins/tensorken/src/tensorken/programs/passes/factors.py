@@ -28,7 +28,7 @@ def with_factors_out(program: Program, backend: RawTensor[Any]) -> Program:
     """Move signs and divisors out of sums, so that sums of products become contractions; merge reciprocals and
     numbers.
 
-    Only values with a single use change, so nothing is computed twice.  Not bit for bit the same: results have fewer
+    Only values with a single use change, so no value is computed twice.  Not bit for bit the same: results have fewer
     roundings, and a zero may have another sign: -(1 - 1) is -0.0, and (-1 + 1) is 0.0.
     """
     return rewritten(program, backend, _RULES)

@@ -62,7 +62,7 @@ class Rewriting:
         )
 
     def rewrite(self, equation: Equation) -> Variable:
-        """Apply the first rule that replaces the equation; if none does, write the equation as it is."""
+        """Apply the first rule that replaces the equation; if none does, write the equation unchanged."""
         for rule in self.rules.get(equation.op, ()):
             value = rule(self, equation)
             if value is not None:
@@ -71,7 +71,7 @@ class Rewriting:
         return equation.results[0]
 
     def keep(self, equation: Equation) -> None:
-        """Write an equation as it is."""
+        """Write an equation unchanged."""
         self.written.append(equation)
         for v in equation.results:
             self.definitions[v] = equation
