@@ -88,6 +88,19 @@ class Program:
         used = {i for node in self.nodes if isinstance(node, Step) for i in node.operands}
         return [i for i, node in enumerate(self.nodes) if isinstance(node, Step) and i not in used]
 
+    @property
+    def adds_to_scatters(self) -> bool:
+        """Whether a step adds to a scatter, or subtracts: passes may then add the slices one by one."""
+        scatters: set[int] = set()
+        for i, node in enumerate(self.nodes):
+            ops = set(self.ops_of(i))
+            reads_scatter = isinstance(node, Step) and not scatters.isdisjoint(node.operands)
+            if ops & {"add", "sub"} and (reads_scatter or "scatter_add" in ops):
+                return True
+            if "scatter_add" in ops or (reads_scatter and "reshape" in ops):
+                scatters.add(i)
+        return False
+
     def run(self, make: Callable[[Leaf], Tensor]) -> list[Tensor]:
         """The tensors of all nodes; `make` makes those of leaves."""
         tensors: list[Tensor] = []

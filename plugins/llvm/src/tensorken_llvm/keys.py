@@ -23,7 +23,7 @@ import tensorken_llvm
 from tensorken.control_flow import carries
 from tensorken.kernels import lowering
 from tensorken.kernels.positions import counted
-from tensorken.programs.passes import rewriting
+from tensorken.programs.passes import pipeline
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Program
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tensorken_core.program.program import Variable
 
-_PLANNERS = (tensorken_llvm, lowering, memory, rewriting, carries)
+_PLANNERS = (tensorken_llvm, lowering, memory, pipeline, carries)
 """Modules of the packages that decide what code is written: plans apply passes of their own."""
 
 
