@@ -384,10 +384,10 @@ class Selection:
         """
         groups: tuple[Group, ...] = ("backends", "plugins", "commands")
         names = [record.name for group in groups for record in self.registry.records(group)]
-        known = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+        names_read = [variable.removeprefix(PREFIX) for variable in VARIABLES]
         owned = tuple(f"{PREFIX}{name.upper().replace('-', '_')}_" for name in {*names, *DISTRIBUTIONS})
         return {
-            variable: [PREFIX + name for name in close_matches(variable.removeprefix(PREFIX), known)]
+            variable: [PREFIX + name for name in close_matches(variable.removeprefix(PREFIX), names_read)]
             for variable in sorted(os.environ)
             if variable.startswith(PREFIX) and variable not in VARIABLES and not variable.startswith(owned)
         }

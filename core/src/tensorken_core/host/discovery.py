@@ -112,15 +112,15 @@ class Installation:
         with self.lock, timed("looked for plugins"):
             importlib.invalidate_caches()
             self.problems = []
-            found: dict[Group, list[PluginRecord]] = {group: [] for group in get_args(Group)}
+            by_group: dict[Group, list[PluginRecord]] = {group: [] for group in get_args(Group)}
             core = core_version()
             for distribution in self._distributions():
                 try:
                     for record in _read(distribution, core):
-                        found[record.group].append(record)
+                        by_group[record.group].append(record)
                 except Exception as error:  # noqa: BLE001, the other distributions must still be read
                     self._note(distribution, error)
-            self._records = {group: _in_order(records) for group, records in found.items()}
+            self._records = {group: _in_order(records) for group, records in by_group.items()}
             for (group, *key), verdict in self._verdicts.items():
                 for record in self._records[group]:
                     if [*record.key, record.version] == key and record.status in ("available", "clash"):

@@ -204,8 +204,8 @@ class Reverse(Level[TapeValue[R]]):
                     contributions.append(rule(t, *values, *params) if needed else None)  # type: ignore[misc]
             for parent, contribution in zip(parents, contributions, strict=True):
                 if parent is not None and contribution is not None:
-                    known = cotangents.get(parent)
-                    cotangents[parent] = contribution if known is None else known + contribution
+                    total = cotangents.get(parent)
+                    cotangents[parent] = contribution if total is None else total + contribution
         return cotangents
 
     def _pull_all(

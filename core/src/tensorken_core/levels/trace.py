@@ -78,9 +78,9 @@ class Trace(Level[Variable]):
 
     def lift_from(self, x: Any, start: Interpreter[Any]) -> Variable:
         """Capture a value of any level below as a constant; the same value becomes the same constant."""
-        known = self._captured.get(id(x))
-        if known is not None:
-            return known
+        captured = self._captured.get(id(x))
+        if captured is not None:
+            return captured
         shape, dtype = start.shape(x), start.dtype(x)
         number = start.fill_value(x) if isinstance(start, RawTensor) else None
         if number is not None:

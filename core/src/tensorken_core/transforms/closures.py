@@ -190,25 +190,25 @@ def _convert(
     token = _rule_traces.set((*_rule_traces.get(), trace))
     try:
         parts = _trace_parts(trace, level, operands, programs, None)
-        captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
+        captured = [*of_function, *[x for _, closed_over, _ in parts.values() for x in closed_over]]
         if captured and trace.recursive:
             second = _trace_parts(
                 trace, level, operands, programs, [Variable(x.shape, x.dtype) for x in captured]
             )
-            if [(name, len(own)) for name, (_, own, _) in parts.items()] != [
-                (name, len(own)) for name, (_, own, _) in second.items()
+            if [(name, len(closed_over)) for name, (_, closed_over, _) in parts.items()] != [
+                (name, len(closed_over)) for name, (_, closed_over, _) in second.items()
             ]:
                 raise ArgumentError(
                     f"{name}: its rule closes over different tensors at each call; pass them as arguments"
                 )
             parts = second
-            captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
+            captured = [*of_function, *[x for _, closed_over, _ in parts.values() for x in closed_over]]
     finally:
         _rule_traces.reset(token)
     if captured or always:
         start = functions.captured_by_function
-        for part, (program, own, is_tensor) in parts.items():
-            stop = start + len(own)
+        for part, (program, closed_over, is_tensor) in parts.items():
+            stop = start + len(closed_over)
             takes_all = bool(captured) and trace.recursive
             converted[part] = ConvertedFunction(program, slice(start, stop), takes_all, is_tensor)
             start = stop
@@ -245,7 +245,7 @@ def _trace_parts(
             return [y for y in ys if y is not None]
 
         try:
-            program, own = closure_converted(
+            program, closed_over = closure_converted(
                 flat, [*first, *like(programs)], level, trace.functions.result.name
             )
         except (ClosureError, EscapedTensorError):  # the enclosing transform must be traced
@@ -255,5 +255,5 @@ def _trace_parts(
         finally:
             trace.captured = None
         programs[part] = program
-        traced[part] = (program, own, is_tensor)
+        traced[part] = (program, closed_over, is_tensor)
     return traced

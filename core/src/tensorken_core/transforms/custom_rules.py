@@ -77,12 +77,12 @@ class _CustomRule:
 
     def _op(self, functions: RuleFunctions, rules: Rules, count: int) -> Op:
         """The op of a call: its first operands are the arguments, the others the captured tensors."""
-        outputs, own = functions.result.outputs, functions.captured_by_function
+        outputs, own_count = functions.result.outputs, functions.captured_by_function
         differentiable = outputs is None or any([v.dtype.kind == "float" for v in outputs])
 
         def applies(active: Sequence[bool]) -> bool:
             argument = any(active[:count])
-            if differentiable and any(active[count:] if argument else active[count : count + own]):
+            if differentiable and any(active[count:] if argument else active[count : count + own_count]):
                 raise GradientError(
                     f"{self._name}: the function or its rule closes over a tensor that is being differentiated, but "
                     f"a custom rule covers arguments only; pass the tensor as an argument, or close "
@@ -96,7 +96,7 @@ class _CustomRule:
             rules,
             applies,
             transposes_through_body=isinstance(self, custom_jvp),
-            depends_on_first=count + own,
+            depends_on_first=count + own_count,
         )
 
     def _by_position(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:

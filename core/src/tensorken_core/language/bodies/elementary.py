@@ -121,8 +121,8 @@ def _log1p_near(x: Tensor) -> Tensor:
 @_in_float32
 def log2(x: Tensor) -> Tensor:
     y = _log(x) * (1.0 / math.log(2.0))
-    whole = y.apply(OPS["round"])
-    return (2.0**whole).eq(x).where(whole, y)
+    rounded = y.apply(OPS["round"])
+    return (2.0**rounded).eq(x).where(rounded, y)
 
 
 _SMALLEST_POWER_OF_10 = {float32: -37.0, float64: -307.0}
@@ -132,9 +132,9 @@ _SMALLEST_POWER_OF_10 = {float32: -37.0, float64: -307.0}
 @_in_float32
 def log10(x: Tensor) -> Tensor:
     y = _log(x) * (1.0 / math.log(10.0))
-    whole = y.apply(OPS["round"])
-    power = (10.0**whole).eq(x).where(whole >= _SMALLEST_POWER_OF_10[x.dtype], False)
-    return power.where(whole, y)
+    rounded = y.apply(OPS["round"])
+    power = (10.0**rounded).eq(x).where(rounded >= _SMALLEST_POWER_OF_10[x.dtype], False)
+    return power.where(rounded, y)
 
 
 def _log(x: Tensor) -> Tensor:
@@ -154,25 +154,25 @@ def tan(x: Tensor) -> Tensor:
 def asin(x: Tensor) -> Tensor:
     """A polynomial for abs(x) <= 1/2, else pi/2 - 2 * asin(sqrt((1 - abs(x)) / 2)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
-    beyond, p = _asin_of_half(x)
-    return signed(beyond.where(high - ((p + p) - low), p), x)
+    is_large, p = _asin_of_half(x)
+    return signed(is_large.where(high - ((p + p) - low), p), x)
 
 
 @_in_float32
 def acos(x: Tensor) -> Tensor:
     """pi/2 - asin(x) for abs(x) <= 1/2, else 2 * asin(sqrt((1 - x) / 2)); pi - acos(-x) for x < -1/2."""
     high, low = coefficients.HALF_PI[x.dtype]
-    beyond, p = _asin_of_half(x)
-    middle = high - (beyond.where(p, signed(p, x)) - low)
-    return beyond.where((x < 0.0).where(middle + middle, p + p), middle)
+    is_large, p = _asin_of_half(x)
+    middle = high - (is_large.where(p, signed(p, x)) - low)
+    return is_large.where((x < 0.0).where(middle + middle, p + p), middle)
 
 
 def _asin_of_half(x: Tensor) -> tuple[Tensor, Tensor]:
     """Whether abs(x) > 1/2, and asin(sqrt((1 - abs(x)) / 2)) where it is, else asin(abs(x))."""
     a = x.abs()
-    beyond = a > 0.5
-    z = beyond.where((1.0 - a) * 0.5, a * a)
-    return beyond, _series(beyond.where(z.sqrt(), a), z, coefficients.ASIN)
+    is_large = a > 0.5
+    z = is_large.where((1.0 - a) * 0.5, a * a)
+    return is_large, _series(is_large.where(z.sqrt(), a), z, coefficients.ASIN)
 
 
 @_in_float32
@@ -180,10 +180,10 @@ def atan(x: Tensor) -> Tensor:
     """A polynomial for abs(x) <= 1, else pi/2 - atan(1 / abs(x)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
     a = x.abs()
-    beyond = a > 1.0
-    t = beyond.where(1.0 / a, a)
+    is_large = a > 1.0
+    t = is_large.where(1.0 / a, a)
     p = _series(t, t * t, coefficients.ATAN)
-    return signed(beyond.where(high - (p - low), p), x)
+    return signed(is_large.where(high - (p - low), p), x)
 
 
 @_in_float32
@@ -227,8 +227,8 @@ def sinh(x: Tensor) -> Tensor:
 def cosh(x: Tensor) -> Tensor:
     """w + 1 / (4w) with w = exp(abs(x)) / 2."""
     a = x.abs()
-    beyond = a > _NEAR_OVERFLOW[x.dtype]
-    w = (a - beyond.where(x.scalar(3), 0.0)).exp() * beyond.where(x.scalar(_HALF_EXP_3), 0.5)
+    is_large = a > _NEAR_OVERFLOW[x.dtype]
+    w = (a - is_large.where(x.scalar(3), 0.0)).exp() * is_large.where(x.scalar(_HALF_EXP_3), 0.5)
     return w + 0.25 / w
 
 

@@ -150,7 +150,7 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
     return tuple([index_of.get(v) for v in program.outputs])
 
 
-def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """For each example of a batch, a if `each` is True, else b."""
-    condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
+def select_examples(predicate: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """For each example of a batch, a if `predicate` is True, else b."""
+    condition = predicate.reshape((*predicate.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
     return condition.where(a, b)

@@ -137,8 +137,10 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
     # For each branch the indices of its residuals among operands, results and slots.
     residual_indices: list[list[int]] = []
     for passes in both:
-        further = [passes.forward.outputs[p - inputs] for p in passes.residuals if p >= inputs + outputs]
-        own_slots = iter([inputs + outputs + slot for slot in slots.slots_for(further)])
+        extra_outputs = [
+            passes.forward.outputs[p - inputs] for p in passes.residuals if p >= inputs + outputs
+        ]
+        own_slots = iter([inputs + outputs + slot for slot in slots.slots_for(extra_outputs)])
         residual_indices.append([p if p < inputs + outputs else next(own_slots) for p in passes.residuals])
     shared = sorted({p for indices in residual_indices for p in indices})
     with_cotangents = sorted({i for passes in both for i in passes.with_cotangents})
@@ -152,11 +154,11 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
 
         def function(*xs: Tensor) -> list[Tensor]:
             ys = passes.forward.on(xs)
-            further = [
+            extra_outputs = [
                 ys[outputs + filled[i]] if i in filled else _zeros((xs or ys)[0], type_)
                 for i, type_ in enumerate(slots.types)
             ]
-            return [*ys[:outputs], *further]
+            return [*ys[:outputs], *extra_outputs]
 
         program = passes.forward
         return traced(function, program.inputs, program.backend, program.name)

@@ -276,13 +276,13 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
 
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
-        found: list[Tensor | None] = [None] * len(xs)
+        result: list[Tensor | None] = [None] * len(xs)
         if not length:  # the carries are unchanged
             for i in carried:
-                found[input_of_output[i]] = cotangents[i]
-            return found
+                result[input_of_output[i]] = cotangents[i]
+            return result
         if not passes.with_cotangents:
-            return found
+            return result
         cotangents_of = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
         operands = [
             *[cotangents_of[i] for i in carried],
@@ -292,8 +292,8 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
         ]
         pulled = apply_higher_order(SCAN, operands, backward)
         for i, t in zip([*[input_of_output[i] for i in carried], *summed, *sliced], pulled, strict=True):
-            found[i] = t
-        return found
+            result[i] = t
+        return result
 
     recorded = (forward, inputs, (*outputs, *[0] * len(extra_outputs)), length, reverse)
     return replace(SCAN, vjp_all=pull_back), recorded

@@ -35,9 +35,9 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     result = []
     for name in names:
         if name not in by_name:
-            known = ", ".join(by_name) or "none"
+            listed = ", ".join(by_name) or "none"
             raise BackendError(
-                f"{VARIABLE}={text!r}: there is no compiler {name!r}; installed: {known}{did_you_mean(name, by_name)}"
+                f"{VARIABLE}={text!r}: there is no compiler {name!r}; installed: {listed}{did_you_mean(name, by_name)}"
             )
         result.append(by_name[name])
     return result

@@ -63,11 +63,11 @@ def labels(program: Program) -> list[str]:
     return [] if program.arguments is None else labels_of(program.arguments, program.parameters)
 
 
-def labels_of(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
+def labels_of(arguments: tree.Structure, parameter_names: Sequence[str]) -> list[str]:
     """The names of the leaves of a function's arguments, as `x` or `params["b"]`, from the names of its parameters."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
     result = [""] * arguments.size
-    names = _unique_parameters(arguments, known)
+    names = _unique_parameters(arguments, parameter_names)
     for name, argument in [*zip(names, positional, strict=True), *named.items()]:
         for path, index in tree.flatten_with_path(argument)[0]:
             result[index] = f"{name}{path}"
@@ -80,12 +80,15 @@ def parameters(program: Program) -> list[str]:
     return _unique_parameters(program.arguments, program.parameters)
 
 
-def _unique_parameters(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
+def _unique_parameters(arguments: tree.Structure, parameter_names: Sequence[str]) -> list[str]:
     """The names of the positional arguments, each an identifier that no keyword argument has."""
     positional, named = tree.unflatten(arguments, range(arguments.size))
     names: list[str] = []
-    known = (*known, *[f"argument_{i}" for i in range(len(known), len(positional))])
-    for name in known[: len(positional)]:
+    parameter_names = (
+        *parameter_names,
+        *[f"argument_{i}" for i in range(len(parameter_names), len(positional))],
+    )
+    for name in parameter_names[: len(positional)]:
         while name in names or name in named:
             name = f"{name}_"
         names.append(name)

@@ -45,8 +45,8 @@ def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int],
         )
     if 0 in sizes:
         return flat.crop(((0, 0),)).reshape(sizes)
-    reach = [step * (size - 1) for size, step in zip(sizes, steps, strict=True)]
-    low, high = start + sum([r for r in reach if r < 0]), start + sum([r for r in reach if r > 0])
+    spans = [step * (size - 1) for size, step in zip(sizes, steps, strict=True)]
+    low, high = start + sum([r for r in spans if r < 0]), start + sum([r for r in spans if r > 0])
     if low < 0 or high >= flat.size:
         raise IndexingError(
             f"as_strided: shape {sizes} with strides {steps} from {start} spans elements {low} to {high}, "

@@ -60,18 +60,18 @@ def _with_fewer_arguments(
     carries = {i: o for i, o in parts.carries if i not in unchanged_carries}
     unchanged = {equation.results[o]: operands[i] for i, o in unchanged_carries.items()}
 
-    known: dict[int, Literal | int] = {}
+    known_inputs: dict[int, Literal | int] = {}
     first_index: dict[Variable, int] = {}
     for i, (x, v) in enumerate(zip(operands, parts.programs[0].inputs, strict=True)):
         if isinstance(x, Literal) and i not in carries:
-            known[i] = Literal(v.shape, v.dtype, x.value)
+            known_inputs[i] = Literal(v.shape, v.dtype, x.value)
         elif (parts.fixed[i] or i in unchanged_carries) and first_index.setdefault(x, i) != i:
-            known[i] = first_index[x]
+            known_inputs[i] = first_index[x]
 
     requested = [o for o, y in enumerate(equation.results) if y in needed and y not in unchanged]
     if not requested:
         return None, unchanged
-    inputs, outputs = _needed_indices(parts.programs, parts.predicates, carries, known, requested)
+    inputs, outputs = _needed_indices(parts.programs, parts.predicates, carries, known_inputs, requested)
     only_constants = not inputs and not predicate
     if only_constants:
         inputs = [0]  # an op needs an operand, which determines the backend
@@ -80,7 +80,7 @@ def _with_fewer_arguments(
 
     programs = tuple(
         [
-            _restricted(p, known, inputs, range(len(p.outputs)) if i < parts.predicates else outputs)
+            _restricted(p, known_inputs, inputs, range(len(p.outputs)) if i < parts.predicates else outputs)
             for i, p in enumerate(parts.programs)
         ]
     )
@@ -99,7 +99,7 @@ def _needed_indices(
     programs: Sequence[Program],
     predicates: int,
     carries: Mapping[int, int],
-    known: KnownInputs,
+    known_inputs: KnownInputs,
     requested: Sequence[int],
 ) -> tuple[list[int], list[int]]:
     """The indices of the inputs and outputs that the requested outputs need at some step."""
@@ -108,7 +108,7 @@ def _needed_indices(
         used: set[int] = set()
         for i, p in enumerate(programs):
             for index in _used(p, p.outputs if i < predicates else [p.outputs[o] for o in outputs]):
-                source = known.get(index, index)
+                source = known_inputs.get(index, index)
                 if isinstance(source, int):
                     used.add(source)
         more = {carries[i] for i in used if i in carries} - outputs
@@ -118,7 +118,7 @@ def _needed_indices(
     inputs = [
         i
         for i in range(len(programs[0].inputs))
-        if i not in known and (i in used or carries.get(i) in outputs)
+        if i not in known_inputs and (i in used or carries.get(i) in outputs)
     ]
     return inputs, sorted(outputs)
 
@@ -133,13 +133,15 @@ def _used(program: Program, outputs: Sequence[Variable]) -> list[int]:
 
 
 def _restricted(
-    program: Program, known: KnownInputs, inputs: Sequence[int], outputs: Sequence[int]
+    program: Program, known_inputs: KnownInputs, inputs: Sequence[int], outputs: Sequence[int]
 ) -> Program:
     """The program with only these inputs and outputs, cached."""
-    known_key = tuple([(i, x if isinstance(x, int) else exact(x.value)) for i, x in known.items()])
+    known_key = tuple([(i, x if isinstance(x, int) else exact(x.value)) for i, x in known_inputs.items()])
 
     def make() -> Program:
-        values = {program.inputs[i]: program.inputs[x] if isinstance(x, int) else x for i, x in known.items()}
+        values = {
+            program.inputs[i]: program.inputs[x] if isinstance(x, int) else x for i, x in known_inputs.items()
+        }
         chosen = [program.outputs[o] for o in outputs]
         return without_dead_code(
             program.changed(

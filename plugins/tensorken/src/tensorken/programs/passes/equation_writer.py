@@ -177,16 +177,16 @@ class EquationWriter(RawTensor[Variable]):
         return bool(exact_key(equation.op, params) == exact_key(equation.op, equation.params))
 
     def equations_of(
-        self, program: Program, known: Mapping[Variable, Variable] = MappingProxyType({})
+        self, program: Program, replacements: Mapping[Variable, Variable] = MappingProxyType({})
     ) -> Iterator[Equation]:
         """The equations of a program in order; while one is current, written equations get its line and scope.
 
         Args:
             program: the program that is rewritten.
-            known: the replacements so far of variables of the old program.
+            replacements: of variables of the old program, so far.
         """
         for position, equation in enumerate(program.equations):
-            self.source, self.position = substituted(equation, known), position
+            self.source, self.position = substituted(equation, replacements), position
             yield self.source
         self.position = len(program.equations)
 

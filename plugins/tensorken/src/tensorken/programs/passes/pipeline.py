@@ -117,10 +117,10 @@ def optimised(program: Program, backend: RawTensor[Any]) -> Program:
     done: Program | None = program.derived.get(("optimised", _below(backend)))
     if done is not None:
         return done
-    after = program
-    for _, one in steps(program, backend):
-        after = one
-    return after if after is not program else program.changed()
+    result = program
+    for _, rewritten in steps(program, backend):
+        result = rewritten
+    return result if result is not program else program.changed()
 
 
 def _below(backend: RawTensor[Any]) -> RawTensor[Any]:

@@ -112,11 +112,11 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
     return without_dead_code(program.changed(equations=tuple(rewriting.written), outputs=outputs))
 
 
-def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equation:
+def substituted(equation: Equation, replacements: Mapping[Variable, Variable]) -> Equation:
     """The equation with some operands replaced; the same object if no operand is replaced."""
-    if not known or known.keys().isdisjoint(equation.operands):
+    if not replacements or replacements.keys().isdisjoint(equation.operands):
         return equation
-    operands = tuple([known.get(v, v) for v in equation.operands])
+    operands = tuple([replacements.get(v, v) for v in equation.operands])
     return Equation(equation.op, operands, equation.params, equation.results, equation.origin, equation.scope)
 
 
