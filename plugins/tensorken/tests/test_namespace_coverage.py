@@ -30,6 +30,7 @@ NAMESPACE = ELEMENTWISE | REDUCTIONS | SEARCHING | SHAPING | CREATION | PROMOTIO
 NAMESPACE["norm"] = LINALG["norm"]
 
 WITHOUT_VALUES = {
+    "convolution": "numpy convolves vectors alone: test_convolution compares it with its definition and JAX",
     "empty": "its elements are arbitrary: test_creation holds its shape and dtype",
     "empty_like": "as empty",
     "randn": "its elements are random: test_creation holds their moments",

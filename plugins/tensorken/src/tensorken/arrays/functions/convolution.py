@@ -39,8 +39,8 @@ def convolution(
     spatial axes.  It is JAX's `lax.conv_general_dilated`, with the axes in its default order.
 
     Args:
-        x: of shape (batch, channels, *sizes), with any number of spatial axes.
-        kernel: of shape (outputs, channels / groups, *sizes).
+        x: of shape (batch, channels, sizes...), with any number of spatial axes.
+        kernel: of shape (outputs, channels / groups, sizes...).
         strides: the distances between windows.
         padding: the numbers of zeros before and after each spatial axis: an int for both, or a pair; a negative
             number removes elements.  Or "same", which keeps the sizes, divided by the strides and rounded up; or
@@ -51,7 +51,7 @@ def convolution(
         groups: the number of groups of channels; the outputs of a group depend on its channels alone.
 
     Returns:
-        A tensor of shape (batch, outputs, *numbers of windows).
+        A tensor of shape (batch, outputs, numbers of windows...).
 
     Raises:
         ShapeError: if the shapes do not fit together, or no window fits.
@@ -59,8 +59,8 @@ def convolution(
 
     >>> import tensorken as tk
     >>> x = tk.arange(5.0).reshape(1, 1, 5)
-    >>> print(tk.convolution(x, tk.tensor([[[1.0, 0.0, -1.0]]])))
-    [[[-2 -2 -2]]]
+    >>> tk.convolution(x, tk.tensor([[[1.0, 0.0, -1.0]]])).tolist()
+    [[[-2.0, -2.0, -2.0]]]
     >>> tk.convolution(tk.ones((8, 3, 32, 32)), tk.ones((16, 3, 5, 5)), strides=2, padding="same").shape
     (8, 16, 16, 16)
     """
