@@ -17,26 +17,11 @@ import pytest
 from llvmlite import ir
 
 import tensorken as tk
-from tensorken.programs.passes.pipeline import optimised
-from tensorken_core.program.program import Program
+from plugins.llvm.tests.test_programs import MIXED, NUMPY, machine, traced
 from tensorken_llvm import cache, program as programs
 from tensorken_llvm.keys import environment, program_key
 from tensorken_llvm.layouts import Layout
 from tensorken_llvm.program import MachineProgram, compiled
-from tensorken_numpy.backend import Numpy
-
-NUMPY = Numpy()
-MIXED = np.random.default_rng(0).normal(size=(6, 8)).astype("float32")
-
-
-def traced(f: Callable[..., Any], *arrays: Any) -> Program:
-    return optimised(tk.trace(f)(*[tk.tensor(x, backend=NUMPY) for x in arrays]), NUMPY)
-
-
-def machine(f: Callable[..., Any], *arrays: Any) -> MachineProgram:
-    found = compiled(traced(f, *arrays), NUMPY)
-    assert isinstance(found, MachineProgram)
-    return found
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from backends.numpy.tests.test_donations import adam, addresses, drawn, state_of
 from plugins.llvm.tests.test_programs import check
 from tensorken_llvm.program import MachineProgram
 
@@ -18,26 +19,6 @@ SHAPE = (300, 200)
 @pytest.fixture(autouse=True)
 def _by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORKEN_COMPILERS", "llvm")
-
-
-def adam(state: Any, slope: Any) -> Any:
-    """One step; each of the three results has the shape of each of the three donated values."""
-    x, mean, square = state
-    mean = 0.9 * mean + 0.1 * slope
-    square = 0.99 * square + 0.01 * slope * slope
-    return x - 0.1 * mean / (tk.sqrt(square) + 1e-8), mean, square
-
-
-def drawn(seed: int, *shape: int) -> Any:
-    return tk.tensor(np.random.default_rng(seed).random(shape, np.float32))
-
-
-def state_of(seed: int) -> tuple[Any, ...]:
-    return tuple([drawn(3 * seed + i, *SHAPE) for i in range(3)])
-
-
-def addresses(tensors: Any) -> list[int]:
-    return [x.representation.value.__array_interface__["data"][0] for x in tensors]
 
 
 def donated_by(f: Callable[..., Any], *arguments: Any) -> list[int]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, declared
 from tensorken_llvm.dtypes import INT32, INT64, POINTER, TYPES
 from tensorken_llvm.machine import define_symbol, load_text
 
@@ -111,10 +111,7 @@ class Blas:
             self._call_guard(b, "leave")
 
     def _call_guard(self, b: Builder, name: str) -> None:
-        function = b.module.globals.get(symbol(name))
-        if function is None:
-            function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), []), symbol(name))
-        b.call(function, [])
+        b.call(declared(b.module, symbol(name), ir.VoidType(), []), [])
 
     def call_gemm(self, b: Builder, dtype: str, arguments: Sequence[Any]) -> None:
         """Write a call.
@@ -128,10 +125,7 @@ class Blas:
         flag, integer, element, pointer = INT32, self.integer, TYPES[dtype], POINTER
         types = [flag] * 3 + [integer] * 3 + [element, pointer, integer, pointer, integer]
         types += [element, pointer, integer]
-        name = symbol(GEMM[dtype])
-        function = b.module.globals.get(name)
-        if function is None:
-            function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), types), name)
+        function = declared(b.module, symbol(GEMM[dtype]), ir.VoidType(), types)
         given = zip(types, arguments, strict=True)
         b.call(function, [ir.Constant(type_, x) if isinstance(x, int | float) else x for type_, x in given])
 

@@ -25,6 +25,20 @@ def has_wide_vectors() -> bool:
     return bool(features.get("avx512f") and features.get("avx512vl"))
 
 
+def declared(module: ir.Module, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
+    """The function of a module with a name, declared with these types if there is none."""
+    found = module.globals.get(name)
+    return ir.Function(module, ir.FunctionType(result, arguments), name) if found is None else found
+
+
+def new_function(module: ir.Module, name: str, arguments: Sequence[Any], result: Any = None) -> ir.Function:
+    """A function that other modules do not see; it returns nothing if `result` is None."""
+    type_ = ir.FunctionType(ir.VoidType() if result is None else result, arguments)
+    function = ir.Function(module, type_, name)
+    function.linkage = "internal"
+    return function
+
+
 class _LoopId(ir.values.MDValue):  # type: ignore[misc]
     """The identity of a loop, which asks for two vectors per iteration: the second hides the latency of the first.
 
@@ -76,11 +90,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         return self._intrinsic(f"llvm.ldexp.{_SUFFIXES[x.type]}.i32", x.type, [x, exponent])
 
     def _intrinsic(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
-        module = self.module
-        function = module.globals.get(name)
-        if function is None:
-            function = ir.Function(module, ir.FunctionType(result, [x.type for x in operands]), name)
-        return self.call(function, operands)
+        return self.call(declared(self.module, name, result, [x.type for x in operands]), operands)
 
     def fma(self, a: Any, x: Any, c: Any) -> Any:
         """a * x + c, rounded once."""
@@ -97,11 +107,8 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         """Copy bytes."""
         if not size or destination is source:
             return
-        name = "llvm.memcpy.p0.p0.i64"
-        function = self.module.globals.get(name)
-        if function is None:
-            types = [POINTER, POINTER, INT64, BIT]
-            function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
+        types = [POINTER, POINTER, INT64, BIT]
+        function = declared(self.module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), types)
         self.call(function, [destination, source, index_number(size), ir.Constant(BIT, 0)])
 
     def loop(

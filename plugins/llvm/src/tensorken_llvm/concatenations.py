@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import BYTE, NUMPY, POINTER, index_number
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class Concatenation:
         operands, (result,) = self.equation.operands, self.equation.results
         size = NUMPY[result.dtype.name].itemsize
         name = module.get_unique_name("concatenate")
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * (len(operands) + 1)), name)
-        function.linkage = "internal"
+        function = new_function(module, name, [POINTER] * (len(operands) + 1))
         function.attributes.add("nounwind")
         b = Builder(function.append_basic_block("entry"))
         *sources, destination = function.args

@@ -20,7 +20,7 @@ from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS, run
 from tensorken_core.program.program import Variable
 from tensorken_llvm.blas import Blas
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.concatenations import Concatenation, is_concatenation
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.entry import is_interrupted
@@ -218,9 +218,7 @@ class ControlFlow:
         """Write the function, whose arguments are pointers to the values that it reads and writes."""
         types = [POINTER] * (len(self.reads) + len(self.writes))
         name = module.get_unique_name(self.equation.op.name)
-        result = BIT if self.may_stop else ir.VoidType()
-        function = ir.Function(module, ir.FunctionType(result, types), name)
-        function.linkage = "internal"
+        function = new_function(module, name, types, BIT if self.may_stop else None)
         function.attributes = KernelAttributes(["nounwind", KernelAttributes.WIDEST])
         WRITERS[self.equation.op.name](_Writer(self, function))
         return function

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -41,8 +40,3 @@ def float_number(value: float, type_: Any) -> ir.Constant:
 def index_number(value: int) -> ir.Constant:
     """An index."""
     return ir.Constant(INT64, value)
-
-
-def bits_of_double(value: float) -> int:
-    """The bits of a float64."""
-    return int(struct.unpack("<q", struct.pack("<d", value))[0])

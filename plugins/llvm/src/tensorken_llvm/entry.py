@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import Library, define_symbol
 
@@ -93,7 +93,7 @@ def write_entry(
         return data[number]
 
     def returned(found: Any) -> None:
-        b.call(_python(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
+        b.call(declared(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
         b.ret(found)
 
     def require(condition: Any) -> None:
@@ -115,14 +115,14 @@ def write_entry(
 
     def restore() -> None:
         if is_long:
-            b.call(_python(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [state])
+            b.call(declared(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [state])
 
     def stop() -> None:
         restore()
         b.ret(ir.Constant(POINTER, None))
 
     if is_long:
-        state = b.call(_python(module, "PyEval_SaveThread", POINTER, []), [])
+        state = b.call(declared(module, "PyEval_SaveThread", POINTER, []), [])
     body(b, pointer, stop)
     restore()
     returned(argument(b.sub(count, index_number(1))))
@@ -134,21 +134,14 @@ def is_interrupted(b: Builder) -> Any:
     """Write a call that lets CPython handle signals, such as that of Ctrl-C; whether there is an exception then."""
     function = b.module.globals.get("interrupted")
     if function is None:
-        function = ir.Function(b.module, ir.FunctionType(BIT, []), "interrupted")
-        function.linkage = "internal"
+        function = new_function(b.module, "interrupted", [], BIT)
         function.attributes.add("noinline")
         inner = Builder(function.append_basic_block("entry"))
-        state = inner.call(_python(b.module, "PyGILState_Ensure", INT32, []), [])
-        found = inner.call(_python(b.module, "PyErr_CheckSignals", INT32, []), [])
-        inner.call(_python(b.module, "PyGILState_Release", ir.VoidType(), [INT32]), [state])
+        state = inner.call(declared(b.module, "PyGILState_Ensure", INT32, []), [])
+        found = inner.call(declared(b.module, "PyErr_CheckSignals", INT32, []), [])
+        inner.call(declared(b.module, "PyGILState_Release", ir.VoidType(), [INT32]), [state])
         inner.ret(inner.icmp_signed("!=", found, ir.Constant(INT32, 0)))
     return b.call(function, [])
-
-
-def _python(module: ir.Module, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
-    """One of the functions of CPython."""
-    found = module.globals.get(name)
-    return ir.Function(module, ir.FunctionType(result, arguments), name) if found is None else found
 
 
 _FUNCTIONS = (

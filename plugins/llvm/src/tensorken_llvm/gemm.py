@@ -14,7 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import target_features
 
@@ -137,8 +137,7 @@ def write_product(module: ir.Module, product: Product) -> ir.Function:
 
 
 def _function(module: ir.Module, name: str, arguments: Sequence[Any], inlining: str) -> ir.Function:
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
-    function.linkage = "internal"
+    function = new_function(module, name, arguments)
     function.attributes.add(inlining)
     function.attributes.add("nounwind")
     return function
@@ -217,7 +216,7 @@ class _Writer:
             return b.load(pointer, align=vectors.bytes, typ=vectors.type)
         suffix = f"v{vectors.width}f{8 * vectors.bytes}"
         types = [POINTER, INT32, ir.VectorType(BIT, vectors.width), vectors.type]
-        load = self._intrinsic(f"llvm.masked.load.{suffix}.p0", vectors.type, types)
+        load = declared(self.module, f"llvm.masked.load.{suffix}.p0", vectors.type, types)
         zeros = ir.Constant(vectors.type, [0.0] * vectors.width)
         return b.call(load, [pointer, ir.Constant(INT32, vectors.bytes), self._mask(count), zeros])
 
@@ -228,16 +227,12 @@ class _Writer:
             return
         suffix = f"v{vectors.width}f{8 * vectors.bytes}"
         types = [vectors.type, POINTER, INT32, ir.VectorType(BIT, vectors.width)]
-        store = self._intrinsic(f"llvm.masked.store.{suffix}.p0", ir.VoidType(), types)
+        store = declared(self.module, f"llvm.masked.store.{suffix}.p0", ir.VoidType(), types)
         b.call(store, [x, pointer, ir.Constant(INT32, vectors.bytes), self._mask(count)])
 
     def _mask(self, count: int) -> ir.Constant:
         width = self.vectors.width
         return ir.Constant(ir.VectorType(BIT, width), [int(i < count) for i in range(width)])
-
-    def _intrinsic(self, name: str, result: Any, arguments: Sequence[Any]) -> ir.Function:
-        found = self.module.globals.get(name)
-        return ir.Function(self.module, ir.FunctionType(result, arguments), name) if found is None else found
 
     def _counts(self, columns: int) -> list[int]:
         """How many elements of each vector along a row are used."""
@@ -356,8 +351,8 @@ class _Writer:
         for total, x in zip(sums, loaded, strict=True):
             total.add_incoming(zeros, entry)
             total.add_incoming(x, load)
-        fma = self._intrinsic(
-            f"llvm.fma.v{vectors.width}f{8 * vectors.bytes}", vectors.type, [vectors.type] * 3
+        fma = declared(
+            self.module, f"llvm.fma.v{vectors.width}f{8 * vectors.bytes}", vectors.type, [vectors.type] * 3
         )
         row = [
             b.load(self._in_panel(b, panel, k, v), align=vectors.bytes, typ=vectors.type)

@@ -18,7 +18,7 @@ from tensorken.kernels.index_expressions import IndexExpression, written_variabl
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import (
     BIT,
     DOUBLE,
@@ -535,8 +535,7 @@ def write_kernel(
         is_inlined: whether the function becomes a part of the one that calls it.
         replaces: for some of the values that it writes, a value that it reads from the same memory.
     """
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(operands)), name)
-    function.linkage = "internal"
+    function = new_function(module, name, [POINTER] * len(operands))
     nest = _nest(function, group, producers, kept, operands, replaces)
     split = nest.split()
     if split is None:
@@ -544,8 +543,7 @@ def write_kernel(
         nest.write()
     else:
         types = [*[POINTER] * len(operands), INT64, INT64]
-        part = ir.Function(module, ir.FunctionType(ir.VoidType(), types), f"{name}.part")
-        part.linkage = "internal"
+        part = new_function(module, f"{name}.part", types)
         _set_attributes(part, "noinline")
         inner = _nest(part, group, producers, kept, operands, replaces)
         inner.write(part.args[-2:])

@@ -24,7 +24,7 @@ from tensorken.kernels.rows import rows_of
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import OPS, run
 from tensorken_llvm.blas import GEMM, MIN_THREADED, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import BIT, INT64, POINTER, STORED, index_number
 from tensorken_llvm.gemm import Product, vectors_of, write_product
 from tensorken_llvm.threads import Split, thread_count, write_split
@@ -203,7 +203,7 @@ class MatrixProduct:
         """The function that computes it, whose arguments are pointers to the values that it reads, and its result."""
         values = [*self.reads, self.result]
         name = module.get_unique_name("product")
-        function = _new_function(module, name, [POINTER] * len(values))
+        function = new_function(module, name, [POINTER] * len(values))
         b = Builder(function.append_basic_block("entry"))
         is_guarded = not self.is_own and self.work >= MIN_THREADED
         with self.blas.one_thread(b) if is_guarded else nullcontext():
@@ -216,7 +216,7 @@ class MatrixProduct:
         if split is None:
             self._write_calls(b, function.args, None)
         else:
-            part = _new_function(module, f"{name}.part", [*[x.type for x in function.args], INT64, INT64])
+            part = new_function(module, f"{name}.part", [*[x.type for x in function.args], INT64, INT64])
             inner = Builder(part.append_basic_block("entry"))
             self._write_calls(inner, part.args[:-2], part.args[-2:])
             inner.ret_void()
@@ -326,12 +326,6 @@ class MatrixProduct:
         sizes = self.rows.size, self.columns.size, self.inner.size
         operands = [1.0, a, first.stride, c, second.stride, beta, y, result.stride]
         self.blas.call_gemm(b, self.result.dtype.name, [*flags, *sizes, *operands])
-
-
-def _new_function(module: ir.Module, name: str, arguments: Sequence[Any]) -> ir.Function:
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
-    function.linkage = "internal"
-    return function
 
 
 def _write_loops(

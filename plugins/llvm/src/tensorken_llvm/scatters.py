@@ -18,7 +18,7 @@ from llvmlite import ir
 from tensorken.kernels.element_indices import INDICES_BEFORE
 from tensorken.kernels.index_expressions import IndexExpression, written_variable
 from tensorken_llvm import scalars
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import POINTER, TYPES, index_number, number
 from tensorken_llvm.walk import Walk
 
@@ -77,8 +77,7 @@ class Scatter:
         """The function that computes it, whose arguments are pointers to the values that it reads, and its result."""
         values = [*self.reads, self.result]
         name = module.get_unique_name("scatter")
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * len(values)), name)
-        function.linkage = "internal"
+        function = new_function(module, name, [POINTER] * len(values))
         for argument in function.args:
             argument.add_attribute("noalias")
         b = Builder(function.append_basic_block("entry"))

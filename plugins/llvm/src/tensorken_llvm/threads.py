@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 
 from tensorken_core.errors import ArgumentError
-from tensorken_llvm.builder import Builder
+from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import INT64, POINTER, index_number
 from tensorken_llvm.machine import define_symbol, load_text, triple
 
@@ -316,8 +316,7 @@ def write_split(
         split: how to divide the loop.
         b: writes the call.
     """
-    chunk = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, INT64, INT64]), name)
-    chunk.linkage = "internal"
+    chunk = new_function(module, name, [POINTER, INT64, INT64])
     inner = Builder(chunk.append_basic_block("entry"))
     frame, *bounds = chunk.args
     pointers = [
@@ -330,9 +329,7 @@ def write_split(
         given = b.alloca(POINTER, len(arguments))
     for i, argument in enumerate(arguments):
         b.store(argument, b.gep(given, [index_number(i)], source_etype=POINTER))
-    run = module.globals.get(RUN)
-    if run is None:
-        run = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT64, INT64]), RUN)
+    run = declared(module, RUN, ir.VoidType(), [POINTER, POINTER, INT64, INT64])
     b.call(run, [chunk, given, index_number(split.count), index_number(split.grain)])
 
 
