@@ -271,7 +271,8 @@ def attention(x: Any, weights: Any) -> Any:
 
 
 def test_attention_copies_and_calls_nothing() -> None:
-    xs = normal(3, 20, 32), normal(32, 96, seed=1)
+    # Small weights give scores near 1: the exponential of a large score multiplies the error of its sum.
+    xs = normal(3, 20, 32), 0.1 * normal(32, 96, seed=1)
     code = machine_program(attention, *xs)
     found = steps(code)
     assert found.count("product") == 3
