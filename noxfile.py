@@ -41,6 +41,7 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
+NIGHTLY = ("random", "jax", "digits", "places", "llvm", "kit", "selftest")
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -120,38 +121,55 @@ def tests(session: nox.Session) -> None:
         run_pytest(session, "own", *LIMITS, *sources)
 
 
-@nox.session(python=PYTHONS)
-def nightly(session: nox.Session) -> None:
-    """Run all tests, also those that the checks of a commit skip, on every backend and Python; takes hours."""
-    install_workspace(session, "test", *(["jax"] if session.python == PYTHONS[0] else []))
-    if session.posargs:
-        run_pytest(session, "any", "--timeout=3600", *session.posargs)
-        return
-    if session.python != PYTHONS[0]:
-        run_pytest(
-            session, "any", "--timeout=600", *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some"
-        )
-        return
-    selection = ["-m", "nightly or hypothesis", "--hypothesis-profile=many"]
-    run_pytest(session, "any", "--timeout=3600", *PARALLEL, *selection)
-    compare_with_jax(session, "--timeout=3600")
-    examples = [
-        "tests/test_pages.py",
-        "tests/test_readme.py",
-        *(str(folder / "src") for folder in distributions()),
-    ]
-    run_pytest(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *examples)
-    session.install(*requirements("places"))
-    session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
-    for name in FIRST_PARTY:
-        examine(session, name)
-    run_pytest(session, "own", "--timeout=3600", *PARALLEL, *COMPILED, environment={"TEST_COMPILERS": "llvm"})
-    for cpu in LESSER_CPUS:
-        run_pytest(session, "own", *PARALLEL, "plugins/llvm/tests", environment={"TENSORKEN_LLVM_CPU": cpu})
-    examine(session, "numpy", compiler="llvm")
-    laws = [f"--select={law}" for law in ("values.elementwise", "values.layouts", "programs")]
-    examine(session, "numpy", *laws, compiler="llvm", optimised=True)
-    session.run("tensorken", "conformance", "selftest", "--deep", "--seeds=20", env=ONE_THREAD)
+@nox.session
+@nox.parametrize(
+    "python,part",
+    [
+        *(nox.param(PYTHONS[0], part, id=part) for part in NIGHTLY),
+        *(nox.param(version, "tests", id=f"tests-{version}") for version in PYTHONS[1:]),
+    ],
+)
+def nightly(session: nox.Session, part: str) -> None:
+    """Run what the checks of a commit skip, in parts, `nox -s "nightly(kit)"` one of them; all take hours.
+
+    random: the nightly tests, and many examples of the random ones; arguments go to pytest
+    jax: all random programs, compared with JAX
+    digits: the tests of pages and docstrings, with other last digits of every number
+    places: the quick tests in another place of the file system
+    llvm: the tests and the kit with compiled programs, also for lesser processors
+    kit: all cases of the kit on every backend
+    selftest: the kit's seeded faults and mutants, each with 20 seeds
+    tests: all tests, on the other versions of Python
+    """
+    install_workspace(session, "test", *([part] if part in ("jax", "places") else []))
+    if part == "random":
+        selection = session.posargs or ["-m", "nightly or hypothesis", "--hypothesis-profile=many", *PARALLEL]
+        run_pytest(session, "any", "--timeout=3600", *selection)
+    elif part == "jax":
+        compare_with_jax(session, "--timeout=3600")
+    elif part == "digits":
+        sources = [str(folder / "src") for folder in distributions()]
+        examples = ["-m", "not slow", "tests/test_pages.py", "tests/test_readme.py", *sources]
+        run_pytest(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", *examples)
+    elif part == "places":
+        session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
+    elif part == "llvm":
+        compiled = {"TEST_COMPILERS": "llvm"}
+        run_pytest(session, "own", "--timeout=3600", *PARALLEL, *COMPILED, environment=compiled)
+        for cpu in LESSER_CPUS:
+            lesser = {"TENSORKEN_LLVM_CPU": cpu}
+            run_pytest(session, "own", "--timeout=3600", *PARALLEL, "plugins/llvm/tests", environment=lesser)
+        examine(session, "numpy", compiler="llvm")
+        laws = [f"--select={law}" for law in ("values.elementwise", "values.layouts", "programs")]
+        examine(session, "numpy", *laws, compiler="llvm", optimised=True)
+    elif part == "kit":
+        for name in FIRST_PARTY:
+            examine(session, name)
+    elif part == "selftest":
+        session.run("tensorken", "conformance", "selftest", "--deep", "--seeds=20", env=ONE_THREAD)
+    else:
+        all_tests = ["-m", "not nightly", "--hypothesis-profile=some"]
+        run_pytest(session, "any", "--timeout=600", *PARALLEL, *all_tests)
 
 
 @nox.session(venv_backend="none")

@@ -39,8 +39,8 @@ def listed_by_nox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def sessions(listed_by_nox: dict[str, str]) -> dict[str, str]:
-    """The sessions, with one entry for all Python versions."""
-    return {name.partition("-3.")[0]: description for name, description in listed_by_nox.items()}
+    """The sessions, with one entry for all Python versions and all parts."""
+    return {re.split(r"-3\.|\(", name)[0]: description for name, description in listed_by_nox.items()}
 
 
 @pytest.mark.feature(205)
