@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.arrays.convolution_op import body
+from tensorken.ops.convolution import body
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.op import OPS

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import tensorken as tk
 from core.tests.examples import examples
 from core.tests.support import Required, array
-from tensorken_core.language.bodies.jacobi import round_robin
+from tensorken.ops.jacobi import round_robin
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy

@@ -11,6 +11,7 @@ import importlib as _importlib
 import os as _os
 import typing as _typing
 
+from tensorken import ops as _ops  # noqa: F401 -- registers ops
 from tensorken.arrays import methods as _methods  # noqa: F401 -- attaches methods to Tensor
 from tensorken.arrays.creation import *
 from tensorken.arrays.functions.arithmetic import *

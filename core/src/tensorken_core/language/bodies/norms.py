@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken_core.language.bodies.matrices import scale_of
 from tensorken_core.language.shapes import Axes
 
 Tensor = Any
+
+
+def scale_of(x: Tensor, axes: Any) -> Tensor:
+    """A scale to divide by: the largest absolute value over axes, which are kept; 1 where that is 0 or infinite."""
+    largest = x.abs().max(axes, keepdims=True)
+    return (largest > 0.0).where(largest < float("inf"), False).where(largest, 1.0)
 
 
 def norm(x: Tensor, axes: Axes) -> Tensor:

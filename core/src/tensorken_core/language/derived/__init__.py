@@ -11,9 +11,7 @@ from tensorken_core.language.derived.arrangement import Arrangement
 from tensorken_core.language.derived.ciphers import Ciphers
 from tensorken_core.language.derived.elementary import Elementary
 from tensorken_core.language.derived.exponential_sums import ExponentialSums
-from tensorken_core.language.derived.factorizations import Factorizations
 from tensorken_core.language.derived.norms import Norms
-from tensorken_core.language.derived.systems import Systems
 from tensorken_core.language.interpreter import R
 
 
@@ -23,8 +21,6 @@ class Derived(
     Arrangement[R],
     ExponentialSums[R],
     Norms[R],
-    Systems[R],
-    Factorizations[R],
     Ciphers[R],
 ):
     """Ops with a body in terms of other ops."""

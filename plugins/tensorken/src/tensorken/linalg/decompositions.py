@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from tensorken.linalg.operands import applied, check, matrices, square, symmetric
+from tensorken.ops.matrices import from_lower
 from tensorken_core.errors import ArgumentError
-from tensorken_core.language.bodies.matrices import from_lower
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.dispatch import apply

@@ -10,7 +10,7 @@ from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.bodies.matrices import scale_of
+from tensorken_core.language.bodies.norms import scale_of
 from tensorken_core.language.shapes import Axes, short_repr
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import applied, check, matrices, square, system
-from tensorken_core.language.bodies.matrices import EPSILON
+from tensorken.ops.matrices import EPSILON
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import apply

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.arrays.convolution_op import dilated
 from tensorken.arrays.functions.operands import promoted_tensors
+from tensorken.ops.convolution import dilated
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes, Pairs, short_repr
@@ -21,7 +21,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 __all__ = ["convolution"]
 
-CONVOLUTION = OPS["convolution"]  # convolution_op.py registers it
+CONVOLUTION = OPS["convolution"]
 
 
 def convolution(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.bodies.matrices import (
+from tensorken.ops.matrices import (
     as_row,
     column_indices,
     diagonal,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.ops import elimination, spectral
+from tensorken.ops.matrices import lower_triangle, upper_triangle
+from tensorken.ops.matrix_op import dominant, matrices, matrix_op, square, system
 from tensorken_core.errors import ShapeError
-from tensorken_core.language.bodies import factorizations, spectral
-from tensorken_core.language.bodies.matrices import lower_triangle, upper_triangle
-from tensorken_core.language.derived.matrices import dominant, matrices, matrix_op, square, system
 from tensorken_core.language.dtypes import int32
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
@@ -124,7 +124,7 @@ class Systems(Interpreter[R]):
         shape=system,
         jvp_all=_solve_jvp,
         vjp_all=_solve_vjp,
-        body=factorizations.solve,
+        body=elimination.solve,
         min_loop_steps=2,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
     )
@@ -136,7 +136,7 @@ class Systems(Interpreter[R]):
         params=("flag",),
         jvp_all=_triangular_solve_jvp,
         vjp_all=_triangular_solve_vjp,
-        body=factorizations.triangular_solve,
+        body=elimination.triangular_solve,
         min_loop_steps=1,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
@@ -146,7 +146,7 @@ class Systems(Interpreter[R]):
     @matrix_op(
         jvp=(lambda t, y, x: -((y @ t) @ y),),
         vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
-        body=factorizations.inv,
+        body=elimination.inv,
         min_loop_steps=2,
     )
     def inv(self, x: R) -> R:
@@ -156,7 +156,7 @@ class Systems(Interpreter[R]):
         shape=_batch_shape,
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
         vjp=(lambda t, y, x: _per_matrix(t) * _cofactors(x),),
-        body=factorizations.det,
+        body=elimination.det,
         min_loop_steps=1,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
@@ -182,7 +182,7 @@ class Systems(Interpreter[R]):
         results=2,
         jvp_all=_slogdet_jvp,
         vjp_all=_slogdet_vjp,
-        body=factorizations.slogdet,
+        body=elimination.slogdet,
         min_loop_steps=1,
     )
     def slogdet(self, x: R) -> tuple[R, R]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.bodies.matrices import (
+from tensorken.ops.matrices import (
     as_column,
     as_row,
     column_at,
@@ -21,9 +21,9 @@ from tensorken_core.language.bodies.matrices import (
     row_at,
     row_indices,
     rows,
-    scale_of,
     upper_triangle,
 )
+from tensorken_core.language.bodies.norms import scale_of
 from tensorken_core.language.op import OPS
 
 Tensor = Any

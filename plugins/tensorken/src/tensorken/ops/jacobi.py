@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.bodies.arrangement import take_along
-from tensorken_core.language.bodies.matrices import (
+from tensorken.ops.matrices import (
     EPSILON,
     as_column,
     as_row,
@@ -22,8 +21,9 @@ from tensorken_core.language.bodies.matrices import (
     from_lower,
     identity,
     rows,
-    scale_of,
 )
+from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.bodies.norms import scale_of
 from tensorken_core.language.dtypes import float64, int32
 from tensorken_core.language.op import OPS
 

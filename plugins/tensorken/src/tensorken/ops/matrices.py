@@ -98,12 +98,6 @@ def as_column(x: Tensor) -> Tensor:
     return x.reshape((*x.shape, 1))
 
 
-def scale_of(x: Tensor, axes: Any) -> Tensor:
-    """A scale to divide by: the largest absolute value over axes, which are kept; 1 where that is 0 or infinite."""
-    largest = x.abs().max(axes, keepdims=True)
-    return (largest > 0.0).where(largest < float("inf"), False).where(largest, 1.0)
-
-
 def product(x: Tensor) -> Tensor:
     """The product of the elements along the last axis, multiplied in pairs; 1 if there are none."""
     n = x.shape[-1]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.errors import GradientError
-from tensorken_core.language.bodies import factorizations, jacobi
-from tensorken_core.language.bodies.matrices import (
+from tensorken.ops import elimination, jacobi
+from tensorken.ops.matrices import (
     as_column,
     as_row,
     column_indices,
@@ -24,7 +23,8 @@ from tensorken_core.language.bodies.matrices import (
     lower_triangle,
     row_indices,
 )
-from tensorken_core.language.derived.matrices import matrices, matrix_op, square
+from tensorken.ops.matrix_op import matrices, matrix_op, square
+from tensorken_core.errors import GradientError
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
@@ -210,7 +210,7 @@ def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
 class Factorizations(Interpreter[R]):
     """Matrix factorizations."""
 
-    @matrix_op(jvp=(_cholesky_jvp,), vjp=(_cholesky_vjp,), body=factorizations.cholesky, min_loop_steps=1)
+    @matrix_op(jvp=(_cholesky_jvp,), vjp=(_cholesky_vjp,), body=elimination.cholesky, min_loop_steps=1)
     def cholesky(self, x: R) -> R:
         """The lower triangular L with L @ L.T = x; reads the lower triangle of x; NaN if x is not positive definite."""
 
@@ -220,7 +220,7 @@ class Factorizations(Interpreter[R]):
         results=2,
         jvp_all=_qr_jvp,
         vjp_all=_qr_vjp,
-        body=factorizations.qr,
+        body=elimination.qr,
         min_loop_steps=2,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorken.ops.matrices import as_column, identity
 from tensorken_core.errors import DTypeError, ShapeError
-from tensorken_core.language.bodies.matrices import as_column, identity
 from tensorken_core.language.declare import Method, primitive
 from tensorken_core.language.dtype_rules import floating
 from tensorken_core.language.dtypes import DType, float16

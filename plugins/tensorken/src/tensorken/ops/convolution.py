@@ -1,3 +1,4 @@
+# mypy: disable-error-code="empty-body"
 """The op `convolution`: its shape rule, its body, its derivatives and its rule for batches.
 
     y[n, o, i] = sum over c and j of z[n, group(o) + c, strides * i + kernel_dilation * j] * kernel[o, c, j]
@@ -19,9 +20,8 @@ from typing import Any
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.declare import primitive
 from tensorken_core.language.dtype_rules import numeric_with
-from tensorken_core.language.interpreter import R
+from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.tensor.tensor import Tensor
 
@@ -344,34 +344,34 @@ def _every(x: Tensor, axis: int, start: int, count: int, step: int) -> Tensor:
 # ---- the op --------------------------------------------------------------------------------------------------
 
 
-@primitive(
-    shape=_shape,
-    dtype=numeric_with(5),
-    params=("strides", "padding", "dilation", "dilation", "groups"),
-    jvp=(
-        lambda t, y, x, kernel, *params: _convolved(t, kernel, *params),
-        lambda t, y, x, kernel, *params: _convolved(x, t, *params),
-    ),
-    vjp=(_input_cotangent, _kernel_cotangent),
-    batch=_batch,
-    body=body,
-    samples=(
-        (((1, 2, 3, 2), (2, 2, 2, 1)), ((1, 2), ((1, 0), (0, 0)), (1, 1), (1, 1), 1)),
-        (((1, 2, 3), (2, 1, 2)), ((2,), ((2, -1),), (2,), (2,), 2)),
-        (((1, 2, 3), (1, 2, 2)), ((1,), ((0, 0),), (1,), (1,), 1)),
-    ),
-)
-def convolution(  # type: ignore[empty-body]
-    self: RawTensor[R],
-    x: R,
-    kernel: R,
-    strides: Axes,
-    padding: Pairs,
-    input_dilation: Axes,
-    kernel_dilation: Axes,
-    groups: int,
-) -> R:
-    """The sums of products of each kernel with each window of the input, for each group of channels."""
+class Convolutions(Interpreter[R]):
+    """Convolutions along any number of axes."""
 
-
-RawTensor.convolution = convolution  # type: ignore[attr-defined]  # so that backends override it like any op
+    @primitive(
+        shape=_shape,
+        dtype=numeric_with(5),
+        params=("strides", "padding", "dilation", "dilation", "groups"),
+        jvp=(
+            lambda t, y, x, kernel, *params: _convolved(t, kernel, *params),
+            lambda t, y, x, kernel, *params: _convolved(x, t, *params),
+        ),
+        vjp=(_input_cotangent, _kernel_cotangent),
+        batch=_batch,
+        body=body,
+        samples=(
+            (((1, 2, 3, 2), (2, 2, 2, 1)), ((1, 2), ((1, 0), (0, 0)), (1, 1), (1, 1), 1)),
+            (((1, 2, 3), (2, 1, 2)), ((2,), ((2, -1),), (2,), (2,), 2)),
+            (((1, 2, 3), (1, 2, 2)), ((1,), ((0, 0),), (1,), (1,), 1)),
+        ),
+    )
+    def convolution(
+        self,
+        x: R,
+        kernel: R,
+        strides: Axes,
+        padding: Pairs,
+        input_dilation: Axes,
+        kernel_dilation: Axes,
+        groups: int,
+    ) -> R:
+        """The sums of products of each kernel with each window of the input, for each group of channels."""
