@@ -107,7 +107,8 @@ def test_asarray_is_tensor_with_numpys_name():
     assert copied is not x
     same(copied, array(x))
     assert tk.asarray(x, backend="reference").backend == "reference"
-    for data in (a, [1.0], 2.0):
+    same(tk.asarray(a, copy=False), a)
+    for data in (a.astype("uint8"), [1.0], 2.0):
         with pytest.raises(
             ValueError, match=r"^asarray: cannot avoid a copy of these values; leave out copy=False"
         ):

@@ -1,4 +1,6 @@
-"""Interop: numpy arrays, DLPack and buffers, in and out: the values are equal, and no memory is shared or lost."""
+"""Interop: numpy arrays, DLPack and buffers, in and out: the values are equal, no memory is lost, and it is shared only
+where the caller asks for that, or may not write to it.
+"""
 
 from __future__ import annotations
 
@@ -92,13 +94,16 @@ def test_numpy_gets_the_values_by_both_protocols(shape, dtype, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_numpy_gets_its_own_copy(backend):
+def test_numpy_cannot_change_a_tensor(backend):
     x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend=backend)
     for view in (x, x.T, x[0], x[:, ::-1], x.broadcast_to((3, 2, 2))):
         before = view.tolist()
         for export in (np.asarray, np.array, np.from_dlpack, lambda x: np.asarray(x, dtype="float32")):
             a = export(view)
-            a.fill(7.0)
+            if export is np.from_dlpack and backend == "numpy":
+                assert not a.flags.writeable  # it shares the tensor's memory
+            else:
+                a.fill(7.0)
             assert view.tolist() == before
             assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
@@ -112,14 +117,15 @@ def test_copy_and_dtype_as_numpy_2_has_them():
         with pytest.raises(ValueError, match=r"^__array__: .* copied") as caught:
             call()
         assert isinstance(caught.value, ExchangeError)
+    equal(np.from_dlpack(x, copy=False), np.array([1.0, 2.5], "float32"))
     with pytest.raises(BufferError, match=r"^__dlpack__: .* copied"):
-        np.from_dlpack(x, copy=False)
+        np.from_dlpack(x.to("reference"), copy=False)
     equal(np.from_dlpack(x, copy=True), np.array([1.0, 2.5], "float32"))
     equal(np.from_dlpack(x, device="cpu"), np.array([1.0, 2.5], "float32"))
 
 
 def test_the_arguments_of_dlpack():
-    x = tk.tensor([1.0, 2.0])
+    x = tk.tensor([1.0, 2.0], backend="reference")
     assert x.__dlpack_device__() == (1, 0)
     assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=True))
     assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(2, 3)))
@@ -131,7 +137,7 @@ def test_the_arguments_of_dlpack():
 
 
 def test_the_exported_structure_is_that_of_dlpack_h():
-    x = tk.tensor(values((2, 3), "int32"))
+    x = tk.tensor(values((2, 3), "int32"), backend="reference")
     capsule = x.__dlpack__(max_version=(1, 0))
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
@@ -209,8 +215,8 @@ def traced():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("versioned", [{}, {"max_version": (1, 0)}])
-def test_exports_are_freed_whether_or_not_anybody_consumes_them(traced, versioned):
+@pytest.mark.parametrize("versioned", [{"copy": True}, {"copy": True, "max_version": (1, 0)}])
+def test_copied_exports_are_freed_whether_or_not_anybody_consumes_them(traced, versioned):
     x = tk.tensor(np.zeros(100_000))  # 8e5 bytes
     assert traced() == 8
     for _ in range(3):
@@ -222,14 +228,14 @@ def test_exports_are_freed_whether_or_not_anybody_consumes_them(traced, versione
         assert dlpack.release_unclaimed() == 1
         assert traced() == 16
         del capsule
-        x[:1].__dlpack__()  # the next export frees unconsumed capsules
+        x[:1].__dlpack__(copy=True)  # the next export frees unconsumed capsules
         assert traced() == 8
     assert dlpack.release_unclaimed() == 0
 
 
 def test_exports_are_freed_while_an_exception_is_on_its_way(traced):
     x = tk.tensor(np.zeros(100_000))
-    for make in (lambda: x.__dlpack__(), lambda: np.from_dlpack(x)):
+    for make in (lambda: x.__dlpack__(copy=True), lambda: np.from_dlpack(x)):
         with pytest.raises(ZeroDivisionError):
             [make(), 1 / 0]
         dlpack.release_unclaimed()
@@ -253,7 +259,7 @@ def test_threads_may_export_at_once():
 
     def work() -> None:
         for i in range(300):
-            capsule = x.__dlpack__()
+            capsule = x.__dlpack__(copy=True)
             if i % 2:
                 a = np.from_dlpack(Producer(lambda capsule=capsule, **_: capsule))
                 if a.tolist() != values((50,), "float64").tolist():
@@ -499,8 +505,8 @@ def test_unsupported_dlpack_imports_are_errors():
         tk.from_dlpack(a.astype(complex))
     with pytest.raises(BufferError, match=r"^from_dlpack: ndarray cannot be exported by DLPack"):
         tk.from_dlpack(np.array(["2020-01-01"], "datetime64[D]"))
-    with pytest.raises(BufferError, match=r"^from_dlpack: .* copied; leave out copy=False"):
-        tk.from_dlpack(a, copy=False)
+    with pytest.raises(BufferError, match=r"^from_dlpack: cannot avoid a copy .*; leave out copy=False"):
+        tk.from_dlpack(a.astype("uint8"), copy=False)
     with pytest.raises(BufferError, match=r"^from_dlpack: need an unused DLPack capsule, got object"):
         tk.from_dlpack(Producer(lambda **_: object()))
     capsule = a.__dlpack__()
@@ -557,3 +563,105 @@ def test_to_device():
     with pytest.raises(ArgumentError, match=r"^to_device: .*got stream=3; leave it out"):
         x.to_device("cpu", stream=3)
     assert tk.grad(lambda x: x.to_device("cpu").sum())(x).tolist() == [1.0]
+
+
+# ---- shared memory -------------------------------------------------------------------------------------------
+
+
+@each_of("dtype", DTYPES)
+def test_numpy_gets_a_pointer_to_the_memory_of_a_tensor(dtype):
+    for shape in SHAPES:
+        x = tk.tensor(values(shape, dtype))
+        for view in (x, x.T, x[..., ::-1] if shape else x):
+            own = view.array()
+            equal(own, np.asarray(view))
+            for a in (own, np.from_dlpack(view)):
+                assert a.ctypes.data == own.ctypes.data
+                assert not a.flags.writeable
+
+
+def test_a_shared_export_outlives_its_tensor_and_is_freed(traced):
+    for export in (np.from_dlpack, lambda x: x.array(), lambda x: np.from_dlpack(Producer(x.__dlpack__))):
+        x = tk.tensor(np.zeros(100_000)) + 1.0
+        a = export(x)
+        assert traced() == 8  # no copy
+        del x
+        gc.collect()
+        assert traced() == 8
+        equal(a, np.ones(100_000))
+        del a
+        assert traced() == 0
+
+
+def test_a_donated_tensor_that_is_exported_keeps_its_values():
+    update = tk.jit(lambda x: x + 1.0, donate_argnums=0)
+    for export in (np.from_dlpack, lambda x: x.array()):
+        for _ in range(3):
+            x = tk.tensor(np.zeros(100_000)) * 2.0
+            a = export(x)
+            y = update(x)
+            equal(a, np.zeros(100_000))
+            equal(np.asarray(y), np.ones(100_000))
+
+
+SHARING = {
+    "from_dlpack": lambda a: tk.from_dlpack(a, copy=False),
+    "asarray": lambda a: tk.asarray(a, copy=False),
+    "another library": lambda a: tk.from_dlpack(Producer(a.__dlpack__), copy=False),
+}
+
+
+@each_of("share", SHARING)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@each_of("dtype", DTYPES)
+def test_the_memory_of_an_array_is_shared_if_the_caller_asks_for_it(dtype, layout, share):
+    for shape in SHAPES[1:]:
+        a = LAYOUTS[layout](values(shape, dtype))
+        if layout == "repeated" and share == "another library":
+            continue  # version 0 of DLPack has no read-only memory
+        x = SHARING[share](a)
+        assert x.array().ctypes.data == a.ctypes.data
+        equal(x, a)
+        equal(x.sum(0), np.asarray(tk.tensor(a).sum(0)))
+
+
+def test_shared_memory_outlives_its_exporter(traced):
+    for share in SHARING.values():
+        a = np.zeros(100_000)
+        x = share(a)
+        assert traced() == 8  # no copy
+        del a
+        gc.collect()
+        equal(x + 1.0, np.ones(100_000))
+        del x
+        assert traced() == 0
+
+
+def test_a_file_is_mapped_and_read_where_it_is_used(tmp_path):
+    file = tmp_path / "weights"
+    file.write_bytes(np.arange(6.0).tobytes())
+    mapped = np.memmap(file, "float64", "r", shape=(2, 3))
+    x = tk.asarray(mapped, copy=False)
+    assert x.array().ctypes.data == mapped.ctypes.data
+    equal(x * 2.0, np.arange(6.0).reshape(2, 3) * 2.0)
+
+
+def test_memory_that_cannot_be_shared_is_an_error():
+    a = np.arange(3.0)
+    for call, name in ((tk.from_dlpack, "from_dlpack"), (tk.asarray, "asarray")):
+        for x, arguments in ((a, {"backend": "reference"}), (a.astype(">f8"), {}), (a.astype("uint8"), {})):
+            with pytest.raises(BufferError, match=rf"^{name}: cannot avoid a copy"):
+                call(x, copy=False, **arguments)
+        with pytest.raises(
+            DTypeError, match=rf"^{name}: masked_array has a mask|^{name}: MaskedArray has a mask"
+        ):
+            call(MASKED, copy=False)
+    for x, dtype in ((a, "float32"), ([1.0, 2.0], None), (array.array("d", [1.0]), None)):
+        with pytest.raises(BufferError, match=r"^asarray: cannot avoid a copy"):
+            tk.asarray(x, dtype, copy=False)
+    with pytest.raises(
+        ExchangeError, match=r"^array: the backend reference has no arrays .*; use numpy.asarray"
+    ):
+        tk.tensor(a, backend="reference").array()
+    with pytest.raises(ConcretizationError, match=r"^array: this tensor is inside grad"):
+        tk.grad(lambda x: (x.array(), x.sum())[1])(tk.tensor([1.0]))

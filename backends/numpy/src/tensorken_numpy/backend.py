@@ -43,6 +43,9 @@ _ULP: dict[str, int] = {
 }
 """Largest measured errors in ulps, over the vector instructions of several processor generations."""
 
+_CPU = 1
+"""The DLPack type of memory that the processor reads."""
+
 _OUT_OF_RANGE = "{}: an index is not in [0, {}) (is the program damaged?); take indices modulo the size first"
 
 
@@ -61,6 +64,20 @@ class Numpy(Factorizations):
             numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_NUMPY_DTYPE[dtype])
             return numbers.reshape(shape)
         return quiet.run(np.array, data, _NUMPY_DTYPE[dtype]).reshape(shape)
+
+    def adopt(self, array: Any, copy: bool) -> Array | None:
+        if not isinstance(array, np.ndarray):
+            if array.__dlpack_device__()[0] != _CPU:
+                return None
+            array = np.from_dlpack(array)
+        if array.dtype not in _DTYPE or not array.flags.aligned:
+            return None
+        if copy:
+            return np.array(array)
+        return array if type(array) is np.ndarray else array.view(np.ndarray)
+
+    def export(self, x: Array) -> Array:
+        return x
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         _check_axes("full", shape)

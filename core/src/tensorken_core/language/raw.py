@@ -49,6 +49,23 @@ class RawTensor(Diffable[R]):
         """The elements in row-major order: a new 1-D C-contiguous object with the buffer protocol, or a list."""
         raise NotImplementedError(f"{type(self).__name__} must define ravel(x)")
 
+    def adopt(self, array: Any, copy: bool) -> R | None:
+        """A tensor of an array of another library, which is on this device; None if it must be copied by `new`.
+
+        Args:
+            array: an object with `__dlpack__`.
+            copy: whether to copy the values, on the device; else the tensor shares the array's memory, which the
+                caller promises never to change.
+
+        Raises:
+            BufferError: if the array does not export its memory.
+        """
+        return None
+
+    def export(self, x: R) -> Any:
+        """An array of this backend's library, with `__dlpack__`, that shares the memory of x; None if there is none."""
+        return None
+
     def has(self, op: Op) -> bool:
         """Whether this backend overrides the op by a method."""
         return self.overrides[op] is not None

@@ -49,6 +49,13 @@ class Wrapper(RawTensor[R]):
         """
         return lambda xs: [self.wrap(y) for y in run([self.value(x) for x in xs])]
 
+    def adopt(self, array: Any, copy: bool) -> R | None:
+        value = self.raw.adopt(array, copy)
+        return None if value is None else self.wrap(value)
+
+    def export(self, x: R) -> Any:
+        return self.raw.export(self.value(x))
+
     def ravel(self, x: R) -> Any:
         return self.raw.ravel(self.value(x))
 

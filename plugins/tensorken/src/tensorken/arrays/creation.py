@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.interchange.buffers import flat_of, unpacked
+from tensorken.interchange.interop import check_unmasked, not_exported
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError, ExchangeError, ShapeError
 from tensorken_core.host.registry import resolve
 from tensorken_core.language.dtypes import DType, as_dtype, float32, promote
@@ -58,10 +59,56 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
         return result if requested is None else result.astype(requested)
     if type(data) in (list, tuple) and _holds_tensor(data):
         return _stacked(data, requested, backend, device)
-    shape, flat, result_dtype = flat_of(data, requested)
     interpreter = resolve(backend, device)
+    if hasattr(data, "__dlpack__") and not isinstance(data, type):
+        adopted_tensor = adopted("tensor", data, requested, interpreter, copy=True)
+        if adopted_tensor is not None:
+            return adopted_tensor
+    shape, flat, result_dtype = flat_of(data, requested)
     check_supported("tensor", interpreter, result_dtype)
     return Tensor(interpreter, interpreter.new(shape, flat, result_dtype), shape, result_dtype)
+
+
+def adopted(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any], copy: bool) -> Tensor | None:
+    """A tensor of an array with `__dlpack__`, without a copy through the host; None if the backend cannot take it.
+
+    Args:
+        name: the function that is called, for error messages.
+        dtype: that the tensor must have; None for that of the array.
+        copy: whether to copy the values on the device; else the tensor shares the array's memory.
+
+    Raises:
+        DTypeError: if it is a masked array.
+        ExchangeError: if the memory is to be shared, and the array does not export it.
+    """
+    check_unmasked(name, x)
+    try:
+        representation = interpreter.adopt(x, False)
+        if representation is None or dtype not in (None, interpreter.dtype(representation)):
+            return None
+        if copy:
+            representation = interpreter.adopt(x, True)
+            assert representation is not None
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        if copy:
+            return None
+        raise not_exported(name, x, error) from error
+    result_dtype = interpreter.dtype(representation)
+    check_supported(name, interpreter, result_dtype)
+    return Tensor(interpreter, representation, interpreter.shape(representation), result_dtype)
+
+
+def shared(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any]) -> Tensor:
+    """A tensor that shares the memory of an array; the caller must never change the array afterwards.
+
+    Raises:
+        ExchangeError: if the values must be copied; a subclass of ValueError and of BufferError.
+        DTypeError: if it is a masked array.
+    """
+    found = adopted(name, x, dtype, interpreter, copy=False) if hasattr(x, "__dlpack__") else None
+    if found is None:
+        raise ExchangeError(f"{name}: cannot avoid a copy of these values; leave out copy=False")
+    return found
 
 
 def new(
@@ -108,8 +155,8 @@ def asarray(
     Args:
         obj: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
         dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
-        copy: False is an error unless obj is a tensor of this dtype and backend, since all other data must be copied.
-            A tensor is immutable, so its memory is not copied even if copy is True.
+        copy: False shares the memory of an array, and is an error where the backend or the dtype do not allow it. Never
+            change such an array afterwards. A tensor is immutable, so its memory is not copied even if copy is True.
         device: one of the backend's devices.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
 
@@ -121,6 +168,8 @@ def asarray(
     >>> tk.asarray([1.0, 2.0]).tolist()
     [1.0, 2.0]
     """
+    if copy is False and not isinstance(obj, Tensor):
+        return shared("asarray", obj, None if dtype is None else as_dtype(dtype), resolve(backend, device))
     result = tensor(obj, dtype, backend=backend, device=device)
     if copy is False and result is not obj:
         raise ExchangeError("asarray: cannot avoid a copy of these values; leave out copy=False")

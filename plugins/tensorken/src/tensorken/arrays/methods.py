@@ -224,6 +224,21 @@ class Methods(Tensor):
         """
         return interop.to_mutable(self)
 
+    def array(self) -> Any:
+        """The values as an array of the library that computes them, such as a numpy array, without a copy.
+
+        It shares the memory of the tensor, so never change it; a numpy array is read-only.
+
+        Raises:
+            ExchangeError: if the backend has no such library.
+            ConcretizationError: inside a transform, which cannot trace another library.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).array()
+        array([1., 2.], dtype=float32)
+        """
+        return interop.own_array(self)
+
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise ArgumentError(
@@ -243,11 +258,15 @@ class Methods(Tensor):
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule that owns a copy of the values, in CPU memory; an error inside a transform."""
+        """A DLPack capsule of the values; an error inside a transform.
+
+        On a backend whose library has arrays, it shares the memory of the tensor, which must not be written to: it is
+        marked as read-only, which numpy respects, and PyTorch and version 0 of DLPack do not.
+        """
         return interop.to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The device that `__dlpack__` exports to: always the CPU."""
+        """The device that `__dlpack__` exports to: that of the backend's library, or the CPU."""
         return interop.device_of_dlpack(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:

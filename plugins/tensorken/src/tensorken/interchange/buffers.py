@@ -55,7 +55,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     )
 
 
-def unpacked(data: bytes, dtype: DType) -> Any:
+def unpacked(data: bytes | memoryview, dtype: DType) -> Any:
     """Bytes as flat values of a dtype; a list for float16, which memoryview does not support before Python 3.12."""
     if dtype is float16:
         return list(struct.unpack(f"{len(data) // dtype.itemsize}e", data))
@@ -74,7 +74,10 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
     swapped = order in ("<" if sys.byteorder == "big" else ">!")
     shape = tuple(view.shape or ())
     if buffer_dtype is not None and not swapped:
-        flat = unpacked(view.tobytes(), buffer_dtype)
+        if isinstance(view, memoryview) and view.c_contiguous and view.nbytes:
+            flat = unpacked(view.cast("B"), buffer_dtype)  # which `new` copies
+        else:
+            flat = unpacked(view.tobytes(), buffer_dtype)
         return (
             (shape, flat, buffer_dtype)
             if dtype in (None, buffer_dtype)

@@ -26,7 +26,7 @@ READABLE = {1: "CPU", 3: "CUDA host memory", 11: "ROCm host memory"}
 """The device types whose memory can be read directly."""
 
 _ALIGNMENT = 256  # of the values in an exported block, as dlpack.h requires for version 0
-_IS_COPIED = 1 << 1
+_READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1
 _CODES = {"int": 0, "float": 2, "bool": 6}
 _FORMATS = {
     **{(0, bits): code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
@@ -141,6 +141,13 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
     release_unclaimed()
     _UNCLAIMED.append(capsule)
     return capsule
+
+
+def mark_read_only(capsule: Any) -> None:
+    """Mark the memory of an unconsumed capsule as read-only; version 0 of DLPack has no such mark."""
+    name = b"dltensor_versioned"
+    if _is_valid(capsule, name):
+        _ManagedVersioned.from_address(_pointer(capsule, name)).flags |= _READ_ONLY
 
 
 # A capsule's destructor would be Python code, which must not run while an exception propagates, and a capsule may be

@@ -1,6 +1,7 @@
 """Interop: exporting tensors to other array libraries, and reading the arrays of other libraries.
 
-Values are copied on export and on import, so no tensor shares memory with an object that can change it.
+Values are copied on import, unless the caller asks to share memory.  On export by DLPack, memory is shared and marked
+as read-only, if the backend's library exports its arrays; else it is copied.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from tensorken.interchange.dlpack import CPU, READABLE, exported, imported
+from tensorken.interchange.dlpack import CPU, READABLE, exported, imported, mark_read_only
 from tensorken.interchange.strided import Strided, of_interface
 from tensorken_core.errors import (
     ArgumentError,
@@ -21,8 +22,9 @@ from tensorken_core.errors import (
     TensorkenError,
 )
 from tensorken_core.language.dtypes import float16
+from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.level import Level
+from tensorken_core.tensor.level import Level, lower
 from tensorken_core.tensor.tensor import Tensor
 
 # ---- export ------------------------------------------------------------------------------------------------
@@ -38,10 +40,37 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return values if dtype is None else values.astype(dtype, copy=False)
 
 
+def own_array(x: Tensor) -> Any:
+    """The values as an array of the backend's library: the implementation of `Tensor.array`."""
+    array = _exported("array", x)
+    if array is None:
+        raise ExchangeError(
+            f"array: the backend {x.backend} has no arrays of another library; use numpy.asarray(x)"
+        )
+    flags = getattr(array, "flags", None)
+    if getattr(flags, "writeable", False):
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 def to_dlpack(
     x: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: Any, copy: bool | None
 ) -> Any:
-    """A DLPack capsule that owns a copy of the values, in CPU memory."""
+    """A DLPack capsule of the values: of the memory of the backend's array if possible, else of a copy on the CPU."""
+    array = None if copy else _exported("__dlpack__", x)
+    if array is not None:
+        arguments = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        try:
+            capsule = array.__dlpack__(
+                **{key: value for key, value in arguments.items() if value is not None}
+            )
+        except BufferError:
+            if copy is False:
+                raise
+        else:
+            mark_read_only(capsule)
+            return capsule
     flat = _elements_outside_transforms("__dlpack__", x)
     if stream is not None:
         raise ArgumentError(
@@ -71,8 +100,15 @@ def to_mutable(x: Tensor) -> memoryview:
 
 def device_of_dlpack(x: Tensor) -> tuple[int, int]:
     """The DLPack type and number of the device that `to_dlpack` exports to."""
-    _check_outside("__dlpack_device__", x)
-    return CPU
+    array = _exported("__dlpack_device__", x)
+    return CPU if array is None else tuple(array.__dlpack_device__())
+
+
+def _exported(name: str, x: Tensor) -> Any:
+    """An array of the backend's library that shares the memory of the tensor; None if there is none."""
+    _check_outside(name, x)
+    base, value = lower(x.representation, x.interpreter)
+    return base.export(value) if isinstance(base, RawTensor) else None
 
 
 def _elements_outside_transforms(name: str, x: Tensor) -> Any:
@@ -127,7 +163,7 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     """
     if isinstance(x, Strided):
         return x
-    _check_unmasked("tensor", x)
+    check_unmasked("tensor", x)
     try:
         return memoryview(x)
     except (TypeError, ValueError, BufferError):
@@ -143,13 +179,26 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None
 
 
-def _check_unmasked(name: str, x: Any) -> None:
+def check_unmasked(name: str, x: Any) -> None:
     """Raise if an array has a mask, as numpy's masked arrays do; a tensor cannot represent it."""
     if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
         raise DTypeError(
             f"{name}: {type(x).__name__} has a mask, and tensors have none; pass x.filled(value), "
             f"or x.data and x.mask as two tensors"
         )
+
+
+def check_exporter(x: Any) -> None:
+    """Raise if an object does not implement DLPack."""
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise ArgumentError(
+            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; use tk.asarray"
+        )
+
+
+def not_exported(name: str, x: Any, error: Exception) -> ExchangeError:
+    """The error for an array that does not export its memory."""
+    return ExchangeError(f"{name}: {type(x).__name__} cannot be exported by DLPack: {error}")
 
 
 def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
@@ -160,11 +209,8 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
         DTypeError: if it is a masked array.
         ExchangeError: if its memory cannot be read.
     """
-    _check_unmasked("from_dlpack", x)
-    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        raise ArgumentError(
-            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; use tk.asarray"
-        )
+    check_unmasked("from_dlpack", x)
+    check_exporter(x)
     device, _ = x.__dlpack_device__()
     device_argument = {} if int(device) in READABLE else {"dl_device": CPU}
     try:
@@ -176,8 +222,6 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     except TensorkenError:
         raise
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
-        raise ExchangeError(
-            f"from_dlpack: {type(x).__name__} cannot be exported by DLPack: {error}"
-        ) from error
+        raise not_exported("from_dlpack", x, error) from error
     keep.append(capsule)
     return imported(capsule)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.arrays.creation import tensor
+from tensorken.arrays.creation import adopted, shared, tensor
 from tensorken.interchange.dlpack import release_unclaimed
-from tensorken.interchange.interop import strided_of_dlpack
-from tensorken_core.errors import DTypeError, ExchangeError
+from tensorken.interchange.interop import check_exporter, strided_of_dlpack
+from tensorken_core.errors import DTypeError
+from tensorken_core.host.registry import resolve
 from tensorken_core.tensor.tensor import Tensor
 
 __all__ = ["from_dlpack"]
@@ -16,18 +17,20 @@ __all__ = ["from_dlpack"]
 def from_dlpack(
     x: Any, /, *, device: str | None = None, copy: bool | None = None, backend: Any = None
 ) -> Tensor:
-    """A tensor with a copy of the values of another library's array.
+    """A tensor of another library's array.
+
+    The values are copied, on the device of the array if the backend's library can use it, else through the CPU.
 
     Args:
         x: an object with the methods `__dlpack__` and `__dlpack_device__`, such as an array of numpy, PyTorch or JAX.
         device: one of the backend's devices.
-        copy: whether to copy; False is an error, as the values are always copied.
+        copy: False shares the memory of x, which must then never change; an error if the backend cannot share it.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
 
     Raises:
         ArgumentError: if x does not have these methods.
         DTypeError: if no dtype corresponds to the dtype of x.
-        ExchangeError: if copy is False, or the memory of x is not accessible; a subclass of BufferError.
+        ExchangeError: if the memory of x is not accessible, or cannot be shared; a subclass of BufferError.
 
     >>> import numpy as np
     >>> import tensorken as tk
@@ -36,11 +39,16 @@ def from_dlpack(
     """
     if isinstance(x, Tensor):
         return x if device is None and backend is None else x.to(backend, device)
+    check_exporter(x)
+    interpreter = resolve(backend, device)
     if copy is False:
-        raise ExchangeError("from_dlpack: the values are always copied; leave out copy=False")
+        return shared("from_dlpack", x, None, interpreter)
+    found = adopted("from_dlpack", x, None, interpreter, copy=True)
+    if found is not None:
+        return found
     keep: list[Any] = [x]
     try:
-        return tensor(strided_of_dlpack(x, keep), backend=backend, device=device)
+        return tensor(strided_of_dlpack(x, keep), backend=interpreter)
     except DTypeError as error:
         raise DTypeError(f"from_dlpack: {str(error).partition(': ')[2]}; see tk.asarray") from None
     finally:
