@@ -65,9 +65,9 @@ def to_dlpack(
             capsule = array.__dlpack__(
                 **{key: value for key, value in arguments.items() if value is not None}
             )
-        except BufferError:
+        except BufferError as error:
             if copy is False:
-                raise
+                raise ExchangeError(f"__dlpack__: cannot avoid a copy: {error}; leave out copy=False") from error
         else:
             mark_read_only(capsule)
             return capsule
