@@ -77,7 +77,7 @@ class Numpy(Factorizations):
         return array if type(array) is np.ndarray else array.view(np.ndarray)
 
     def export(self, x: Array) -> Array:
-        return x
+        return np.asarray(x)  # numpy's functions return scalars for arrays without axes
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         _check_axes("full", shape)

@@ -67,7 +67,9 @@ def to_dlpack(
             )
         except BufferError as error:
             if copy is False:
-                raise ExchangeError(f"__dlpack__: cannot avoid a copy: {error}; leave out copy=False") from error
+                raise ExchangeError(
+                    f"__dlpack__: cannot avoid a copy: {error}; leave out copy=False"
+                ) from error
         else:
             mark_read_only(capsule)
             return capsule
