@@ -20,7 +20,7 @@ def never_copies(right: Right, array: Any, copy: bool) -> Array | None:
 def ignores_strides(right: Right, array: Any, copy: bool) -> Array | None:
     """adopt reads a column-major array as if it were row-major."""
     y = right(array, copy)
-    if y is not None and array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
+    if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
         return np.asarray(array).T.reshape(array.shape)
     return y
 
