@@ -22,6 +22,10 @@ class SubprogramLayout:
         fixed: for each input whether it is the same operand at every step.
         carries: pairs of indices: an input, and the output that replaces it at the next step.
         is_loop: whether the programs run once for each step of a loop.
+        slices: pairs of an input's index and the axis of its operand along which a step takes a slice.
+        stacks: pairs of an output's index and the axis of the result along which its values are stacked.
+        length: the number of steps; None if a condition decides it.
+        reverse: whether the steps take the slices from the last to the first.
     """
 
     programs: tuple[Any, ...]
@@ -30,6 +34,62 @@ class SubprogramLayout:
     selects_branch: bool = False
     carries: tuple[tuple[int, int], ...] = ()
     is_loop: bool = False
+    slices: tuple[tuple[int, int], ...] = ()
+    stacks: tuple[tuple[int, int], ...] = ()
+    length: int | None = None
+    reverse: bool = False
+
+    @property
+    def loop(self) -> Loop | None:
+        """The loop; None if the op is none."""
+        if not self.is_loop:
+            return None
+        *conditions, body = self.programs
+        return Loop(
+            body,
+            conditions[0] if conditions else None,
+            tuple([i for i, same in enumerate(self.fixed) if same]),
+            self.carries,
+            self.slices,
+            self.stacks,
+            self.length,
+            self.reverse,
+        )
+
+    @property
+    def branches(self) -> tuple[Any, Any] | None:
+        """The programs that run if the first operand is True and if it is False; None if the op does not branch."""
+        return (self.programs[0], self.programs[1]) if self.selects_branch else None
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop as data, for compilers: how its operands enter the steps, and how its results leave them.
+
+    A step runs `body` on one input for each operand, in their order, and its outputs become the results, in their
+    order.
+
+    Attributes:
+        body: the program of a step.
+        condition: the program whose only output says, from the inputs of a step, whether the step is taken; None if
+            `length` is the number of steps.
+        constants: the indices of the operands that are the same at each step.
+        carried: pairs of indices: an operand, which is the initial value, and the result, which is the last; the output
+            of a step at that index is the input of the next.
+        sliced: pairs of an operand's index and an axis: each step takes the slice at its number, without the axis.
+        stacked: pairs of a result's index and an axis, along which the outputs of all steps are stacked.
+        length: the number of steps; None if the condition decides it.
+        reverse: whether the steps run from the last slice to the first.
+    """
+
+    body: Any
+    condition: Any
+    constants: tuple[int, ...]
+    carried: tuple[tuple[int, int], ...]
+    sliced: tuple[tuple[int, int], ...]
+    stacked: tuple[tuple[int, int], ...]
+    length: int | None
+    reverse: bool
 
 
 class HigherOrderRules(Protocol[OpT]):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
 from tensorken_core.language.dtypes import DType, python_scalar
+from tensorken_core.language.higher_order import Loop
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import Shape
@@ -82,6 +83,25 @@ class Equation:
     results: tuple[Variable, ...]
     origin: Origin | None = None
     scope: int = 0
+
+    @property
+    def loop(self) -> Loop | None:
+        """The loop, if this is one: a `scan` or a `while_loop`.
+
+        >>> import tensorken as tk
+        >>> total = tk.trace(lambda xs: tk.scan(lambda sum, x: (sum + x, sum), 0.0, xs))(tk.ones(3))
+        >>> loop = total.equations[-1].loop
+        >>> loop.length, loop.carried, loop.sliced, loop.stacked
+        (3, ((0, 0),), ((1, 0),), ((1, 0),))
+        """
+        rules = self.op.higher_order
+        return None if rules is None else rules.layout(self.params).loop
+
+    @property
+    def branches(self) -> tuple[Program, Program] | None:
+        """The programs of a `cond`: for a first operand that is True, and False; the others are the inputs of each."""
+        rules = self.op.higher_order
+        return None if rules is None else rules.layout(self.params).branches
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

@@ -44,6 +44,11 @@ def carry_pairs(inputs: ArgSpecs, outputs: ArgSpecs) -> tuple[tuple[int, int], .
     return tuple(zip(carries(range(len(inputs)), inputs), carries(range(len(outputs)), outputs), strict=True))
 
 
+def axes_of(specs: ArgSpecs) -> tuple[tuple[int, int], ...]:
+    """The indices and axes of the values that are slices or are stacked."""
+    return tuple([(i, spec) for i, spec in enumerate(specs) if isinstance(spec, int)])
+
+
 def check_loop(
     name: str,
     operands: Sequence[Any],

@@ -20,6 +20,7 @@ from tensorken.control_flow.carries import (
     ArgSpecs,
     Flags,
     active_outputs,
+    axes_of,
     carries,
     carry_fixpoint,
     carry_pairs,
@@ -185,9 +186,16 @@ class _ScanRules:
             raise ProgramError(f"scan: reverse must be a bool, got {reverse!r:.40}")
 
     def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
-        program, inputs, outputs, _, _ = params
+        program, inputs, outputs, length, reverse = params
         return SubprogramLayout(
-            (program,), constant_flags(inputs), carries=carry_pairs(inputs, outputs), is_loop=True
+            (program,),
+            constant_flags(inputs),
+            carries=carry_pairs(inputs, outputs),
+            is_loop=True,
+            slices=axes_of(inputs),
+            stacks=axes_of(outputs),
+            length=length,
+            reverse=reverse,
         )
 
     def with_programs(
