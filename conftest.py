@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tools import configurations
+from tools import configurations, workspace
 
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
 settings.register_profile("desk", deadline=None)
@@ -53,9 +54,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in left_out]
 
 
-def pytest_report_header() -> str:
-    """Say which configuration of the machine the tests run in."""
-    return configurations.header()
+OPTIONAL = {name: importlib.util.find_spec(f"tensorken_{name}") is not None for name in workspace.OPTIONAL}
+"""The optional backends, and whether each is installed; the tests of the others are not collected."""
+
+collect_ignore = [f"backends/{name}" for name, is_installed in OPTIONAL.items() if not is_installed]
+
+
+def pytest_report_header() -> list[str]:
+    """Say which configuration of the machine the tests run in, and which optional backends are tested."""
+    installed = [name for name, is_installed in OPTIONAL.items() if is_installed]
+    return [configurations.header(), f"optional backends: {', '.join(installed) or 'none'}"]
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -68,9 +69,10 @@ def requirements(*groups: str) -> list[str]:
     return list(nox.project.dependency_groups(PROJECT, *groups))
 
 
-def editable(*, extras: bool = True) -> list[str]:
-    """The arguments of pip that install every distribution from its source folder."""
-    folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '') if extras else ''}" for folder in distributions()]
+def editable(*, extras: bool = True, optional: Sequence[str] = ()) -> list[str]:
+    """The arguments of pip that install every distribution from its source folder, with these optional ones."""
+    found = [*distributions(), *(ROOT / "backends" / name for name in optional)]
+    folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '') if extras else ''}" for folder in found]
     return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
 
 
@@ -83,10 +85,12 @@ def head(checkout: Path) -> str:
     return git.stdout.strip() if git and git.returncode == 0 else ""
 
 
-def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -> None:
-    """Install every distribution and the requirements of the groups into the session's environment."""
+def install_workspace(
+    session: nox.Session, *groups: str, extras: bool = True, optional: Sequence[str] = ()
+) -> None:
+    """Install the distributions and the requirements of the groups into the session's environment."""
     session.install(*requirements("build", *groups))
-    session.install(*editable(extras=extras))
+    session.install(*editable(extras=extras, optional=optional))
 
 
 def run_pytest(
@@ -180,7 +184,7 @@ def dev(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
     pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     session.run(*pip, *requirements("dev"))
-    session.run(*pip, *editable())
+    session.run(*pip, *editable(optional=["jax"]))
     session.log(f"ready: {python.relative_to(ROOT)}")
 
 
@@ -199,7 +203,7 @@ def lint(session: nox.Session) -> None:
     session.install(*requirements("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    sources = os.pathsep.join([str(folder / "src") for folder in distributions()])
+    sources = os.pathsep.join([str(folder / "src") for folder in distributions(optional=True)])
     session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it prints non-ASCII text
     session.run("python", "-m", "tools.architecture")
 
@@ -249,9 +253,11 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def jax(session: nox.Session) -> None:
-    """Compare values, derivatives and 20 random programs with JAX's; the arguments go to pytest."""
-    install_workspace(session, "test", "jax", extras=False)
+    """Test the JAX backend, and compare derivatives and 20 random programs with JAX; the arguments go to pytest."""
+    install_workspace(session, "test", "jax", extras=False, optional=["jax"])
     compare_with_jax(session, *(session.posargs or ["-m", "not nightly"]))
+    if not session.posargs:
+        run_pytest(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "backends/jax")
 
 
 def compare_with_jax(session: nox.Session, *arguments: str) -> None:

@@ -43,7 +43,7 @@ def packages() -> list[str]:
     """The import packages of all distributions, core's first."""
     return [
         folder.name
-        for home in distributions()
+        for home in distributions(optional=True)
         for folder in sorted((home / "src").iterdir())
         if folder.is_dir()
     ]
@@ -119,7 +119,7 @@ def settings() -> dict[str, Any]:
 
 def main() -> int:
     """Run all checks; returns the exit status."""
-    sys.path[:0] = [str(folder / "src") for folder in distributions()]
+    sys.path[:0] = [str(folder / "src") for folder in distributions(optional=True)]
     rules = settings()
     names = packages()
     imports = imports_of(names)

@@ -29,7 +29,7 @@ def commands(folder: str, options: list[str]) -> dict[str, list[str]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the check; returns the exit status."""
-    folders = [path.relative_to(ROOT).as_posix() for path in distributions()]
+    folders = [path.relative_to(ROOT).as_posix() for path in distributions(optional=True)]
     parser = argparse.ArgumentParser(
         prog="python -m tools.check", description="check one distribution quickly"
     )

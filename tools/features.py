@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--planned", action="store_true", help="also list the planned rows")
     parser.add_argument("--tests", action="store_true", help="list every row with the locations of its tests")
     options = parser.parse_args(arguments)
-    folders = [ROOT / "tests", *(folder / "tests" for folder in distributions())]
+    folders = [ROOT / "tests", *(folder / "tests" for folder in distributions(optional=True))]
     result = report(
         ROOT / "docs" / "features.toml", [file for folder in folders for file in test_files(folder)]
     )

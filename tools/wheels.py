@@ -17,6 +17,8 @@ from tools.workspace import ROOT, distributions
 def build(folder: Path, extras: str = "all") -> list[Path]:
     """Build all distributions and the dependencies of `tensorken[extras]` into a folder; returns the wheels.
 
+    Of the optional distributions it builds no dependencies.
+
     It needs pip and hatchling in the running environment, and a network or pip's cache for dependencies.
 
     Raises:
@@ -24,19 +26,14 @@ def build(folder: Path, extras: str = "all") -> list[Path]:
     """
     extras_of = {ROOT / "plugins" / "tensorken": f"[{extras}]"}
     sources = [f"{folder}{extras_of.get(folder, '')}" for folder in distributions()]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-build-isolation",
-        "--wheel-dir",
-        str(folder),
-        *sources,
-    ]
-    process = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-    if process.returncode:
-        raise RuntimeError(f"pip could not build the wheels:\n{process.stdout}{process.stderr}")
+    others = [str(path) for path in distributions(optional=True) if path not in distributions()]
+    for arguments in (sources, ["--no-deps", *others]):
+        command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(folder)]
+        process = subprocess.run(
+            [*command, *arguments], capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+        if process.returncode:
+            raise RuntimeError(f"pip could not build the wheels:\n{process.stdout}{process.stderr}")
     return sorted(folder.glob("*.whl"))
 
 

@@ -7,10 +7,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def distributions() -> list[Path]:
-    """The folders of all distributions with modules, core first."""
+OPTIONAL = ("jax",)
+"""The folders of backends over libraries that are not installed everywhere; the sessions of their names test them."""
+
+
+def distributions(*, optional: bool = False) -> list[Path]:
+    """The folders of the distributions with modules, core first; the optional ones too if asked for."""
     families = ("core", "backends/*", "plugins/*", "conformance")
-    return [file.parent for family in families for file in sorted(ROOT.glob(f"{family}/pyproject.toml"))]
+    folders = [file.parent for family in families for file in sorted(ROOT.glob(f"{family}/pyproject.toml"))]
+    return [folder for folder in folders if optional or folder.name not in OPTIONAL]
 
 
 def version() -> str:

@@ -1,0 +1,42 @@
+"""Programs as computations of XLA."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Program
+
+
+def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function of arrays that runs the program as one computation; XLA compiles it at the first call.
+
+    Donated inputs give their memory to results, if nobody else refers to their arrays.
+    """
+
+    def trace(*xs: Any) -> tuple[Any, ...]:
+        return tuple(program.replay(backend, xs))
+
+    runs: dict[tuple[int, ...], Any] = {}
+    donated = tuple(sorted(program.donated))
+
+    def call(xs: Sequence[Any]) -> Sequence[Any]:
+        free = tuple([i for i in donated if _references(xs, i) <= _UNSHARED])
+        if free not in runs:
+            runs[free] = jax.jit(trace, donate_argnums=free)
+        with jax.enable_x64(True):
+            results: Sequence[Any] = runs[free](*xs)
+        return results
+
+    return call
+
+
+def _references(arrays: Sequence[Any], i: int) -> int:
+    return sys.getrefcount(arrays[i])
+
+
+_UNSHARED = _references([object()], 0)
