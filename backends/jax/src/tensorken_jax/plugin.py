@@ -23,5 +23,9 @@ def tensorken_backend() -> BackendEntry:
         return list(devices())
 
     return BackendEntry(
-        "jax", load, summary="XLA through JAX: CPU, GPU, TPU, and meshes of them", spec=">=1.0,<2", devices=names
+        "jax",
+        load,
+        summary="XLA through JAX: CPU, GPU, TPU, and meshes of them",
+        spec=">=1.0,<2",
+        devices=names,
     )

@@ -24,7 +24,7 @@ from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
-from tensorken_core.rewriting.wrapper import Wrapper
+from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_PENDING_OPS = 2048
@@ -109,10 +109,13 @@ class Lazy(Wrapper[Node[R]]):
 
     def wrap_program(self, run: Callable[[Sequence[R]], Sequence[R]], program: Any) -> Any:
         value, dtype = self.value, self.raw.dtype
-        shapes = [v.shape for v in program.outputs]
+        shapes, donated = [v.shape for v in program.outputs], program.donated
 
         def run_nodes(xs: Sequence[Node[R]]) -> list[Node[R]]:
             values = [value(x) if x.value is None else x.value for x in xs]
+            if donated and type(xs) is DonatableArgs:
+                for i in donated:
+                    xs[i] = None
             return [Node(shape, dtype(y), y) for shape, y in zip(shapes, run(values), strict=True)]
 
         return run_nodes

@@ -1,0 +1,124 @@
+"""The JAX backend: values, derivatives and loops as on numpy, exchange of arrays, donation, and the user's settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken_core.errors import BackendError, ExchangeError
+
+X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def jax_backend() -> Any:
+    """Use the backend within each test."""
+    with tk.use_backend("jax"):
+        yield
+
+
+def loops(x: Any) -> Any:
+    """A scan within a while_loop, and a cond."""
+
+    def step(state: Any) -> Any:
+        i, y = state
+        carry, ys = tk.scan(lambda c, row: (c * 0.5 + row, (c * row).sum()), y, x, reverse=True)
+        return i + 1, tk.cond(ys.sum() > 0.0, lambda c: c + ys.mean(), lambda c: c - 1.0, carry)
+
+    return tk.while_loop(lambda state: state[0] < 3, step, (0, x[0]))[1]
+
+
+FUNCTIONS = {
+    "elementwise": lambda x: tk.tanh(x) * tk.exp(-x) + tk.where(x > 0.0, tk.log1p(tk.abs(x)), x**3),
+    "products": lambda x: tk.softmax(x @ x.T, -1) @ x,
+    "einsum": lambda x: tk.einsum("ij,kj,k->i", x, x, x[:, 0]),
+    "indexing": lambda x: x[[2, 0, 2], ::-1].at[1, 1:].add(x[0, 1:]) - tk.sort(x, -1)[:, ::-1],
+    "scatter": lambda x: tk.zeros((4, 4), x.dtype).at[[1, 1, 3]].add(x),
+    "scans": lambda x: tk.cumsum(x, 0) * tk.cumprod(x, 1),
+    "windows": lambda x: tk.convolution(x.reshape((1, 3, 4)), x[:2, :2].reshape((1, 2, 2))[:, [0, 1, 0]]),
+    "factors": lambda x: tk.linalg.solve(x @ x.T + 3.0 * tk.eye(3, dtype=x.dtype), x),
+    "loops": lambda x: tk.fori_loop(0, 4, lambda i, y: tk.sin(y) + x * i, x),
+    "inner": loops,
+    "random": lambda x: x * tk.random.normal(tk.random.key(3), x.shape, dtype=x.dtype),
+}
+
+
+def results(f: Any, x: Any, has_gradient: bool) -> list[Any]:
+    """The value, a derivative, the gradient's derivative in a direction, and the values of a batch."""
+
+    def total(x: Any) -> Any:
+        return (f(x) * tk.cos(f(x))).sum()
+
+    def derivative(f: Any) -> Any:
+        return tk.jvp(f, (x,), (tk.ones_like(x),))[1]
+
+    batch = tk.vmap(f)(tk.stack([x, x * 0.5]))
+    found = [f(x), derivative(f), *([derivative(tk.grad(total))] if has_gradient else []), batch]
+    return [np.asarray(y) for y in found]
+
+
+@each_of("name", FUNCTIONS)
+@pytest.mark.parametrize("transform", [lambda f: f, tk.jit], ids=["eager", "jit"])
+def test_results_are_those_of_numpy(name: str, transform: Any) -> None:
+    f, has_gradient = FUNCTIONS[name], name != "inner"  # reverse mode needs a known number of steps
+    with tk.use_backend("numpy"):
+        expected = results(f, tk.tensor(X), has_gradient)
+    for got, y in zip(results(transform(f), tk.tensor(X), has_gradient), expected, strict=True):
+        assert (got.dtype, got.shape) == (y.dtype, y.shape)
+        np.testing.assert_allclose(got, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(initial=1.0))
+
+
+def test_the_users_settings_stay() -> None:
+    before = (jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision)
+    x = tk.tensor([2**40], dtype="int64") * 3
+    assert x.tolist() == [3 * 2**40]
+    assert (tk.tensor([1.0], dtype="float64") + 2.0**-40).item() == 1.0 + 2.0**-40
+    assert (jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision) == before
+    assert jnp.ones(3).dtype == jnp.float32
+
+
+@each_of("dtype", ("bool", "int32", "int64", "float16", "float32", "float64"))
+def test_arrays_of_jax_go_in_and_out_without_a_copy(dtype: str) -> None:
+    with jax.enable_x64(True):
+        a = jnp.asarray(X.astype(dtype))
+    for x in (tk.from_dlpack(a), tk.asarray(a, copy=False), tk.tensor(a)):
+        assert x.array() is a
+        assert x.dtype.name == dtype
+    y = tk.tensor(X.astype(dtype)).reshape((4, 3))
+    assert np.from_dlpack(y).ctypes.data == y.array().unsafe_buffer_pointer()
+    with jax.enable_x64(True):
+        assert jnp.from_dlpack(y).unsafe_buffer_pointer() == y.array().unsafe_buffer_pointer()
+
+
+def test_a_traced_array_of_jax_is_an_error() -> None:
+    with pytest.raises(
+        ExchangeError, match=r"being traced, and has no values; call the function outside of jax.jit"
+    ):
+        jax.jit(lambda a: tk.asarray(a, copy=False).array())(jnp.ones(3))
+
+
+def test_a_donated_input_gives_its_memory_unless_it_is_used_elsewhere() -> None:
+    update = tk.jit(lambda x: x * 2.0 + 1.0, donate_argnums=0)
+    x = tk.tensor(X) + 0.0
+    a = x.array()
+    x = update(x)
+    assert not a.is_deleted()
+    pointers = {x.array().unsafe_buffer_pointer()}
+    for _ in range(5):
+        x = update(x)
+        pointers.add(x.array().unsafe_buffer_pointer())
+    assert len(pointers) == 1
+    np.testing.assert_allclose(x, 64.0 * X + 63.0)
+
+
+def test_devices() -> None:
+    assert "cpu" in tk.devices("jax")
+    assert tk.ones(3, backend="jax", device="cpu").tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(BackendError, match=r"jax.*'tpu:7'"):
+        tk.use_backend("jax", "tpu:7")
