@@ -79,7 +79,9 @@ class Jax(RawTensor[Array]):
                 "adopt: this array of JAX is being traced, and has no values; call the function outside of jax.jit"
             )
         if not isinstance(array, jax.Array):
-            array = jnp.from_dlpack(array, copy=True if copy else None)
+            array = jnp.from_dlpack(array)
+            if copy:  # now, as a computation that is not awaited could read memory that has changed
+                array = jnp.array(array, copy=True).block_until_ready()
             if self.device is not None:
                 array = jax.device_put(array, self.device)
         return array if array.dtype in _DTYPE else None
