@@ -1,7 +1,8 @@
-"""What the tests of laws share: a backend made faulty, and which cases of a law it fails."""
+"""Helpers for tests of laws: make a backend faulty, and run the cases of a law on it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -13,26 +14,26 @@ from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 
 
-def anything(case: Case) -> bool:
-    """All cases."""
+def every_case(case: Case) -> bool:
+    """Select every case."""
     return True
 
 
-def results(
+def run_law(
     backend: RawTensor[Any],
     law: str,
     seed: int = 0,
     depth: Depth = "default",
-    where: Callable[[Case], bool] = anything,
+    where: Callable[[Case], bool] = every_case,
 ) -> list[Result]:
-    """What becomes of the cases of a law, on the backend in `Fuse`, as the host would have it."""
+    """The results of the selected cases of a law on `Fuse(backend)`."""
     subject = Subject(Fuse(backend), "examined", seed, depth)
     (chosen,) = laws_for(subject, [law])
     return [examine(subject, chosen, case) for case in chosen.cases(subject) if where(case)]
 
 
-def is_found(backend: RawTensor[Any], law: str, where: Callable[[Case], bool] = anything) -> bool:
-    """Whether a law finds fault with a backend: no more cases are examined than it takes."""
+def fails(backend: RawTensor[Any], law: str, where: Callable[[Case], bool] = every_case) -> bool:
+    """Whether a backend fails any selected case of a law; stops at the first failure."""
     subject = Subject(Fuse(backend), "examined")
     (chosen,) = laws_for(subject, [law])
     return any(
@@ -40,19 +41,22 @@ def is_found(backend: RawTensor[Any], law: str, where: Callable[[Case], bool] = 
     )
 
 
-def failures(
-    backend: RawTensor[Any], law: str, seed: int = 0, where: Callable[[Case], bool] = anything
+def failed_cases(
+    backend: RawTensor[Any], law: str, seed: int = 0, where: Callable[[Case], bool] = every_case
 ) -> set[str]:
-    """The ids of the cases of a law that a backend fails."""
-    return {found.case.id for found in results(backend, law, seed, where=where) if found.status == "failed"}
+    """The ids of the selected cases of a law that a backend fails."""
+    results = run_law(backend, law, seed, where=where)
+    return {result.case.id for result in results if result.status == "failed"}
 
 
-def faulty(name: str, change: Callable[..., Any], base: type[RawTensor[Any]] = Numpy) -> RawTensor[Any]:
-    """A backend with one method that a change replaces: it is given the right method, bound, and the arguments."""
-    right = getattr(base, name)
+def faulty_backend(
+    name: str, change: Callable[..., Any], base: type[RawTensor[Any]] = Numpy
+) -> RawTensor[Any]:
+    """A backend whose method `name` returns `change(original, *args)`; `original` is the bound method of `base`."""
+    unbound = getattr(base, name)
 
     def method(self: Any, *args: Any) -> Any:
-        return change(lambda *given: right(self, *given), *args)
+        return change(functools.partial(unbound, self), *args)
 
     return type("Faulty", (base,), {name: method})()
 

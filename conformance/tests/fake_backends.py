@@ -1,4 +1,4 @@
-"""Backends that misbehave, for the tests of the runner, the command and the reports."""
+"""Backends with one fault each, for the tests of the runner, the command and the reports."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from typing import Any
 from tensorken_core.host.plugin import Capabilities
 from tensorken_numpy.backend import Numpy
 
-PLACE = "conformance.tests.fake_backends"
+MODULE = "conformance.tests.fake_backends"
 
 
 class Small(Numpy):
-    """Right, with two dtypes."""
+    """A correct backend with two dtypes."""
 
     capabilities = Capabilities(dtypes=("bool", "float32"), shares_memory=True)
 
 
-class Optional(Small):
-    """Right, if it is told so."""
+class WithOptions(Small):
+    """Correct only with the option `correct=True`; otherwise fills with zeros."""
 
-    def __init__(self, right: bool = False, device: str = "none") -> None:
-        self.right, self.device = right, device
+    def __init__(self, correct: bool = False, device: str = "none") -> None:
+        self.correct, self.device = correct, device
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
-        return super().full(shape, value if self.right else 0, dtype)
+        return super().full(shape, value if self.correct else 0, dtype)
 
 
-class Wrong(Small):
-    """Makes zeros of everything."""
+class FillsWithZeros(Small):
+    """Fills every tensor with zeros."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         return super().full(shape, 0, dtype)
 
 
 class WithoutDtypes(Numpy):
-    """Declares nothing."""
+    """Declares no dtypes."""
 
     capabilities = Capabilities()
 
 
 class CrashesOnce(Small):
-    """Ends the process at one case."""
+    """Aborts the process at one case."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         if shape == (7,) and dtype.name == "float32":
@@ -55,72 +55,72 @@ class CrashesOnce(Small):
         return super().full(shape, value, dtype)
 
 
-class CrashesAlways(Small):
-    """Ends the process whenever it is to fill a tensor."""
+class CrashesInFull(Small):
+    """Ends the process at each call of `full`."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         os._exit(9)
 
 
-class CrashesAtAll(Small):
-    """Ends the process whenever something is read."""
+class CrashesInRavel(Small):
+    """Ends the process at each read of a tensor."""
 
     def ravel(self, x: Any) -> Any:
         os._exit(9)
 
 
-class At(Small):
-    """Does something at one case."""
+class ActsAtOneCase(Small):
+    """Calls `act` at one case."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         if shape == (7,) and dtype.name == "float32":
-            self.do()
+            self.act()
         return super().full(shape, value, dtype)
 
-    def do(self) -> None:
-        """What is done."""
+    def act(self) -> None:
+        """Do nothing; subclasses override this."""
 
 
-class Hangs(At):
-    """Waits for ever."""
+class Hangs(ActsAtOneCase):
+    """Waits forever at a lock."""
 
-    def do(self) -> None:
+    def act(self) -> None:
         lock = threading.Lock()
         with lock:
             lock.acquire()
 
 
-class Spins(At):
-    """Computes for ever."""
+class Spins(ActsAtOneCase):
+    """Loops forever."""
 
-    def do(self) -> None:
+    def act(self) -> None:
         while True:
             pass
 
 
-class SpinsOnce(At):
-    """Computes for ever, unless there is a file that it left before."""
+class SpinsOnce(ActsAtOneCase):
+    """Loops forever the first time; the file `spun` marks that it did."""
 
-    def do(self) -> None:
+    def act(self) -> None:
         if not Path("spun").exists():
             Path("spun").touch()
             while True:
                 pass
 
 
-class Sleeps(At):
-    """Waits for longer than it may compute."""
+class Sleeps(ActsAtOneCase):
+    """Sleeps once, for longer than the limit on CPU time."""
 
-    def do(self) -> None:
+    def act(self) -> None:
         if not Path("slept").exists():
             Path("slept").touch()
             time.sleep(1.6)
 
 
-class Stopped(At):
-    """Is kept from running, as by a busy machine, for longer than it may compute."""
+class Stopped(ActsAtOneCase):
+    """Stops its own process once, for longer than the limit on CPU time, as on a busy machine."""
 
-    def do(self) -> None:
+    def act(self) -> None:
         if not Path("stopped").exists():
             Path("stopped").touch()
             subprocess.Popen(["/bin/sh", "-c", f"sleep 1.6; kill -CONT {os.getpid()}"])
@@ -128,7 +128,7 @@ class Stopped(At):
 
 
 class Slow(Small):
-    """Takes its time, and leaves a file where it is when it begins."""
+    """Sleeps in each call of `full`; creates the file `begun` in the current folder first."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         Path("begun").touch()
@@ -137,7 +137,7 @@ class Slow(Small):
 
 
 class Chatters(Small):
-    """Writes to stdout what looks like results, and reads from stdin."""
+    """Writes lines to stdout that look like results, and reads from stdin."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         print(
@@ -149,38 +149,38 @@ class Chatters(Small):
 
 
 class Exits(Small):
-    """Calls sys.exit as if all were well."""
+    """Calls `sys.exit(0)`."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         sys.exit(0)
 
 
 class Interrupts(Small):
-    """Raises what Ctrl-C raises."""
+    """Raises KeyboardInterrupt."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         raise KeyboardInterrupt
 
 
 class Verbose(Small):
-    """Puts much into its messages, in many letters."""
+    """Raises an error whose message is long and has special characters."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         raise RuntimeError("snow \N{SNOWMAN} | <b>`x`</b> ]]> \x00\x1b[31m\ud800 " + "x" * 1_000_000)
 
 
-def broken() -> Small:
-    """Cannot be made."""
+def raises_when_made() -> Small:
+    """Raises an error instead of returning a backend."""
     raise OSError("no adapter")
 
 
-def deadly() -> Small:
-    """Ends the process when it is made."""
+def exits_when_made() -> Small:
+    """Ends the process instead of returning a backend."""
     os._exit(5)
 
 
 class Refusing(Small):
-    """Declares what it does not do."""
+    """Declares two ops unsupported."""
 
     capabilities = Capabilities(
         dtypes=("bool", "int32", "float32", "float64"),
@@ -189,7 +189,7 @@ class Refusing(Small):
 
 
 class Unreadable(Small):
-    """Reads back ones, whatever there is."""
+    """Reads every tensor back as ones."""
 
     def ravel(self, x: Any) -> Any:
         return super().ravel(x) * 0 + 1

@@ -1,4 +1,4 @@
-"""Reports made by hand, for the tests of their forms: each result is chosen, none was measured."""
+"""Reports with invented results, for the tests of the report formats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tensorken_conformance.report.model import Header, Report
 from tensorken_core.host.plugin import Capabilities
 
 LAWS = {
-    "values.read-back": "What is put in comes out.",
-    "values.sample": "Each op gives <the> & right result.",
+    "values.read-back": "Values are read back unchanged.",
+    "values.sample": "Each op returns <the> & correct result.",
     "derivatives.consistency": "J and its transpose agree.",
     "performance.profile": "Each op is timed.",
 }
@@ -39,7 +39,7 @@ HEADER = Header(
     faults=78,
 )
 
-NASTY = "snow \N{SNOWMAN} | <b>`x`</b> ]]> & \x00\x1b[31m \ud800 \"quoted\" 'twice'"
+SPECIAL_CHARACTERS = "snow \N{SNOWMAN} | <b>`x`</b> ]]> & \x00\x1b[31m \ud800 \"quoted\" 'twice'"
 
 
 def result(id: str, status: Any = "passed", level: int = 2, says: str = "", **facts: Any) -> Result:
@@ -71,7 +71,7 @@ FAILED = [
     result(
         "values.sample/log/float32/prime/normals",
         "failed",
-        says=f"log(2.0): expected 0.69, got 0.7 {NASTY}",
+        says=f"log(2.0): expected 0.69, got 0.7 {SPECIAL_CHARACTERS}",
         ulp=float("inf"),
         worst="log(2.0)",
         script=("import tensorken as tk", "print(tk.log(2.0) < 3)  # <&>"),

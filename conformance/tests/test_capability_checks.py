@@ -1,4 +1,4 @@
-"""What a backend declares beyond the limits of the levels: a failure by itself, and no excuse for anything else."""
+"""Declared errors above the limits of the levels fail, and do not widen the bounds of other laws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.tests.examining import failures, results
+from conformance.tests.examining import failed_cases, run_law
 from tensorken_conformance import limits
 from tensorken_conformance.capability_checks import fault_of
 from tensorken_conformance.enclosure.errors import Errors
@@ -22,13 +22,13 @@ GENEROUS = replace(Numpy.capabilities, ulp={**Numpy.capabilities.ulp, "sub": HUG
 
 
 class Generous(Numpy):
-    """Right, and declares more than any level allows."""
+    """A correct backend that declares larger errors than any level allows."""
 
     capabilities = GENEROUS
 
 
-class FlatProducts(Generous):
-    """Adds one unit to every product of float64 numbers, which declared errors of sums are to excuse."""
+class InaccurateProducts(Generous):
+    """Multiplies float64 products by 1 + 2**-40; the large declared error of `add` must not excuse it."""
 
     def mul(self, a: Any, b: Any) -> Any:
         y = super().mul(a, b)
@@ -36,7 +36,7 @@ class FlatProducts(Generous):
 
 
 @pytest.mark.parametrize(
-    ("key", "error", "says"),
+    ("key", "error", "message"),
     [
         ("sub", 1, "'sub' is declared 1 off, but level 2 allows 0, to which it is held there"),
         ("exp", 5, "level 2 allows 4"),
@@ -45,40 +45,40 @@ class FlatProducts(Generous):
         ("*", HUGE, "level 2 allows 16"),
     ],
 )
-def test_more_than_the_limit_is_a_fault_of_the_entry(key: str, error: int, says: str) -> None:
-    def wrong(number: int) -> str:
+def test_a_declared_error_above_the_limit_is_a_fault(key: str, error: int, message: str) -> None:
+    def fault_for(number: int) -> str:
         return fault_of(Capabilities(dtypes=tuple(DTYPES), ulp={key: number}), "ulp", key)
 
-    assert says in wrong(error)
-    assert wrong(error - 1) == "" if error != HUGE else wrong(16) == ""
+    assert message in fault_for(error)
+    assert fault_for(error - 1) == "" if error != HUGE else fault_for(16) == ""
 
 
-def test_what_has_the_bound_of_a_theorem_has_no_limit() -> None:
+def test_ops_bounded_by_a_theorem_have_no_limit() -> None:
     assert fault_of(Capabilities(dtypes=("float32",), ulp={"sum": HUGE}), "ulp", "sum") == ""
 
 
-def test_our_own_backends_declare_what_level_2_allows() -> None:
+def test_first_party_backends_declare_errors_within_level_2() -> None:
     for backend in (Numpy(), Reference()):
         for key in backend.capabilities.ulp:
             assert fault_of(backend.capabilities, "ulp", key) == ""
 
 
 @pytest.mark.parametrize("op", [*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS])
-def test_intervals_grow_by_the_limit_at_most(op: str) -> None:
+def test_intervals_grow_by_at_most_the_limit(op: str) -> None:
     for name in ("float16", "float32", "float64"):
-        found = [Errors(Capabilities(ulp=ulp)).steps(op, DTYPES[name]) for ulp in ({}, {op: HUGE}, {op: 0})]
-        assert found == [limits.largest(op, name, 2)] * 2 + [0]
+        steps = [Errors(Capabilities(ulp=ulp)).steps(op, DTYPES[name]) for ulp in ({}, {op: HUGE}, {op: 0})]
+        assert steps == [limits.largest(op, name, 2)] * 2 + [0]
 
 
-def test_too_large_a_declaration_fails_once_and_nothing_else_fails() -> None:
-    assert failures(Generous(), "declarations.entries") == {
+def test_too_large_declared_errors_fail_only_their_own_cases() -> None:
+    assert failed_cases(Generous(), "declarations.entries") == {
         "declarations.entries/ulp/-/-/-/sub",
         "declarations.entries/ulp/-/-/-/add",
     }
     for law in ("values.sums", "derivatives.consistency", "programs.meaning"):
-        found = results(Generous(), law, depth="smoke")
-        assert {result.status for result in found} == {"passed"}
+        results = run_law(Generous(), law, depth="smoke")
+        assert {result.status for result in results} == {"passed"}
 
 
-def test_what_a_large_declaration_excused_is_found() -> None:
-    assert failures(FlatProducts(), "derivatives.consistency", where=lambda case: case.op == "mul")
+def test_a_large_declared_error_does_not_excuse_wrong_values() -> None:
+    assert failed_cases(InaccurateProducts(), "derivatives.consistency", where=lambda case: case.op == "mul")

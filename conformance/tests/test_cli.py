@@ -1,4 +1,4 @@
-"""The command `tensorken conformance`: what it says, and where; its exit statuses; consoles of all kinds."""
+"""The command `tensorken conformance`: its output, exit statuses, and behaviour on different consoles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorken_conformance.report.serial import to_json
 from tensorken_conformance.running.loading import load as load_subject
 from tensorken_core.language.op import OPS
 
-RIGHT, WRONG = f"{fake_backends.PLACE}:Small", f"{fake_backends.PLACE}:Wrong"
+CORRECT, FAULTY = f"{fake_backends.MODULE}:Small", f"{fake_backends.MODULE}:FillsWithZeros"
 
 QUICK = ["--in-process", "--select", "values.read-back/full"]
 
@@ -45,8 +45,8 @@ def command(*arguments: str, folder: Path, **variables: str) -> subprocess.Compl
 # ---- run ---------------------------------------------------------------------------------------------------
 
 
-def test_a_right_backend(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", RIGHT, *QUICK]) == 0
+def test_run_of_a_correct_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", CORRECT, *QUICK]) == 0
     out, err = capsys.readouterr()
     assert "0 failed + 0 expected failures + 0 declared unsupported + 0 crashed" in out
     assert "no level - bool, float32 - a part of the laws only" in out
@@ -55,8 +55,8 @@ def test_a_right_backend(capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
 
 
-def test_a_wrong_backend(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", WRONG, *QUICK, "--brief"]) == 1
+def test_run_of_a_faulty_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", FAULTY, *QUICK, "--brief"]) == 1
     out, _ = capsys.readouterr()
     assert "values.read-back: A tensor made from a buffer" in out
     assert (
@@ -67,12 +67,12 @@ def test_a_wrong_backend(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixture[str]) -> None:
     select = ["--select", "values", "--select", "host", "--select", "derivatives", "--smoke"]
-    assert main(["run", f"{fake_backends.PLACE}:WithoutDtypes", "--in-process", *select]) == 1
+    assert main(["run", f"{fake_backends.MODULE}:WithoutDtypes", "--in-process", *select]) == 1
     assert "no dtypes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["run", "nunpy"], "did you mean: numpy"),
         (["run", "numpy", "--select", "values.elementwize"], "did you mean values.elementwise"),
@@ -83,14 +83,19 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         (["repro", "values.read-back/new/float32/smal"], "values.read-back/new/float32/small"),
         (["repro", "nonsense"], "there is no law"),
         (["repro", "values.read-back/new/bool/small", "--backend", "nunpy"], "numpy"),
-        (["run", f"{fake_backends.PLACE}:Smal"], "did you mean Small"),
+        (["run", f"{fake_backends.MODULE}:Smal"], "did you mean Small"),
         (
-            ["run", f"{fake_backends.PLACE}:Optional", "--backend-option", "rigt=1"],
-            "its options: right, device",
+            ["run", f"{fake_backends.MODULE}:WithOptions", "--backend-option", "corect=1"],
+            "its options: correct, device",
         ),
-        (["missing", f"{fake_backends.PLACE}:broken"], "no adapter"),
+        (["missing", f"{fake_backends.MODULE}:raises_when_made"], "no adapter"),
         (
-            ["repro", "values.read-back/new/bool/small", "--backend", f"{fake_backends.PLACE}:broken"],
+            [
+                "repro",
+                "values.read-back/new/bool/small",
+                "--backend",
+                f"{fake_backends.MODULE}:raises_when_made",
+            ],
             "no adapter",
         ),
         (["missing", "nunpy"], "numpy"),
@@ -104,9 +109,9 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         (["selftest", "--select", "nonsense"], "nonsense"),
     ],
 )
-def test_questions_that_make_no_sense(
+def test_invalid_arguments_print_one_error_line(
     arguments: list[str],
-    says: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -117,7 +122,7 @@ def test_questions_that_make_no_sense(
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert err.startswith("tensorken conformance: ")
-    assert says in err
+    assert message in err
     assert out == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -133,72 +138,72 @@ def test_questions_that_make_no_sense(
         ["run", "numpy", "--backend-option", "fast"],
     ],
 )
-def test_arguments_that_argparse_refuses(arguments: list[str]) -> None:
+def test_argparse_rejects_arguments(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as error:
         main(arguments)
     assert error.value.code == 2
 
 
-def test_all_forms_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {form: tmp_path / f"report.{form}" for form in cli.FORMS}
-    options = [text for form, file in files.items() for text in (f"--{form}", str(file))]
-    assert main(["run", WRONG, *QUICK, *options]) == 1
+def test_run_writes_every_report_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: tmp_path / f"report.{name}" for name in cli.FORMS}
+    options = [text for name, file in files.items() for text in (f"--{name}", str(file))]
+    assert main(["run", FAULTY, *QUICK, *options]) == 1
     assert load_either(files["json"]).counts.failed > 0
     assert ElementTree.fromstring(files["junit"].read_text("utf-8")).tag == "testsuites"
     assert files["html"].read_text("utf-8").startswith("<!doctype html>")
     assert files["markdown"].read_text("utf-8").startswith("## ")
     assert json.loads(files["badge"].read_text("utf-8"))["schemaVersion"] == 1
-    assert main(["run", RIGHT, *QUICK, "--badge", str(tmp_path / "badge.SVG")]) == 0
+    assert main(["run", CORRECT, *QUICK, "--badge", str(tmp_path / "badge.SVG")]) == 0
     assert (tmp_path / "badge.SVG").read_text("utf-8").startswith("<svg")
     capsys.readouterr()
 
 
-def test_a_report_on_stdout_stands_there_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", RIGHT, *QUICK, "--json", "-"]) == 0
+def test_a_report_on_stdout_is_the_only_output_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", CORRECT, *QUICK, "--json", "-"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["counts"]["failed"] == 0
     assert "cases = " in err
 
 
-def test_options_for_the_backend(capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"{fake_backends.PLACE}:Optional"
+def test_backend_options_are_passed_to_the_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"{fake_backends.MODULE}:WithOptions"
     assert (
-        main(["run", name, *QUICK, "--backend-option", "right=True", "--backend-option", "device=a b"]) == 0
+        main(["run", name, *QUICK, "--backend-option", "correct=True", "--backend-option", "device=a b"]) == 0
     )
-    assert "right=True, device=a b" in capsys.readouterr().out
+    assert "correct=True, device=a b" in capsys.readouterr().out
     assert main(["run", name, *QUICK]) == 1
 
 
 # ---- consoles ----------------------------------------------------------------------------------------------
 
 
-def test_an_empty_read_only_folder_and_a_console_of_ascii(tmp_path: Path) -> None:
+def test_run_in_a_read_only_folder_with_an_ascii_console(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    found = command(
-        "run", f"{fake_backends.PLACE}:Verbose", "--select", "values.read-back/full/float32/one",
+    done = command(
+        "run", f"{fake_backends.MODULE}:Verbose", "--select", "values.read-back/full/float32/one",
         folder=tmp_path, PYTHONIOENCODING="ascii:strict", LC_ALL="C",
     )  # fmt: skip
-    assert found.returncode == 1, found.stderr
-    assert b"snow \\u2603" in found.stdout
-    assert found.stdout.isascii()
-    assert found.stderr == b""
+    assert done.returncode == 1, done.stderr
+    assert b"snow \\u2603" in done.stdout
+    assert done.stdout.isascii()
+    assert done.stderr == b""
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_module_in_the_current_folder(tmp_path: Path) -> None:
+def test_run_of_a_backend_in_the_current_folder(tmp_path: Path) -> None:
     source = "from tensorken_numpy.backend import Numpy\nclass Mine(Numpy): pass\n"
     (tmp_path / "my_own_backend.py").write_text(source)
     select = ["--select", "values.read-back/full/float32"]
     assert command("run", "my_own_backend:Mine", *select, folder=tmp_path).returncode == 0
     assert command("run", "my_own_backend:Mine", *select, "--in-process", folder=tmp_path).returncode == 0
-    repeated = ["repro", "values.read-back/full/float32/one", "--backend", "my_own_backend:Mine"]
-    assert command(*repeated, folder=tmp_path).returncode == 0
+    repro = ["repro", "values.read-back/full/float32/one", "--backend", "my_own_backend:Mine"]
+    assert command(*repro, folder=tmp_path).returncode == 0
 
 
-def test_a_reader_that_leaves(tmp_path: Path) -> None:
+def test_a_closed_pipe_prints_no_error(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     with subprocess.Popen(
-        [*COMMAND, "run", RIGHT, *QUICK],
+        [*COMMAND, "run", CORRECT, *QUICK],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -208,11 +213,11 @@ def test_a_reader_that_leaves(tmp_path: Path) -> None:
     assert process.returncode == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no process can press Ctrl-C for another there")
-def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot send SIGINT to another process")
+def test_an_interrupted_run_reports_its_results(tmp_path: Path) -> None:
     file = tmp_path / "part.json"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-    arguments = ["run", f"{fake_backends.PLACE}:Slow", "--workers", "1", "--json", str(file)]
+    arguments = ["run", f"{fake_backends.MODULE}:Slow", "--workers", "1", "--json", str(file)]
     with subprocess.Popen(
         [*COMMAND, *arguments, "--select", "values.read-back"],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -220,7 +225,7 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
         assert process.stdout is not None
         while not (tmp_path / "begun").exists() and process.poll() is None:
             time.sleep(0.02)
-        time.sleep(1.0)  # so that a few cases are done
+        time.sleep(1.0)  # until a few cases are examined
         process.send_signal(signal.SIGINT)
         out = process.stdout.read()
     assert process.returncode == 130
@@ -230,11 +235,11 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
     assert partial.header.level is None
 
 
-def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """A run of a backend that takes its time, as soon as it has begun."""
+def start_slow_run(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start a run of a slow backend, and return once its first case runs."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     run = subprocess.Popen(
-        [*COMMAND, "run", f"{fake_backends.PLACE}:Slow", "--select", "values.read-back/full", "--in-process"]
+        [*COMMAND, "run", f"{fake_backends.MODULE}:Slow", "--select", "values.read-back/full", "--in-process"]
         + [*options],
         cwd=folder,
         env=environment,
@@ -246,8 +251,10 @@ def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     return run
 
 
-def test_a_killed_run_leaves_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = started(tmp_path, "--json", "report.json")
+def test_a_killed_run_leaves_its_results_in_the_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = start_slow_run(tmp_path, "--json", "report.json")
     journal = tmp_path / "report.jsonl"
     while journal.read_text().count("\n") < 3:
         time.sleep(0.05)
@@ -255,42 +262,42 @@ def test_a_killed_run_leaves_its_results(tmp_path: Path, capsys: pytest.CaptureF
     run.communicate()
     assert not (tmp_path / "report.json").exists()
     text = journal.read_text()
-    journal.write_text(text + '{"case": "values.read-b')  # what is written when it is killed may not be whole
+    journal.write_text(text + '{"case": "values.read-b')  # a kill may cut the last line
     assert main(["matrix", str(journal)]) == 0
     assert "fake_backends" in capsys.readouterr().out
-    found = load_either(journal)
-    assert len(found.results) == text.count("\n") - 1
-    assert found.header.partial == "killed"
-    assert {result.case.law for result in found.results} == {"values.read-back"}
+    loaded = load_either(journal)
+    assert len(loaded.results) == text.count("\n") - 1
+    assert loaded.header.partial == "killed"
+    assert {result.case.law for result in loaded.results} == {"values.read-back"}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process at once")
-def test_a_terminated_run_reports_what_it_has(tmp_path: Path) -> None:
-    run = started(tmp_path, "--json", "report.json", "--results", "results.jsonl")
+@pytest.mark.skipif(os.name == "nt", reason="Windows kills a process without a signal")
+def test_a_terminated_run_reports_its_results(tmp_path: Path) -> None:
+    run = start_slow_run(tmp_path, "--json", "report.json", "--results", "results.jsonl")
     while (tmp_path / "results.jsonl").read_text().count("\n") < 3:
         time.sleep(0.05)
     run.terminate()
     out, _ = run.communicate()
     assert run.returncode == 130, out
-    found = load_either(tmp_path / "report.json")
-    assert found.header.partial == "interrupted"
+    partial = load_either(tmp_path / "report.json")
+    assert partial.header.partial == "interrupted"
     kept = [result.case for result in load_either(tmp_path / "results.jsonl").results]
-    assert len(kept) >= len(found.results) - 1  # it may have been interrupted before the last was written
-    assert kept == [result.case for result in found.results][: len(kept)]
+    assert len(kept) >= len(partial.results) - 1  # the interrupt may come before the last result is written
+    assert kept == [result.case for result in partial.results][: len(kept)]
     assert not (tmp_path / "report.jsonl").exists()
 
 
-def test_results_need_a_file(tmp_path: Path) -> None:
-    assert main(["run", RIGHT, *QUICK, "--results", "-"]) == 2
-    assert main(["run", RIGHT, *QUICK, "--results", str(tmp_path)]) == 2
+def test_option_results_requires_a_file(tmp_path: Path) -> None:
+    assert main(["run", CORRECT, *QUICK, "--results", "-"]) == 2
+    assert main(["run", CORRECT, *QUICK, "--results", str(tmp_path)]) == 2
 
 
-def test_a_whole_run_leaves_the_report_alone(tmp_path: Path) -> None:
-    assert main(["run", RIGHT, *QUICK, "--json", str(tmp_path / "report.json")]) == 0
+def test_a_complete_run_leaves_only_the_report(tmp_path: Path) -> None:
+    assert main(["run", CORRECT, *QUICK, "--json", str(tmp_path / "report.json")]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_printed_in_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     progress = cli.Progress(every=0.0)
     progress.tell(Result(Case("values.sums", "sum"), "passed", 1))
     progress.tell(Result(Case("values.sums", "sum"), "failed", 1))
@@ -310,7 +317,7 @@ def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixtu
         (True, {"TERM": "dumb"}, False),
     ],
 )
-def test_colours(
+def test_colours_depend_on_terminal_and_environment(
     is_a_terminal: bool, variables: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Out:
@@ -328,36 +335,36 @@ def test_colours(
 # ---- the other commands ------------------------------------------------------------------------------------
 
 
-def test_repro(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repro_examines_one_case(capsys: pytest.CaptureFixture[str]) -> None:
     case = "values.read-back/full/float32/one"
-    assert main(["repro", case, "--backend", WRONG, "--seed", "3"]) == 1
+    assert main(["repro", case, "--backend", FAULTY, "--seed", "3"]) == 1
     out, _ = capsys.readouterr()
     assert out.startswith(f"{case}: failed\n")
     assert "seed 3, default depth" in out
-    assert f"check('{case}', backend='{WRONG}', seed=3)" in out
+    assert f"check('{case}', backend='{FAULTY}', seed=3)" in out
     assert main(["repro", case]) == 0
     assert "backend   numpy" in capsys.readouterr().out
 
 
-def test_repro_shows_the_traceback_of_what_no_law_expects(capsys: pytest.CaptureFixture[str]) -> None:
-    backend = f"{fake_backends.PLACE}:Verbose"
+def test_repro_shows_the_traceback_of_an_unexpected_error(capsys: pytest.CaptureFixture[str]) -> None:
+    backend = f"{fake_backends.MODULE}:Verbose"
     assert main(["repro", "values.read-back/full/float32/one", "--backend", backend]) == 1
     out, _ = capsys.readouterr()
     assert "Traceback (most recent call last):" in out
     assert "fake_backends.py" in out
 
 
-def test_a_script_of_a_report_brings_seed_and_depth_and_shows_where_the_backend_failed(
+def test_the_script_of_a_failure_has_seed_and_depth_and_shows_the_failing_frame(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The same case has other numbers in a deep run, so it must be that of the report."""
-    one = "values.read-back/full/float32/one"
-    main(["repro", one, "--backend", WRONG, "--seed", "3", "--deep"])
+    """The numbers of a case depend on the seed and the depth, so the script needs both."""
+    case = "values.read-back/full/float32/one"
+    main(["repro", case, "--backend", FAULTY, "--seed", "3", "--deep"])
     script = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("check("))
-    assert script == f"check('{one}', backend='{WRONG}', seed=3, depth='deep')"
+    assert script == f"check('{case}', backend='{FAULTY}', seed=3, depth='deep')"
     exec(f"from tensorken_conformance import check\n{script}", {})
     assert capsys.readouterr().out.startswith("failed: ")
-    check(one, f"{fake_backends.PLACE}:Verbose")
+    check(case, f"{fake_backends.MODULE}:Verbose")
     out = capsys.readouterr().out
     assert out.startswith("failed: RuntimeError: snow")
     frames = [line for line in out.splitlines() if line.startswith("  File ")]
@@ -366,22 +373,22 @@ def test_a_script_of_a_report_brings_seed_and_depth_and_shows_where_the_backend_
         check("values.read-back/full/float32/on", "numpy")
 
 
-def test_a_deep_case_is_looked_up_in_the_deep_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_loads_the_backend_at_the_given_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     from tensorken_conformance.running import debugging
 
-    tried: list[str] = []
-    monkeypatch.setattr(debugging, "load", lambda *given: (tried.append(given[-1]), load_subject(*given))[1])
+    depths: list[str] = []
+    monkeypatch.setattr(debugging, "load", lambda *args: (depths.append(args[-1]), load_subject(*args))[1])
     check("values.read-back/full/float32/one", "numpy", depth="deep")
-    assert tried == ["deep"]
+    assert depths == ["deep"]
 
 
-def test_repro_of_a_backend_that_exits(capsys: pytest.CaptureFixture[str]) -> None:
-    backend = f"{fake_backends.PLACE}:Exits"
+def test_repro_reports_a_backend_that_exits_as_crashed(capsys: pytest.CaptureFixture[str]) -> None:
+    backend = f"{fake_backends.MODULE}:Exits"
     assert main(["repro", "values.read-back/full/float32/one", "--backend", backend]) == 1
     assert "crashed" in capsys.readouterr().out
 
 
-def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_describes_a_law(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "values.movement"]) == 0
     out, _ = capsys.readouterr()
     for part in (
@@ -393,7 +400,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in out
 
 
-def test_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_lists_ops_and_dtypes_by_level(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["missing", "numpy"]) == 0
     assert "missing, without which nothing goes: nothing" in capsys.readouterr().out
     assert main(["missing", "tensorken_core.language.raw:RawTensor"]) == 0
@@ -407,14 +414,14 @@ def test_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tanh" in derived
 
 
-def test_missing_lists_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["missing", f"{fake_backends.PLACE}:Refusing"]) == 0
+def test_missing_lists_declared_unsupported_ops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["missing", f"{fake_backends.MODULE}:Refusing"]) == 0
     out, _ = capsys.readouterr()
     assert "exp in float32: it is not needed here (needed for L1)" in out
     assert "erf in float32, float64: no erf (needed for no level)" in out
 
 
-def test_diff_and_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_and_matrix_of_two_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text(to_json(report()))
     new.write_text(to_json(report(FAILED)))
@@ -431,14 +438,14 @@ def test_diff_and_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_writes_a_project_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 0
     assert "backend.py" in capsys.readouterr().out
     assert (tmp_path / "here" / "pyproject.toml").exists()
     assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 2
 
 
-def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
+def test_the_cli_and_the_pytest_plugin_do_not_import_numpy_or_tensorken(tmp_path: Path) -> None:
     code = (
         "import sys, tensorken_conformance.cli, tensorken_conformance.pytest_plugin;"
         "print([m for m in ('numpy', 'mpmath', 'hypothesis', 'tensorken') if m in sys.modules])"
@@ -450,7 +457,7 @@ def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
     assert out.stdout.strip() == b"[]"
 
 
-def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_abbreviated_options_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["selftest", "--seed", "7"])
     assert "unrecognized arguments: --seed 7" in capsys.readouterr().err

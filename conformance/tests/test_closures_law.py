@@ -1,10 +1,10 @@
-"""programs.closures: right backends pass, and each fault of closures is found by it."""
+"""programs.closures: correct backends pass, and the law detects each fault aimed at it."""
 
 from __future__ import annotations
 
 import pytest
 
-from conformance.tests.examining import results
+from conformance.tests.examining import run_law
 from core.tests.each import each_of
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
@@ -18,15 +18,15 @@ LAW = "programs.closures"
 
 
 @pytest.mark.parametrize("backend", [Numpy, Reference])
-def test_right_backends_pass(backend: type[Numpy]) -> None:
-    outcomes = results(backend(), LAW, seed=3)
-    assert [result.says for result in outcomes if result.status != "passed"] == []
-    assert {(one.case.op, one.case.detail) for one in outcomes} == {
+def test_correct_backends_pass(backend: type[Numpy]) -> None:
+    results = run_law(backend(), LAW, seed=3)
+    assert [result.says for result in results if result.status != "passed"] == []
+    assert {(result.case.op, result.case.detail) for result in results} == {
         (way, form) for way in WAYS for form in FORMS
     }
 
 
 @each_of("name", [name for name, fault in FAULTS.items() if fault.law == LAW])
-def test_each_fault_is_found(name: str) -> None:
+def test_the_law_detects_each_fault(name: str) -> None:
     with subject_of(FAULTS[name], seed=1) as subject:
         assert any(examine(subject, LAWS[LAW], case).status == "failed" for case in LAWS[LAW].cases(subject))

@@ -1,4 +1,4 @@
-"""Compiler plugins: the kit offers them programs for the backend itself, counts them, and finds wrong ones."""
+"""Compiler plugins: the kit offers them programs for the backend itself, and detects faulty compilers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import results
+from conformance.tests.examining import run_law
 from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import with_compiler
 from tensorken_conformance.compilers import totals
@@ -31,14 +31,14 @@ from tools.workspace import ROOT
 COMPILED = ("programs.compiled",)
 
 
-def right(program: Program, backend: Any) -> Any:
-    """A right compiler of all programs for numpy."""
+def correct(program: Program, backend: Any) -> Any:
+    """A correct compiler of all programs for numpy."""
     return right_compiler(backend, program) if isinstance(backend, Numpy) else None
 
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of the example compiler."""
+    """The module of the example compiler, which compiles during the test."""
     monkeypatch.syspath_prepend(ROOT / "examples" / "plugins" / "compiler" / "src")
     from tensorken_example_compiler import compiler, plugin
 
@@ -53,23 +53,23 @@ def report(*select: str) -> Report:
 def test_programs_are_offered_for_the_backend_itself() -> None:
     backend = Numpy()
     offered: list[Any] = []
-    with with_compiler(lambda program, backend: offered.append(backend), "witness"):
-        outcomes = results(backend, "programs.compiled", where=lambda case: case.detail == "0")
-    assert [r.status for r in outcomes] == ["passed"] * 3
+    with with_compiler(lambda program, backend: offered.append(backend), "recorder"):
+        results = run_law(backend, "programs.compiled", where=lambda case: case.detail == "0")
+    assert [r.status for r in results] == ["passed"] * 3
     assert len(offered) > 50
-    assert all(one is backend for one in offered)
+    assert all(target is backend for target in offered)
 
 
 def test_the_example_compiler_compiles_programs_and_the_report_names_it(example: Any) -> None:
-    found = report()
-    assert (found.status, found.header.name) == (0, "numpy+example-compiler")
-    (programs,) = totals(found.results).values()
+    result = report()
+    assert (result.status, result.header.name) == (0, "numpy+example-compiler")
+    (programs,) = totals(result.results).values()
     assert 50 <= programs.compiled <= programs.offered and programs.offered > 600
-    text = to_text(found)
+    text = to_text(result)
     assert f"example-compiler: {programs.compiled} of {programs.offered} programs compiled" in text
     assert text.rstrip().rpartition("\n")[2].startswith("numpy+example-compiler: ")
-    again = from_json(to_json(found))
-    assert again.header == found.header and totals(again.results) == totals(found.results)
+    again = from_json(to_json(result))
+    assert again.header == result.header and totals(again.results) == totals(result.results)
 
 
 FAULTS: dict[str, Callable[[Any], Any]] = {
@@ -81,30 +81,30 @@ FAULTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("op", FAULTS)
-def test_an_example_compiler_with_a_wrong_op_is_found(
+def test_a_faulty_op_of_a_compiler_is_detected(
     op: str, example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = FAULTS[op](example.UFUNCS[op])
-    if not hasattr(wrong, "__name__") or wrong.__name__ == "<lambda>":
-        wrong.__name__ = f"wrong_{op}"
-    monkeypatch.setitem(example.UFUNCS, op, wrong)
+    faulty = FAULTS[op](example.UFUNCS[op])
+    if not hasattr(faulty, "__name__") or faulty.__name__ == "<lambda>":
+        faulty.__name__ = f"wrong_{op}"
+    monkeypatch.setitem(example.UFUNCS, op, faulty)
     assert report("programs.compiled/special", "programs.compiled/short").status == 1
 
 
-def test_an_example_compiler_that_writes_into_operands_is_found(
+def test_a_compiled_program_that_overwrites_operands_is_detected(
     example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compiled(program: Program, right: Any = example.compiled) -> Any:
-        made = right(program)
+    def compiled(program: Program, original: Any = example.compiled) -> Any:
+        function = original(program)
 
-        def called(xs: Any) -> Any:
-            ys = made(xs)
+        def call(xs: Any) -> Any:
+            ys = function(xs)
             for x in xs:
                 if (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype) and x.flags.writeable:
                     x[...] = ys[0]
             return ys
 
-        return made and called
+        return function and call
 
     monkeypatch.setattr(example, "compiled", compiled)
     assert report("programs.recompiled").status == 1
@@ -117,27 +117,27 @@ def test_an_example_compiler_that_writes_into_operands_is_found(
         *[pytest.param(law, marks=pytest.mark.nightly) for law in ("programs.compiled", "lifetime.threads")],
     ],
 )
-def test_no_law_finds_fault_in_a_right_compiler(law: str) -> None:
-    with with_compiler(right, "right"):
-        outcomes = results(Numpy(), law, where=lambda case: case.op not in ("every-op",))
-    assert {r.status for r in outcomes} == {"passed"}, [r.says for r in outcomes if r.status != "passed"]
+def test_correct_compilers_pass(law: str) -> None:
+    with with_compiler(correct, "correct"):
+        results = run_law(Numpy(), law, where=lambda case: case.op not in ("every-op",))
+    assert {r.status for r in results} == {"passed"}, [r.says for r in results if r.status != "passed"]
     if law == "programs.compiled":
-        (programs,) = totals(outcomes).values()
+        (programs,) = totals(results).values()
         assert programs.compiled == programs.offered > 600
 
 
 def idle(program: Program, backend: Any) -> None:
-    """Compiles nothing."""
+    """A compiler that compiles no program."""
 
 
-def test_a_compiler_that_compiles_nothing_fails_a_case_in_one_line() -> None:
+def test_a_compiler_that_compiles_nothing_fails_one_case() -> None:
     with with_compiler(idle, "idle"):
-        found = report("programs.compiled/compiler", "programs.compiled/special")
-    (failure,) = found.failures
+        result = report("programs.compiled/compiler", "programs.compiled/special")
+    (failure,) = result.failures
     assert failure.case.id == "programs.compiled/compiler/-/-/-/idle"
     assert failure.says.startswith("compiler idle: expected at least one compiled program, got none of the ")
-    assert found.header.name == "numpy"
-    assert "idle: 0 of" in to_text(found)
+    assert result.header.name == "numpy"
+    assert "idle: 0 of" in to_text(result)
 
 
 def test_a_compiler_for_another_backend_need_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,52 +146,52 @@ def test_a_compiler_for_another_backend_need_not_compile(monkeypatch: pytest.Mon
         assert report("programs.compiled/special").status == 0
 
 
-def test_so_does_one_that_is_only_asked_after_another_has_compiled_everything() -> None:
-    with with_compiler(idle, "last"), with_compiler(right, "first"):
+def test_a_compiler_that_never_gets_a_program_fails_one_case() -> None:
+    with with_compiler(idle, "last"), with_compiler(correct, "first"):
         subject = Subject(Fuse(Numpy()), "numpy", depth="smoke")
         (law,) = laws_for(subject, COMPILED)
-        found = {
+        results = {
             case.detail: examine(subject, law, case) for case in law.cases(subject) if case.op == "compiler"
         }
-    assert {name: result.status for name, result in found.items()} == {"last": "failed", "first": "passed"}
-    assert "other compilers compiled all programs before it was called" in found["last"].says
+    assert {name: result.status for name, result in results.items()} == {"last": "failed", "first": "passed"}
+    assert "other compilers compiled all programs before it was called" in results["last"].says
 
 
-def test_without_compilers_there_is_no_such_case() -> None:
+def test_without_compilers_the_law_has_no_compiler_cases() -> None:
     subject = Subject(Fuse(Numpy()), "numpy")
     (law,) = laws_for(subject, COMPILED)
     assert not [case for case in law.cases(subject) if case.op == "compiler"]
 
 
 @pytest.mark.parametrize("variable", [None, "installed", "none"])
-def test_a_selftest_calls_no_installed_compilers(
+def test_without_installed_disables_installed_compilers(
     variable: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     with with_compiler(idle, "plugins:installed@my-installed"):
         if variable:
             monkeypatch.setenv(VARIABLE, variable)
-        with without_installed(), with_compiler(right, "fault"):
+        with without_installed(), with_compiler(correct, "fault"):
             assert installed() == ["fault"]
         assert os.environ.get(VARIABLE) == variable
         assert ("installed" in installed()) == (variable != "none")
 
 
-def test_a_compiler_that_fails_is_named() -> None:
+def test_a_failure_names_a_compiler_that_raises() -> None:
     def broken(program: Program, backend: Any) -> None:
         raise KeyError("float16")
 
     with with_compiler(broken, "plugins:broken@my-broken"):
-        found = report("programs.compiled/short")
-    assert found.status == 1
-    assert "compiler plugins:broken@my-broken failed on program" in found.failures[0].says
+        result = report("programs.compiled/short")
+    assert result.status == 1
+    assert "compiler plugins:broken@my-broken failed on program" in result.failures[0].says
 
 
-def test_a_wrong_program_of_one_step_is_reduced_to_that_step() -> None:
-    def wrong(program: Program, backend: Any) -> Any:
-        called = right(program, backend)
-        return called and (lambda xs: [np.zeros_like(y) for y in called(xs)])
+def test_a_failing_program_of_one_step_is_reduced_without_an_error() -> None:
+    def zeros(program: Program, backend: Any) -> Any:
+        compiled = correct(program, backend)
+        return compiled and (lambda xs: [np.zeros_like(y) for y in compiled(xs)])
 
-    with with_compiler(wrong, "wrong"):
-        found = report("programs.compiled/special/-/-/-/0")
-    assert "expected" in found.failures[0].says and "IndexError" not in found.failures[0].says
+    with with_compiler(zeros, "zeros"):
+        result = report("programs.compiled/special/-/-/-/0")
+    assert "expected" in result.failures[0].says and "IndexError" not in result.failures[0].says

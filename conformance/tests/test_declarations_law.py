@@ -1,4 +1,4 @@
-"""declarations.*: each law finds those who break it, and leaves those in peace who keep it."""
+"""declarations.*: honest backends pass each law, and backends with wrong declarations fail."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ THREE = ("bool", "int32", "float32")
 
 
 class Small(Numpy):
-    """Three dtypes, no sort, no running sums of ints; all else is refused as it should be."""
+    """Supports three dtypes, no sort and no cumsum of integers, and raises the right errors for the rest."""
 
     capabilities = Capabilities(
-        dtypes=THREE, unsupported={"sort": "no sort here", "cumsum.int32": "floats alone"}
+        dtypes=THREE, unsupported={"sort": "no sort here", "cumsum.int32": "only floats"}
     )
 
     def checked(self, dtype: Any) -> Any:
@@ -54,48 +54,48 @@ class Small(Numpy):
 
     def cumsum(self, x: Any, axis: int) -> Any:
         if x.dtype.kind == "i":
-            raise MissingOpError("cumsum: floats alone")
+            raise MissingOpError("cumsum: only floats")
         return super().cumsum(x, axis)
 
 
-def results(backend: RawTensor[Any], law: str) -> list[Result]:
+def run_law(backend: RawTensor[Any], law: str) -> list[Result]:
     return list(examine_all(Subject(backend, "honest"), [law]))
 
 
 def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
-    """What failed: the ops, and what was said of the last of each."""
-    return {r.case.op: r.says for r in results(backend, law) if r.status == "failed"}
+    """The failed ops, each with the message of its last failure."""
+    return {r.case.op: r.says for r in run_law(backend, law) if r.status == "failed"}
 
 
 @pytest.mark.parametrize(
     "law", ["declarations.refuses", "declarations.levels", "declarations.entries", "declarations.own-work"]
 )
 @pytest.mark.parametrize("backend", [Numpy, Reference, Small, lambda: ShapeTracker(Fuse(Numpy()))])
-def test_the_honest_keep_the_laws(law, backend):
-    found = results(backend(), law)
-    assert {r.status for r in found} <= {"passed", "unsupported"}
-    assert found or law == "declarations.refuses"
+def test_honest_backends_pass(law, backend):
+    results = run_law(backend(), law)
+    assert {r.status for r in results} <= {"passed", "unsupported"}
+    assert results or law == "declarations.refuses"
 
 
-def test_what_is_refused_counts_as_declared_unsupported():
-    found = results(Small(), "declarations.refuses")
-    assert {r.status for r in found} == {"unsupported"}
-    says = {(r.case.op, r.case.dtype): r.says for r in found}
-    assert says["sort", "float32"] == "no sort here"
-    assert says["cumsum", "int32"] == "floats alone"
-    assert says["exp", "float64"] == says["full", "float64"] == "has no float64"
-    assert ("cumsum", "float32") not in says
-    assert {r.case.dtype for r in found} == {"bool", "int32", "float32", "int64", "float16", "float64"}
+def test_declared_refusals_count_as_unsupported():
+    results = run_law(Small(), "declarations.refuses")
+    assert {r.status for r in results} == {"unsupported"}
+    reasons = {(r.case.op, r.case.dtype): r.says for r in results}
+    assert reasons["sort", "float32"] == "no sort here"
+    assert reasons["cumsum", "int32"] == "only floats"
+    assert reasons["exp", "float64"] == reasons["full", "float64"] == "has no float64"
+    assert ("cumsum", "float32") not in reasons
+    assert {r.case.dtype for r in results} == {"bool", "int32", "float32", "int64", "float16", "float64"}
 
 
 class Unguarded(Small):
-    """It trusts in core, and fails by accident where it lacks a dtype."""
+    """Relies on core to reject dtypes, and raises KeyError for a dtype that it lacks."""
 
     def checked(self, dtype: Any) -> Any:
         return dict.fromkeys(THREE, dtype)[dtype.name]
 
 
-def test_a_dtype_that_core_refuses_may_fail_in_any_way():
+def test_dtypes_that_core_rejects_may_raise_any_error():
     assert failures(Unguarded(), "declarations.refuses") == {}
 
 
@@ -103,42 +103,42 @@ def test_a_dtype_that_core_refuses_may_fail_in_any_way():
 
 
 class Stale(Small):
-    """It can sort after all."""
+    """Declares sort unsupported, but sorts."""
 
     def sort(self, x: Any, axis: int) -> Any:
         return np.sort(x, axis)
 
 
 class StaleBody(Small):
-    """It leaves the op that it declares unsupported to the op's body, which works."""
+    """Declares tanh unsupported, but its body works."""
 
     capabilities = Capabilities(dtypes=THREE, unsupported={"tanh": "no"})
     tanh = RawTensor.tanh
 
 
 class Wide(Small):
-    """It has float64 after all."""
+    """Does not declare float64, but computes with it."""
 
     def checked(self, dtype: Any) -> Any:
         return dtype
 
 
 class Crude(Small):
-    """It says no by whatever its dictionary raises."""
+    """Refuses sort with a KeyError."""
 
     def sort(self, x: Any, axis: int) -> Any:
         raise KeyError("sort")
 
 
 class Wordy(Small):
-    """It says no at length."""
+    """Refuses sort with a message of two lines."""
 
     def sort(self, x: Any, axis: int) -> Any:
         raise NotImplementedError("sort:\nnot yet")
 
 
 class Late(Small):
-    """It says no when it has begun."""
+    """Refuses sort after it has overwritten the operand."""
 
     def sort(self, x: Any, axis: int) -> Any:
         x[...] = x[..., ::-1]
@@ -146,14 +146,14 @@ class Late(Small):
 
 
 class WrongCast(Small):
-    """It refuses a dtype in creation, and not in casts."""
+    """Rejects undeclared dtypes in creation, but not in casts."""
 
     def cast(self, x: Any, dtype: Any) -> Any:
         return Numpy.cast(self, x, dtype)
 
 
 @pytest.mark.parametrize(
-    ("backend", "op", "says"),
+    ("backend", "op", "message"),
     [
         (Stale, "sort", "stale declaration"),
         (StaleBody, "tanh", "stale declaration"),
@@ -165,22 +165,21 @@ class WrongCast(Small):
         (Late, "sort", "an operand was"),
     ],
 )
-def test_a_stale_or_a_rude_declaration_is_found(backend, op, says):
-    found = failures(backend(), "declarations.refuses")
-    assert says in found[op]
+def test_stale_declarations_and_bad_refusals_fail(backend, op, message):
+    assert message in failures(backend(), "declarations.refuses")[op]
 
 
 # ---- declarations.levels ----------------------------------------------------------------------------------------
 
 
 class Lacking(Numpy):
-    """It lacks a required op and says nothing of that."""
+    """Lacks a required op, and does not declare that."""
 
     exp = RawTensor.exp
 
 
 class LackingInts(Numpy):
-    """It lacks a required op for one dtype."""
+    """Lacks a required op for one dtype, and does not declare that."""
 
     def floor_divide(self, a: Any, b: Any) -> Any:
         if a.dtype.itemsize == 8:
@@ -189,20 +188,20 @@ class LackingInts(Numpy):
 
 
 class Silent(Numpy):
-    """It declares nothing."""
+    """Declares no dtypes."""
 
     capabilities = Capabilities()
 
 
 class Swallowing(Numpy):
-    """It answers with nothing where it should say that it cannot."""
+    """Returns None instead of raising an error."""
 
     def sqrt(self, x: Any) -> Any:
         return None
 
 
 class Pretender(Numpy):
-    """It says that it has every op, and raises for each."""
+    """Claims to have every op, and raises MissingOpError for each."""
 
     def has(self, op: Any) -> bool:
         return True
@@ -226,19 +225,19 @@ for _op in OPS.values():
         (Pretender, {op.name for op in methods() if op.body is None}),
     ],
 )
-def test_what_is_missing_without_a_word_is_found(backend, ops):
+def test_undeclared_missing_ops_fail(backend, ops):
     assert failures(backend(), "declarations.levels").keys() == ops
 
 
-def test_who_declares_nothing_is_told_so_once():
-    found = list(examine_all(Subject(Silent(), "silent"), ["declarations"]))
-    assert [r.status for r in found] == ["failed"]
-    assert "capabilities = Capabilities(dtypes=" in found[0].says
+def test_a_backend_without_declared_dtypes_fails_once():
+    [result] = examine_all(Subject(Silent(), "silent"), ["declarations"])
+    assert result.status == "failed"
+    assert "capabilities = Capabilities(dtypes=" in result.says
 
 
 # ---- declarations.entries -------------------------------------------------------------------------------
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
+INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("ulp", {"ulp": {"floot": 1}}, "did you mean floor?"),
     ("ulp", {"ulp": {"exp.float23": 1}}, "no dtype 'float23'"),
     ("ulp", {"ulp": {"exp.float64": 1}}, "none of the declared dtypes"),
@@ -260,17 +259,19 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "declared", "says"), WRONG, ids=[f"{w[0]}-{w[2]}" for w in WRONG])
-def test_a_declaration_that_means_nothing_is_found(field, declared, says):
-    class Odd(Numpy):
+@pytest.mark.parametrize(
+    ("field", "declared", "message"), INVALID, ids=[f"{row[0]}-{row[2]}" for row in INVALID]
+)
+def test_invalid_declarations_fail(field, declared, message):
+    class Invalid(Numpy):
         capabilities = Capabilities(**{"dtypes": THREE, **declared})
 
-    found = failures(Odd(), "declarations.entries")
-    assert found.keys() == {field}
-    assert says in found[field]
+    failed = failures(Invalid(), "declarations.entries")
+    assert failed.keys() == {field}
+    assert message in failed[field]
 
 
-def test_a_declaration_that_means_something_is_not():
+def test_valid_declarations_have_no_fault():
     declared = Capabilities(
         dtypes=THREE,
         ulp={"*": 4, "exp": 2, "exp.float32": 1, "*.float32": 3, "sum": 0},
@@ -288,7 +289,7 @@ def test_a_declaration_that_means_something_is_not():
 
 
 class Delegating(Reference):
-    """It computes in plain Python, but for one op, which it has numpy do."""
+    """Delegates max to numpy, and computes the rest in plain Python."""
 
     def max(self, x: Any, axes: Any) -> Any:
         numpy = Numpy()
@@ -298,7 +299,7 @@ class Delegating(Reference):
 
 
 class DelegatingByRun(Reference):
-    """The same, by the way that core calls ops."""
+    """Delegates max to numpy through `run`, as core calls ops."""
 
     def max(self, x: Any, axes: Any) -> Any:
         numpy, dtype = Numpy(), self.dtype(x)
@@ -306,14 +307,14 @@ class DelegatingByRun(Reference):
         return self.new(y.shape, y.reshape(-1).tolist(), dtype)
 
 
-class Open(Delegating):
-    """The same, and it says so."""
+class DeclaredDelegating(Delegating):
+    """Delegates max to numpy, and declares that."""
 
     capabilities = Capabilities(dtypes=Reference.capabilities.dtypes, delegates=("numpy",))
 
 
 class Proxy(RawTensor[Any]):
-    """It claims every op, and has numpy do them all."""
+    """Claims every op, and delegates them all to numpy."""
 
     capabilities = Capabilities(dtypes=THREE)
 
@@ -332,13 +333,13 @@ class Proxy(RawTensor[Any]):
         return super().__getattribute__(name)
 
 
-def test_delegated_work_is_found():
+def test_undeclared_delegation_fails():
     delegated = failures(Delegating(), "declarations.own-work")
     assert delegated["max"].startswith("max: delegated to numpy.new, numpy.max;")
-    assert "softmax" in delegated  # its body takes the maximum
+    assert "softmax" in delegated  # its body calls max
     assert not delegated.keys() & {"exp", "sum", "min", "sort"}
     assert "delegated to numpy." in failures(DelegatingByRun(), "declarations.own-work")["max"]
-    assert failures(Open(), "declarations.own-work") == {}
+    assert failures(DeclaredDelegating(), "declarations.own-work") == {}
     proxied = failures(Proxy(), "declarations.own-work")
     assert len(proxied) == len(
         [op for op in methods() if any(takes(op, d) for d in Subject(Proxy(), "").dtypes())]
@@ -347,11 +348,12 @@ def test_delegated_work_is_found():
 
 
 def attributes() -> Iterator[tuple[type[Any], dict[str, Any]]]:
-    for kind in (Numpy, Reference):
-        yield kind, dict(vars(kind))
+    """The attributes of both backend classes."""
+    for backend in (Numpy, Reference):
+        yield backend, dict(vars(backend))
 
 
-def test_watching_leaves_no_trace():
+def test_observing_delegation_restores_the_classes():
     before, overrides = list(attributes()), (Numpy.overrides, Reference.overrides)
     with contextlib.suppress(ValueError), delegated(Small()):
         assert "sort" in vars(Reference)
@@ -365,19 +367,19 @@ def test_watching_leaves_no_trace():
 
 
 @pytest.mark.parametrize("op", methods(), ids=lambda op: op.name)
-def test_every_op_has_operands_on_which_it_runs(op):
+def test_every_op_runs_on_its_sample_operands(op):
     subject = Subject(Numpy(), "numpy")
     for dtype in subject.dtypes():
         if takes(op, dtype):
             for sample in samples_of(op):
-                operands = [subject.tensor(x, kind) for x, kind in values_of(op, sample, dtype)]
+                operands = [subject.tensor(x, d) for x, d in values_of(op, sample, dtype)]
                 result = subject.run(op, operands, sample[1])
                 for y in result if isinstance(result, tuple) else (result,):
-                    if y.dtype.kind == "float" and op.name != "from_bits":  # which gives NaN, too
+                    if y.dtype.kind == "float" and op.name != "from_bits":  # its results may be NaN
                         assert np.isfinite(subject.read(y)).all()
 
 
-def test_what_is_declared_in_another_form_is_refused_before_any_case() -> None:
+def test_capabilities_of_another_type_are_rejected() -> None:
     class ByDict(Numpy):
         capabilities = {"dtypes": ("float32",)}  # type: ignore[assignment]  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""The documentation of the kit: each law has a clause and a fault, and what the pages tell is so."""
+"""The documentation of the kit: each law has a clause and a fault, and the tables agree with the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tensorken_conformance.faults
-import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
+import tensorken_conformance.laws  # noqa: F401, importing them registers faults and laws
 from tensorken_conformance import cli, expectations, limits
 from tensorken_conformance.answers import explained
 from tensorken_conformance.case import STATUSES, Case
@@ -35,7 +35,7 @@ CLAUSE = re.compile(
 
 
 def rows(page: str, head: str) -> Iterator[list[str]]:
-    """The rows of the table that begins with a head, as texts."""
+    """The rows of the table whose header begins with `head`, as lists of cells."""
     _, _, rest = page.partition(f"| {head} |")
     assert rest, f"there is no table {head!r}"
     for line in rest.splitlines()[2:]:
@@ -47,7 +47,7 @@ def rows(page: str, head: str) -> Iterator[list[str]]:
 @cache
 def clauses() -> dict[str, re.Match[str]]:
     """The clauses of the page, by the ids of their laws."""
-    return {found["law"]: found for found in CLAUSE.finditer(PAGE)}
+    return {match["law"]: match for match in CLAUSE.finditer(PAGE)}
 
 
 # ---- law, clause, fault ------------------------------------------------------------------------------------
@@ -59,36 +59,34 @@ def test_each_law_has_one_clause_and_each_clause_a_law() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_each_law_has_a_fault_that_is_aimed_at_it(law: str) -> None:
+def test_each_law_with_a_verdict_has_a_fault(law: str) -> None:
     aimed = [fault.id for fault in FAULTS.values() if fault.law == law]
     assert bool(aimed) != (LAWS[law].group in WITHOUT_VERDICT), aimed
 
 
-def test_each_fault_is_aimed_at_a_law() -> None:
+def test_each_fault_names_a_law() -> None:
     assert {fault.law for fault in FAULTS.values()} <= LAWS.keys()
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.id)
-def test_explain_finds_all_three_and_the_clause_names_the_levels(law: Law) -> None:
+def test_explain_shows_law_clause_and_faults_and_the_clause_names_the_levels(law: Law) -> None:
     subject = load("string" if law.symbolic else "numpy")
     text = explained(law.id)
     assert f"  {law.says}" in text.splitlines()
     page, _, anchor = re.findall(r"clause +(\S+)", text)[0].partition("#")
     assert DOCS.parent.joinpath(page).read_text(encoding="utf-8") == PAGE
-    assert anchor == re.sub("[^a-z0-9]+", "-", law.id)  # as docutils makes the ids of headings
+    assert anchor == re.sub("[^a-z0-9]+", "-", law.id)  # the id that docutils gives the heading
     for fault in FAULTS.values():
         assert (f"    {fault.id}: {fault.says}" in text.splitlines()) == (fault.law == law.id)
-    cases = list(law.cases(subject)) or [
-        Case(law.id, "exp", "float32")
-    ]  # numpy declares nothing that it lacks
+    cases = list(law.cases(subject)) or [Case(law.id, "exp", "float32")]  # numpy declares no op unsupported
     levels = sorted({law.level(case) for case in cases})
     assert clauses()[law.id]["levels"] == ", ".join(f"L{level}" for level in levels)
 
 
-# ---- what the page tells -----------------------------------------------------------------------------------
+# ---- tables of the pages ----------------------------------------------------------------------------------
 
 
-def test_the_tables_have_all_levels_statuses_fields_and_families() -> None:
+def test_the_tables_list_all_levels_statuses_fields_and_families() -> None:
     assert [row[1] for row in rows(PAGE, "level")] == list(LEVELS)
     assert [row[0] for row in rows(PAGE, "status")] == list(STATUSES)
     assert [row[0].strip("`") for row in rows(PAGE, "field")] == [f.name for f in fields(Capabilities)]
@@ -96,45 +94,47 @@ def test_the_tables_have_all_levels_statuses_fields_and_families() -> None:
     assert families == {fault.family for fault in FAULTS.values()}
 
 
-def test_the_limits_of_the_levels_are_those_of_the_kit() -> None:
-    named: list[str] = []
+def test_the_page_has_the_limits_of_the_levels() -> None:
+    listed: list[str] = []
     for ops, first, *second in rows(PAGE, "ops"):
-        shown = re.findall(r"`(\w+)`", ops)
-        for op in shown or ["of-a-plugin"]:
+        names = re.findall(r"`(\w+)`", ops)
+        for op in names or ["of-a-plugin"]:
             usable = [limits.largest(op, dtype, 1) for dtype in ("float32", "float64", "float16")]
             text = str(usable[0]) if len(set(usable)) == 1 else f"{usable[0]} (float16: {usable[2]})"
             assert (first, usable[0]) == (text, usable[1]), op
             at_two = [limits.largest(op, dtype, 2) for dtype in ("float32", "float64", "float16")]
             assert second == [str(limit) for limit in at_two], op
-        named += shown
-    assert Counter(named) == Counter([*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS])
+        listed += names
+    assert Counter(listed) == Counter([*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS])
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The parsers of all commands."""
-    (found,) = [action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    return dict(found.choices)
+    (commands_,) = [
+        action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)
+    ]
+    return dict(commands_.choices)
 
 
-def test_all_commands_and_options_are_on_the_page() -> None:
+def test_the_page_lists_all_commands_and_options() -> None:
     assert Counter(row[0].strip("`").split()[0] for row in rows(PAGE, "command")) == Counter([*commands()])
-    real = {
+    options = {
         text for parser in commands().values() for action in parser._actions for text in action.option_strings
     }
-    shown = set(re.findall(r"`(--[a-z][a-z-]*)", PAGE))
-    pytest_options = {text for text in shown if text.startswith("--tensorken-")} | {"--pyargs"}
-    assert shown - pytest_options | {"-h"} == real
+    documented = set(re.findall(r"`(--[a-z][a-z-]*)", PAGE))
+    pytest_options = {text for text in documented if text.startswith("--tensorken-")} | {"--pyargs"}
+    assert documented - pytest_options | {"-h"} == options
 
 
-def test_the_lines_of_expected_failures_on_the_page_can_be_read() -> None:
+def test_the_example_of_expected_failures_on_the_page_is_valid() -> None:
     (block,) = re.findall(r"```text\n(# id.*?)```", PAGE, re.S)
     (line,) = expectations.parse(block)
     assert line.matches("values.elementwise/erf/float16/small/normals")
 
 
-def test_the_matrix_of_our_own_backends_is_of_the_ops_that_there_are() -> None:
+def test_the_matrix_of_first_party_backends_lists_all_ops() -> None:
     assert {row[0].strip("`") for row in rows(BACKENDS, "op")} - set(CREATIONS) == {
         op.name for op in OPS.values() if op.higher_order is None
     }
-    found = {row[0].split()[0]: (row[1], row[4]) for row in rows(BACKENDS, "backend")}
-    assert found == {"numpy": ("L5", "0"), "reference": ("L5", "0"), "string": ("L4s", "0")}
+    levels = {row[0].split()[0]: (row[1], row[4]) for row in rows(BACKENDS, "backend")}
+    assert levels == {"numpy": ("L5", "0"), "reference": ("L5", "0"), "string": ("L4s", "0")}

@@ -1,4 +1,4 @@
-"""The oracles of elementwise ops and casts: against C, exact fractions, other precisions, and the reference."""
+"""The oracles of elementwise ops and casts, compared with C, exact fractions, higher precision and the reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECIALS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, -2.5, 1e300, -1e-30
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two numbers are one: NaN is, and zeros are of one sign."""
+    """Whether two numbers are equal; NaN equals NaN, and zeros must have the same sign."""
     return (a != a and b != b) or (a == b and math.copysign(1.0, a) == math.copysign(1.0, b))
 
 
@@ -34,28 +34,28 @@ def same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_the_nearest_number_is_what_no_other_is_nearer_than(dtype: Any) -> None:
+def test_nearest_rounds_to_the_nearest_representable_number(dtype: Any) -> None:
     rng, form = random.Random(1), FORMATS[dtype.name]
-    kind = np.dtype(dtype.name).type
+    scalar = np.dtype(dtype.name).type
     for _ in range(2000):
         n = rng.choice((-1, 1)) * rng.getrandbits(rng.randrange(1, 140)) or 1
         e = rng.randrange(form.least - 150, form.top)
-        found = nearest(n, e, form)
-        assert found is not None
+        rounded = nearest(n, e, form)
+        assert rounded is not None
         true = Fraction(n) * Fraction(2) ** e
-        if math.isinf(found):
+        if math.isinf(rounded):
             assert abs(true) >= Fraction(2) ** form.top - Fraction(2) ** (form.top - form.precision - 1)
             continue
-        sides = [float(np.nextafter(kind(found), kind(side))) for side in (-inf, inf)]
+        sides = [float(np.nextafter(scalar(rounded), scalar(side))) for side in (-inf, inf)]
         around = [Fraction(side) for side in sides if math.isfinite(side)]
-        error = abs(true - Fraction(found))
+        error = abs(true - Fraction(rounded))
         assert all(error <= abs(true - side) for side in around)
         if any(error == abs(true - side) for side in around):
-            assert not int(Fraction(found) / Fraction(2) ** form.least) & 1 or abs(found) >= form.tiny * 2
-        assert math.copysign(1.0, found) == math.copysign(1.0, n)
+            assert not int(Fraction(rounded) / Fraction(2) ** form.least) & 1 or abs(rounded) >= form.tiny * 2
+        assert math.copysign(1.0, rounded) == math.copysign(1.0, n)
 
 
-def test_a_tie_goes_to_the_even_number_and_an_enclosure_with_one_is_left_open() -> None:
+def test_ties_round_to_even_and_an_enclosure_of_a_tie_is_undecided() -> None:
     form = FORMATS["float32"]
     assert [nearest(2 * n + 1, 0, form) for n in (2**23, 2**23 + 1)] == [2.0**24, 2.0**24 + 4]
     assert nearest((2**24 + 1) << 20, 0, form, error=1) is None
@@ -69,26 +69,26 @@ def test_a_tie_goes_to_the_even_number_and_an_enclosure_with_one_is_left_open() 
 
 
 @pytest.mark.parametrize("name", ["pow", "atan2", "hypot"])
-def test_special_pairs_are_as_in_c(name: str) -> None:
+def test_special_pairs_equal_those_of_c(name: str) -> None:
     def in_c(a: float, b: float) -> float:
         try:
             return float(getattr(math, name)(a, b))
         except OverflowError:
             return inf
-        except ValueError:  # where C gives an infinity of a's sign or NaN, Python raises
+        except ValueError:  # Python raises where C returns an infinity of a's sign or NaN
             odd = b == math.floor(b) and b % 2 == 1 if math.isfinite(b) else False
             return (math.copysign(inf, a) if odd else inf) if a == 0 else nan
 
     pairs = [(a, b) for a in SPECIALS for b in SPECIALS]
     a, b = (np.array(column) for column in zip(*pairs, strict=True))
-    found = elementwise.expected(OPS[name], float64, (a, b))
-    for (p, q), y in zip(pairs, found.tolist(), strict=True):
+    ours = elementwise.expected(OPS[name], float64, (a, b))
+    for (p, q), y in zip(pairs, ours.tolist(), strict=True):
         z = in_c(p, q)
         assert same(y, z) or (z == z and abs(y - z) <= 2 * math.ulp(z)), f"{name}({p}, {q})"
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "acosh", "erf", "log1p", "expm1", "atanh"])
-def test_special_operands_are_as_in_c(name: str) -> None:
+def test_special_operands_equal_those_of_c(name: str) -> None:
     for x in (0.0, -0.0, 1.0, -1.0, inf, -inf, nan, -2.0):
         try:
             z = float(getattr(math, name)(x))
@@ -102,27 +102,27 @@ def test_special_operands_are_as_in_c(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-def test_values_are_as_precise_as_is_claimed(name: str) -> None:
-    """Beside a computation with four times the bits, less is lost than there are bits to guard."""
+def test_values_are_accurate_to_the_guard_bits(name: str) -> None:
+    """The error relative to a computation with four times the bits is below the guard bits."""
     function = UNARY.get(name) or BINARY[name]
     for values in ("normals", "extremes", "subnormals", "ties"):
         rows = pools.rows(OPS[name], float64, values, 3, 24)
         for point in zip(*[column.tolist() for column in rows], strict=True):
             if function.fact(*point) is not None:
                 continue
-            found = []
+            ys = []
             for bits in (128, 512):
                 mp.prec = bits + GUARD
-                found.append(
+                ys.append(
                     function.value(
                         *(map(mp.mpf, point) if isinstance(function, type(UNARY["exp"])) else point)
                     )
                 )
             mp.prec = 600
-            assert abs(found[0] - found[1]) <= abs(found[1]) * mp.ldexp(1, -128 - 16), f"{name}{point}"
+            assert abs(ys[0] - ys[1]) <= abs(ys[1]) * mp.ldexp(1, -128 - 16), f"{name}{point}"
 
 
-def test_a_power_that_is_a_tie_goes_to_the_even_number() -> None:
+def test_powers_that_are_ties_round_to_even() -> None:
     form = FORMATS["float32"]
     for root in (4097.0, 4099.0, 5793.0 - 2):
         exact = int(root) ** 2
@@ -136,8 +136,8 @@ def test_a_power_that_is_a_tie_goes_to_the_even_number() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "square", "remainder", "hypot"])
-def test_arithmetic_is_the_fraction_rounded_once(name: str, dtype: Any) -> None:
-    meanings = {
+def test_arithmetic_is_correctly_rounded(name: str, dtype: Any) -> None:
+    functions = {
         "add": lambda a, b: a + b,
         "sub": lambda a, b: a - b,
         "mul": lambda a, b: a * b,
@@ -148,8 +148,8 @@ def test_arithmetic_is_the_fraction_rounded_once(name: str, dtype: Any) -> None:
     form, ties = FORMATS[dtype.name], 0
     for values in ("ties", "extremes", "normals", "subnormals"):
         rows = pools.rows(OPS[name], dtype, values, 5, 96)
-        found = elementwise.expected(OPS[name], dtype, rows).tolist()
-        for point, y in zip(zip(*[column.tolist() for column in rows], strict=True), found, strict=True):
+        ours = elementwise.expected(OPS[name], dtype, rows).tolist()
+        for point, y in zip(zip(*[column.tolist() for column in rows], strict=True), ours, strict=True):
             if not all(math.isfinite(v) and v for v in point):
                 continue
             exact = [Fraction(v) for v in point]
@@ -158,27 +158,27 @@ def test_arithmetic_is_the_fraction_rounded_once(name: str, dtype: Any) -> None:
                 even = 1 + (square.denominator.bit_length() - 1) % 2
                 n, d = square.numerator * even, square.denominator * even  # d is a power of 4
                 root = math.isqrt(n << 300)
-                e, whole = -150 - (d.bit_length() - 1) // 2, root * root == n << 300
-                true = nearest(2 * root + (not whole), e - 1, form)
+                e, is_square = -150 - (d.bit_length() - 1) // 2, root * root == n << 300
+                true = nearest(2 * root + (not is_square), e - 1, form)
                 odd = root >> (root & -root).bit_length() - 1
-                ties += whole and odd.bit_length() == form.precision + 1
+                ties += is_square and odd.bit_length() == form.precision + 1
             else:
-                value = meanings[name](*exact)
+                value = functions[name](*exact)
                 n, d = value.numerator, value.denominator
                 scaled = (n << 2300) // d
                 true = nearest(2 * scaled + ((n << 2300) % d != 0), -2301, form)
                 odd = abs(n) >> (abs(n) & -abs(n)).bit_length() - 1 if n else 0
                 ties += d & (d - 1) == 0 and odd.bit_length() == form.precision + 1
             assert same(y, true) or y == true == 0.0, f"{name}{point}"
-    assert ties or name == "div", "no operands have a tie for their result"
+    assert ties or name == "div", "no result is a tie"
 
 
 REFERENCE_IN_DOUBLE = {"erfinv", "softplus", "gaussian", "sech_squared"}
 
 
 @pytest.mark.parametrize("name", [op.name for op in OPS.values() if op.elementwise])
-def test_the_reference_agrees(name: str) -> None:
-    """Two ways of one mind: nothing of either is in the other."""
+def test_the_reference_equals_the_oracle(name: str) -> None:
+    """The two share no code."""
     subject, op = Subject(Reference(), "reference"), OPS[name]
     for dtype in DTYPES.values():
         if not takes(subject, op, dtype) or (name in REFERENCE_IN_DOUBLE and dtype is float64):
@@ -189,11 +189,11 @@ def test_the_reference_agrees(name: str) -> None:
             tensors = [subject.tensor(c, d) for c, d in zip(rows, dtypes, strict=True)]
             got = subject.read(subject.run(op, tensors))
             true = elementwise.expected(op, dtype, rows)
-            either = (
+            any_zero = (
                 (true == 0) if name in ("relu", "maximum", "minimum") and dtype.kind == "float" else False
             )
             agrees = np.array([same(float(p), float(q)) for p, q in zip(got, true, strict=True)]) | (
-                either & (got == true)
+                any_zero & (got == true)
             )
             if name == "to_bits":
                 agrees |= np.isnan(rows[0])
@@ -205,7 +205,7 @@ def test_the_reference_agrees(name: str) -> None:
 
 @pytest.mark.parametrize("target", DTYPES.values(), ids=str)
 @pytest.mark.parametrize("source", DTYPES.values(), ids=str)
-def test_casts_are_numpys_where_numpy_defines_them(source: Any, target: Any) -> None:
+def test_casts_equal_those_of_numpy_within_the_range(source: Any, target: Any) -> None:
     for values in pools.classes(source):
         (x,) = pools.rows(OPS["cast"], source, values, 2, 192)
         if source.kind == "float" and target.kind == "int":
@@ -217,7 +217,7 @@ def test_casts_are_numpys_where_numpy_defines_them(source: Any, target: Any) -> 
         assert all(same(float(p), float(q)) for p, q in zip(got, true, strict=True))
 
 
-def test_casts_beyond_the_range_saturate() -> None:
+def test_casts_of_numbers_beyond_the_range_saturate() -> None:
     x = np.array([inf, -inf, nan, 2.0**31, -(2.0**31) - 1, 2.0**63, -(2.0**63)])
     assert casts.cast(x, DTYPES["int32"]).tolist() == [
         2**31 - 1,

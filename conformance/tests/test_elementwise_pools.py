@@ -1,4 +1,4 @@
-"""Value classes have what they are named for, distances count representable numbers, limits bound what is declared."""
+"""Value classes, distances in ULP, and the limits of declared errors."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ ELEMENTWISE = [op for op in OPS.values() if op.elementwise]
 
 
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
-def test_each_pool_has_rows_of_the_ops_operands(op: Any) -> None:
+def test_each_pool_has_rows_of_operands(op: Any) -> None:
     subject = Subject(Numpy(), "a")
     for dtype in DTYPES.values():
         if takes(subject, op, dtype):
             for values in pools.classes(dtype):
                 rows = pools.rows(op, dtype, values, 0, 96)
                 roles = op.operand_kinds or ("data",) * op.arity
-                kinds = [np.dtype(bool if role == "condition" else dtype.name) for role in roles]
-                assert [column.dtype for column in rows] == kinds
+                dtypes = [np.dtype(bool if role == "condition" else dtype.name) for role in roles]
+                assert [column.dtype for column in rows] == dtypes
                 assert len({len(column) for column in rows}) == 1
                 assert 1 <= len(rows[0]) <= 96
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["sin", "mul", "where"])
-def test_classes_have_what_they_are_named_for(name: str, dtype: Any) -> None:
+def test_each_class_contains_the_values_of_its_name(name: str, dtype: Any) -> None:
     tiny, top = np.finfo(dtype.name).tiny, np.finfo(dtype.name).max
 
     def data(values: str) -> Any:
@@ -63,7 +63,7 @@ def test_classes_have_what_they_are_named_for(name: str, dtype: Any) -> None:
             assert np.isnan(column).any() and np.isinf(column).any() and (column == 0).any()
 
 
-def test_pools_depend_on_the_seed_alone() -> None:
+def test_pools_depend_only_on_the_seed() -> None:
     op = OPS["pow"]
     first = [column.tolist() for column in pools.rows(op, float32, "normals", 4, 96)]
     pools.rows.cache_clear()
@@ -72,7 +72,7 @@ def test_pools_depend_on_the_seed_alone() -> None:
         pools.rows(op, float32, "normals", 4, 96)[0][0] = 1.0
 
 
-def test_the_exhaustive_class_is_all_there_is() -> None:
+def test_the_exhaustive_class_has_all_float16_numbers() -> None:
     (column,) = pools.rows(OPS["exp"], float16, pools.EXHAUSTIVE, 0, 1)
     assert len(set(column.view(np.uint16).tolist())) == 2**16
 
@@ -81,22 +81,24 @@ def test_the_exhaustive_class_is_all_there_is() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_neighbours_are_one_apart(dtype: Any) -> None:
-    kind = np.dtype(dtype.name).type
-    x = np.array([1.0, -1.0, 2.0, np.finfo(kind).max, np.finfo(kind).tiny, -np.finfo(kind).tiny, 0.1], kind)
+def test_the_distance_of_neighbours_is_one(dtype: Any) -> None:
+    scalar = np.dtype(dtype.name).type
+    x = np.array(
+        [1.0, -1.0, 2.0, np.finfo(scalar).max, np.finfo(scalar).tiny, -np.finfo(scalar).tiny, 0.1], scalar
+    )
     for side in (math.inf, -math.inf):
         with np.errstate(over="ignore", under="ignore"):
-            beside = np.nextafter(x, kind(side))
-        assert ulp.distance(beside, x).tolist() == [1] * len(x)
-    smallest = np.finfo(kind).smallest_subnormal
+            neighbours = np.nextafter(x, scalar(side))
+        assert ulp.distance(neighbours, x).tolist() == [1] * len(x)
+    smallest = np.finfo(scalar).smallest_subnormal
     y, z = (
-        np.array([smallest, -smallest, 0.0, 3.0], kind),
-        np.array([-smallest, -smallest, smallest, 3.0], kind),
+        np.array([smallest, -smallest, 0.0, 3.0], scalar),
+        np.array([-smallest, -smallest, smallest, 3.0], scalar),
     )
     assert ulp.distance(y, z).tolist() == [2, 0, 1, 0]
 
 
-def test_what_is_not_near_in_any_sense_is_far() -> None:
+def test_numbers_of_another_class_or_sign_of_zero_are_far_apart() -> None:
     got = np.array([math.nan, 1.0, math.nan, 0.0, -0.0, 5e-324, math.inf])
     true = np.array([math.nan, math.nan, 1.0, -0.0, -0.0, -0.0, -math.inf])
     assert ulp.distance(got, true).tolist() == [0, ulp.FAR, ulp.FAR, ulp.FAR, 0, ulp.FAR, ulp.FAR]
@@ -105,7 +107,7 @@ def test_what_is_not_near_in_any_sense_is_far() -> None:
     assert ulp.distance(np.array([True, False]), np.array([False, False])).tolist() == [1, 0]
 
 
-def test_a_sum_that_cancels_is_counted_beside_its_operands() -> None:
+def test_the_error_of_a_cancelling_sum_is_relative_to_its_operands() -> None:
     a, b = np.array([-0.7, -0.7]), np.array([-0.69, 3.0])
     true = np.logaddexp(a, b)
     got = true + np.array([np.spacing(0.7), np.spacing(3.0)])
@@ -116,7 +118,7 @@ def test_a_sum_that_cancels_is_counted_beside_its_operands() -> None:
 # ---- limits ------------------------------------------------------------------------------------------------------
 
 
-def test_every_rounded_op_has_a_limit_of_its_own() -> None:
+def test_every_rounded_op_has_a_limit() -> None:
     subject = Subject(Numpy(), "a")
     rounded = {op.name for op in ELEMENTWISE if takes(subject, op, float32)} - EXACT - {"floor"}
     assert rounded == {*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS}

@@ -1,4 +1,4 @@
-"""The enclosure holds what right backends give, over the whole op table, and little else."""
+"""Intervals of the enclosure contain the results of correct backends for every op, and are not much wider."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ENCLOSURE = Enclosure()
 
 
 def drawn(rng: random.Random, op: Op, dtype: DType, shape: tuple[int, ...], wild: bool) -> Array:
-    """Values for an op, special ones among them if wild."""
+    """Random values for an op; with `wild`, half of them are special values."""
     count = int(np.prod(shape, dtype=int))
     if dtype.kind == "bool":
         values: list[Any] = [rng.random() < 0.5 for _ in range(count)]
@@ -76,32 +76,32 @@ def drawn(rng: random.Random, op: Op, dtype: DType, shape: tuple[int, ...], wild
 
 
 def widened(rng: random.Random, values: Array, dtype: DType) -> Interval:
-    """Intervals with these values somewhere in them."""
+    """Random intervals that contain the values."""
     x = exactly(values, dtype)
 
-    def each(options: list[float]) -> Array:
+    def choices(options: list[float]) -> Array:
         return np.array([rng.choice(options) for _ in range(values.size)], float).reshape(values.shape)
 
     if dtype.kind == "bool":
-        unsure = each([0, 0, 1]) > 0
-        return Interval(values & ~unsure, values | unsure, x.maybe_nan, dtype)
+        uncertain = choices([0, 0, 1]) > 0
+        return Interval(values & ~uncertain, values | uncertain, x.maybe_nan, dtype)
     if dtype.kind == "int":
-        least, most = np.iinfo(dtype.name).min, np.iinfo(dtype.name).max
-        down, up = each([0, 0, 1, 50]).astype(np.int64), each([0, 0, 1, 50]).astype(np.int64)
+        lowest, highest = np.iinfo(dtype.name).min, np.iinfo(dtype.name).max
+        down, up = choices([0, 0, 1, 50]).astype(np.int64), choices([0, 0, 1, 50]).astype(np.int64)
         wide = values.astype(np.int64)
-        low, high = np.maximum(wide, least + down) - down, np.minimum(wide, most - up) + up
+        low, high = np.maximum(wide, lowest + down) - down, np.minimum(wide, highest - up) + up
         return Interval(low, high, x.maybe_nan, dtype)
     radii = [0.0, 0.0, 1e-7, 1e-3, 0.3, 2.0, 10.0]
     with np.errstate(all="ignore"):
-        low = stepped(np.where(x.empty, x.low, x.low - each(radii)), 0, dtype.name)
-        high = stepped(np.where(x.empty, x.high, x.high + each(radii)), 0, dtype.name)
-    number = x.empty & (each([0, 1]) > 0)
+        low = stepped(np.where(x.empty, x.low, x.low - choices(radii)), 0, dtype.name)
+        high = stepped(np.where(x.empty, x.high, x.high + choices(radii)), 0, dtype.name)
+    number = x.empty & (choices([0, 1]) > 0)
     low, high = np.where(number, -1.0, low), np.where(number, 2.0, high)
-    return Interval(low, high, x.maybe_nan | (each([0] * 9 + [1]) > 0), dtype)
+    return Interval(low, high, x.maybe_nan | (choices([0] * 9 + [1]) > 0), dtype)
 
 
-def has(x: Interval, values: Array) -> Array:
-    """Where an interval has the values."""
+def contains_each(x: Interval, values: Array) -> Array:
+    """Where the intervals contain the values."""
     if x.dtype.kind != "float":
         return (x.low <= values) & (values <= x.high)
     wide = values.astype(np.float64)
@@ -111,37 +111,37 @@ def has(x: Interval, values: Array) -> Array:
 def operands(
     op: Op, dtype: DType, rng: random.Random, wild: bool
 ) -> Iterator[tuple[list[Array], tuple[Any, ...]]]:
-    """Operands for each sample of an op on a dtype, as far as it is defined on that."""
+    """Operands and params for each sample of an op that accepts the dtype."""
     for shapes, params in op.samples:
         if op.name == "cast":
             params = (rng.choice(list(DTYPES.values())),)
-        found = []
+        arrays = []
         for number, shape in enumerate(shapes):
             role = op.operand_kinds[number] if op.operand_kinds else "data"
             if role == "indices":
                 size = params[1] if op.name == "scatter_add" else shapes[0][params[0]]
-                found.append(np.array([rng.randrange(size) for _ in range(shape[0])], "int32"))
+                arrays.append(np.array([rng.randrange(size) for _ in range(shape[0])], "int32"))
             else:
-                kind = DTYPES["bool"] if role == "condition" else dtype
-                found.append(drawn(rng, op, kind, shape, wild and op.adjust_samples is None))
+                data = DTYPES["bool"] if role == "condition" else dtype
+                arrays.append(drawn(rng, op, data, shape, wild and op.adjust_samples is None))
         if op.adjust_samples is not None and dtype.kind == "float":
             rows, columns = shapes[0][-2:]
-            found[0] = found[0] + (np.eye(rows, columns) * 6 * np.arange(1, rows + 1)[:, None]).astype(
+            arrays[0] = arrays[0] + (np.eye(rows, columns) * 6 * np.arange(1, rows + 1)[:, None]).astype(
                 dtype.name
             )
             if op.name == "pinv":
-                found[1] = found[1] * 0
+                arrays[1] = arrays[1] * 0
         try:
-            op.result_dtype(tuple([DTYPES[x.dtype.name] for x in found]), params)
+            op.result_dtype(tuple([DTYPES[x.dtype.name] for x in arrays]), params)
         except TensorkenError:
             continue
-        yield found, params
+        yield arrays, params
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
-def test_what_backends_give_for_values_in_the_operands_intervals_is_in_the_result_s(name: str) -> None:
+def test_intervals_contain_the_results_of_backends(name: str) -> None:
     op, rng = OPS[name], random.Random(name)
-    seen = 0
+    compared = 0
     for dtype in DTYPES.values():
         for mode in ("plain", "wild", "wide", "wide and wild"):
             for arrays, params in operands(op, dtype, rng, "wild" in mode):
@@ -152,11 +152,11 @@ def test_what_backends_give_for_values_in_the_operands_intervals_is_in_the_resul
                     inputs = [exactly(x, d) for x, d in zip(arrays, dtypes, strict=True)]
                 enclosing = ENCLOSURE.interpret(op, inputs, params)
                 for backend in (Numpy(), Reference()):
-                    made = [
+                    tensors = [
                         backend.new(x.shape, memoryview(x.reshape(-1)), d)
                         for x, d in zip(arrays, dtypes, strict=True)
                     ]
-                    results = run(backend, op, made, params)
+                    results = run(backend, op, tensors, params)
                     pairs = (
                         zip(enclosing, results, strict=True)
                         if isinstance(results, tuple) and op.results != 1
@@ -165,10 +165,10 @@ def test_what_backends_give_for_values_in_the_operands_intervals_is_in_the_resul
                     for y, result in pairs:
                         got = np.array(backend.ravel(result), y.dtype.name).reshape(y.shape)
                         assert backend.shape(result) == y.shape
-                        inside = has(y, got)
+                        inside = contains_each(y, got)
                         assert inside.all(), (mode, dtype, arrays, params, got, y.low, y.high, y.maybe_nan)
-                        seen += 1
-    assert seen
+                        compared += 1
+    assert compared
 
 
 ELEMENTARY = [
@@ -180,25 +180,23 @@ ELEMENTARY = [
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", [*ELEMENTARY, "add", "sub", "mul", "div", "pow", "atan2", "hypot"])
-def test_on_exact_operands_an_interval_is_hardly_wider_than_twice_the_declared_error(
-    name: str, dtype: DType
-) -> None:
+def test_the_width_for_exact_operands_is_about_twice_the_declared_error(name: str, dtype: DType) -> None:
     op, rng, declared = OPS[name], random.Random(name), 3
     low, high = op.domain
     values = [
         np.array([rng.uniform(low, high) for _ in range(200)], dtype.name) for _ in range(op.arity or 1)
     ]
-    place = Enclosure(Capabilities(ulp={"*": declared}))
-    y = place.interpret(op, [exactly(x, dtype) for x in values], ())
-    own = 64 if dtype is tk.float64 else 1  # what computing the ends in float64 costs there
+    enclosure = Enclosure(Capabilities(ulp={"*": declared}))
+    y = enclosure.interpret(op, [exactly(x, dtype) for x in values], ())
+    own = 64 if dtype is tk.float64 else 1  # the error of the ends, which are computed in float64
     allowed = min(declared, limits.largest(name, dtype.name, 2))
     steps = allowed if name not in ("neg", "abs", "sign", "relu", "trunc", "ceil") else 0
     assert (width(y) <= 2 * (declared + own)).all() and (width(y) >= 2 * steps).all()
 
 
-def test_a_correctly_rounded_op_leaves_one_number() -> None:
-    place = Enclosure(Capabilities(ulp={"*": 0}))
-    x, y = tk.tensor([1.0, 2.0, 0.1], backend=place), tk.tensor([3.0, 7.0, 0.3], backend=place)
+def test_the_interval_of_a_correctly_rounded_op_is_one_number() -> None:
+    enclosure = Enclosure(Capabilities(ulp={"*": 0}))
+    x, y = tk.tensor([1.0, 2.0, 0.1], backend=enclosure), tk.tensor([3.0, 7.0, 0.3], backend=enclosure)
     for z in (x + y, x - y, x * y, x / y, tk.sqrt(x), tk.abs(-x), tk.maximum(x, y)):
         assert (width(interval(z)) == 0).all()
     low, high, maybe_nan = enclosed(x / y)
@@ -206,7 +204,7 @@ def test_a_correctly_rounded_op_leaves_one_number() -> None:
     assert not maybe_nan.any()
 
 
-def test_a_sum_is_held_to_gamma_times_the_sum_of_sizes() -> None:
+def test_the_interval_of_a_sum_is_gamma_times_the_sum_of_magnitudes() -> None:
     x = np.array([1.0, -1.0, 1e-3, 0.5], "float32")
     low, high, _ = enclosed(tk.tensor(x, backend=Enclosure(Capabilities(ulp={"*": 0}))).sum())
     unit, size = 2.0**-24, float(np.abs(x).astype(float).sum())
@@ -214,16 +212,16 @@ def test_a_sum_is_held_to_gamma_times_the_sum_of_sizes() -> None:
     assert 0.9 * bound < (high - low) / 2 < 1.1 * bound
 
 
-def test_a_zero_in_place_of_a_function_is_seen_also_where_it_is_small() -> None:
+def test_small_function_values_exclude_zero() -> None:
     x = tk.tensor([1e-6, 1e-3], backend=Enclosure())
     assert not contains(tk.sin(x), np.zeros(2, "float32")).any()
     assert contains(tk.sin(x), np.sin(np.array([1e-6, 1e-3], "float32"))).all()
 
 
-def test_uncertain_decisions_lead_to_both_results() -> None:
-    place = Enclosure(Capabilities(ulp={"exp": 2, "log": 2}))
-    x = tk.tensor([2.0], backend=place)
-    near = tk.log(tk.exp(x))  # 2, give or take
+def test_uncertain_decisions_include_both_results() -> None:
+    enclosure = Enclosure(Capabilities(ulp={"exp": 2, "log": 2}))
+    x = tk.tensor([2.0], backend=enclosure)
+    near = tk.log(tk.exp(x))  # about 2
     low, high, _ = enclosed(tk.where(near > 2.0, 10.0, -10.0))
     assert (low, high) == (-10.0, 10.0)
     low, high, _ = enclosed(tk.floor(near))
@@ -232,23 +230,23 @@ def test_uncertain_decisions_lead_to_both_results() -> None:
     assert (low, high) == (1, 2)
 
 
-def test_subnormals_may_become_zero_where_that_is_declared() -> None:
+def test_declared_flushing_includes_zero_for_subnormals() -> None:
     small = np.array([1e-40], "float32")
     flushing = Enclosure(Capabilities(ulp={"*": 0}, flushes_subnormals=("float32",)))
     keeping = Enclosure(Capabilities(ulp={"*": 0}))
-    for place, zero in ((flushing, True), (keeping, False)):
-        y = tk.tensor(small, backend=place) * 2.0
+    for enclosure, zero in ((flushing, True), (keeping, False)):
+        y = tk.tensor(small, backend=enclosure) * 2.0
         assert contains(y, small * 2).all() and contains(y, small * 0).all() == zero
 
 
-def test_derivatives_and_batches_stand_on_an_enclosure() -> None:
+def test_derivatives_and_batches_run_on_an_enclosure() -> None:
     def f(x: Any, w: Any) -> Any:
         return (tk.tanh(x @ w) * tk.exp(-x.sum())).sum()
 
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(3, 4)).astype("float32"), rng.normal(size=(4, 2)).astype("float32")
     backend: Any = Fuse(Numpy())
-    place = enclosure_for(backend)
+    enclosure = enclosure_for(backend)
     functions = (
         tk.grad(f, 0),
         tk.grad(f, 1),
@@ -258,12 +256,12 @@ def test_derivatives_and_batches_stand_on_an_enclosure() -> None:
     )
     for function in functions:
         got = function(tk.tensor(x, backend=backend), tk.tensor(w, backend=backend))
-        may_be = function(tk.tensor(x, backend=place), tk.tensor(w, backend=place))
-        assert contains(may_be, np.asarray(got)).all()
-        assert np.median(width(interval(may_be))) < 2**14
+        bounds = function(tk.tensor(x, backend=enclosure), tk.tensor(w, backend=enclosure))
+        assert contains(bounds, np.asarray(got)).all()
+        assert np.median(width(interval(bounds))) < 2**14
 
 
-def test_what_is_not_one_number_cannot_be_read_as_one() -> None:
+def test_an_interval_is_not_read_as_a_number() -> None:
     x = tk.exp(tk.tensor([1.0], backend=Enclosure()))
     with pytest.raises(DTypeError, match="use enclosed"):
         x.tolist()
@@ -271,9 +269,9 @@ def test_what_is_not_one_number_cannot_be_read_as_one() -> None:
         enclosed(tk.tensor([1.0], backend=Numpy()))
 
 
-def test_an_op_without_a_rule_is_unknown_whatever_its_body_says() -> None:
+def test_an_op_without_a_rule_has_an_unbounded_interval() -> None:
     missing = [name for name, op in OPS.items() if name not in RULES and op.method]
     assert not missing
-    op = Op("brought", 1, lambda x: x, lambda d: d, body=lambda x: x + 1)
+    op = Op("without_rule", 1, lambda x: x, lambda d: d, body=lambda x: x + 1)
     low, high, _ = enclosed(tk.tensor([1.0], backend=Enclosure()).apply(op))
     assert (low, high) == (-np.inf, np.inf)

@@ -1,4 +1,4 @@
-"""errors.*: the table of mistakes, and that both laws find backends, and cores, that answer wrongly."""
+"""errors.refused and errors.survived: the table of mistakes, and backends and cores that handle errors wrongly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tensorken_reference.backend import Reference
 
 
 def subject_of(backend: RawTensor[Any]) -> Subject:
-    return Subject(backend, "wrong")
+    return Subject(backend, "examined")
 
 
 def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_there_are_enough_mistakes():
     "name",
     ["numpy", pytest.param("reference", marks=pytest.mark.nightly), "tensorken_numpy.backend:Numpy"],
 )
-def test_right_backends_pass(name: str):
+def test_correct_backends_pass(name: str):
     subject = Subject.select(name)
     assert [r for r in examine_all(subject, ["errors"]) if r.status != "passed"] == []
     installed = ":" not in name
@@ -62,19 +62,19 @@ def test_right_backends_pass(name: str):
 
 
 class Small(Numpy):
-    """It has not all dtypes."""
+    """Supports three dtypes."""
 
     capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
 
 
-def test_a_backend_with_few_dtypes_is_asked_for_others():
+def test_backends_with_few_dtypes_have_mistakes_with_other_dtypes():
     assert failures(Fuse(Small()), "errors.refused") == {}
     absent = [m for m in possible(subject_of(Small())) if m.where == "absent"]
     assert len(absent) == 5
     assert absent[0].group == "dtypes"
 
 
-def test_without_the_mandatory_dtypes_there_is_nothing_to_ask():
+def test_without_the_required_dtypes_there_are_no_cases():
     class Tiny(Numpy):
         capabilities = Capabilities(dtypes=("float32",))
 
@@ -85,14 +85,14 @@ def test_without_the_mandatory_dtypes_there_is_nothing_to_ask():
 
 
 class Loud(Numpy):
-    """Its name takes two lines, and it stands in messages."""
+    """Has a repr of two lines, which appears in error messages."""
 
     def __repr__(self) -> str:
         return "Loud(\n)"
 
 
 class Forgiving(Numpy):
-    """It finds a root of any matrix, and an inverse as well."""
+    """Returns a Cholesky factor and an inverse for any matrix."""
 
     def cholesky(self, x: Any) -> Any:
         return np.ones_like(x)
@@ -101,34 +101,36 @@ class Forgiving(Numpy):
         return np.ones_like(x)
 
 
-class Misread(Numpy):
-    """What is read of it is within bounds, always."""
+class ClipsOnRead(Numpy):
+    """Clips indices to 0 and 1 when they are read."""
 
     def ravel(self, x: Any) -> Any:
         return np.clip(super().ravel(x), 0, 1) if x.dtype == np.int32 else super().ravel(x)
 
 
 class Raising(Numpy):
-    """It finds fault by itself, with an exception of its own."""
+    """Raises numpy's LinAlgError for each inverse."""
 
     def inv(self, x: Any) -> Any:
         raise np.linalg.LinAlgError("Singular matrix")
 
 
 @pytest.mark.parametrize(
-    ("backend", "mistake", "says"),
+    ("backend", "mistake", "message"),
     [
         (Loud, "sum-of-two-backends", "in 1 lines, got 2"),
         (Forgiving, "root-of-an-indefinite-matrix", "got a result"),
-        (Misread, "take-after-the-end", "expected IndexingError whose message begins with 'take:'"),
+        (ClipsOnRead, "take-after-the-end", "expected IndexingError whose message begins with 'take:'"),
         (Raising, "inverse-of-a-singular-matrix", "expected LinearAlgebraError, got LinAlgError"),
     ],
 )
-def test_a_backend_that_spoils_an_answer_is_found(backend: Any, mistake: str, says: str):
-    assert says in failures(backend(), "errors.refused")[mistake]
+def test_wrong_errors_of_a_backend_fail(backend: Any, mistake: str, message: str):
+    assert message in failures(backend(), "errors.refused")[mistake]
 
 
-def answer(error: Any) -> Any:
+def call_that_raises(error: Any) -> Any:
+    """A call that raises the error, or returns a tensor if it is None."""
+
     def call(operands: Operands) -> Any:
         if error is None:
             return tk.ones(2, backend="numpy")
@@ -138,50 +140,50 @@ def answer(error: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (None, "expected ShapeError, got a result: tensor([1., 1.], dtype=float32)"),
         (ValueError("add: (2,)"), "got ValueError: add: (2,)"),
         (errors.AxisError("add: (2,)"), "expected ShapeError, got AxisError"),
         (errors.ShapeError("add: (2,)\nmore"), "in 1 lines, got 2"),
         (errors.ShapeError(""), "begins with 'add:'"),
-        (errors.ShapeError("mul: add: (2,) on wrong"), "begins with 'add:'"),
-        (errors.ShapeError("add: (3,) on wrong"), "says '(2,)' in its place"),
-        (errors.ShapeError("add: wrong (2,)"), "says 'CallCounter(Numpy())' in its place"),
-        (errors.ShapeError("add: (2,) wrong" + "!" * 400), "in 300 characters"),
-        (errors.ShapeError("add: (2,) on wrong"), ""),
+        (errors.ShapeError("mul: add: (2,) on examined"), "begins with 'add:'"),
+        (errors.ShapeError("add: (3,) on examined"), "says '(2,)' in its place"),
+        (errors.ShapeError("add: examined (2,)"), "says 'CallCounter(Numpy())' in its place"),
+        (errors.ShapeError("add: (2,) examined" + "!" * 400), "in 300 characters"),
+        (errors.ShapeError("add: (2,) on examined"), ""),
         (errors.ShapeError("add: (2,) on CallCounter(Numpy())"), ""),
     ],
 )
-def test_answers_are_looked_at_closely(error: Any, says: str):
-    mistake = Mistake("m", "g", errors.ShapeError, ("add:", "(2,)", "{backend}"), answer(error))
+def test_errors_must_have_the_right_class_and_message(error: Any, message: str):
+    mistake = Mistake("m", "g", errors.ShapeError, ("add:", "(2,)", "{backend}"), call_that_raises(error))
     operands = Operands(subject_of(Numpy()))
-    if not says:
+    if not message:
         refuse(mistake, operands)
         return
     with pytest.raises(Failure) as caught:
         refuse(mistake, operands)
     assert caught.value.says.startswith("m: expected ShapeError")
-    assert says in caught.value.says
+    assert message in caught.value.says
 
 
-def test_a_listing_may_have_more_lines():
-    lines = "\n  ".join(["add: (2,) on wrong", *"abcdefg"])
-    call = answer(errors.ShapeError(lines))
+def test_error_messages_with_a_listing_may_have_eight_lines():
+    lines = "\n  ".join(["add: (2,) on examined", *"abcdefg"])
+    call = call_that_raises(errors.ShapeError(lines))
     refuse(Mistake("m", "g", errors.ShapeError, ("add:",), call, listing=True), Operands(subject_of(Numpy())))
-    call = answer(errors.ShapeError(lines + "\n  i"))
+    call = call_that_raises(errors.ShapeError(lines + "\n  i"))
     with pytest.raises(Failure, match="in 8 lines, got 9"):
         refuse(
             Mistake("m", "g", errors.ShapeError, ("add:",), call, listing=True), Operands(subject_of(Numpy()))
         )
 
 
-def test_a_class_that_loses_its_base_is_found(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_class_without_its_builtin_base_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(BUILT_IN, errors.ShapeError, (ValueError, KeyError))
     assert "derives from KeyError" in failures(Numpy(), "errors.refused")["add-of-clashing-shapes"]
 
 
-def test_the_names_of_the_table_are_told_apart():
+def test_mistakes_have_distinct_names_and_the_same_signature():
     assert all(inspect.signature(m.call).parameters.keys() == {"o"} for m in MISTAKES.values())
     assert len({m.name for m in MISTAKES.values()}) == len(MISTAKES)
 
@@ -190,7 +192,7 @@ def test_the_names_of_the_table_are_told_apart():
 
 
 class Spilling(Numpy):
-    """It inverts in place, and notices afterwards that there is no inverse."""
+    """Overwrites the operand of an inverse if the matrix is singular."""
 
     def inv(self, x: Any) -> Any:
         y = super().inv(x)
@@ -200,7 +202,7 @@ class Spilling(Numpy):
 
 
 class Stale(Numpy):
-    """A product is kept until the next is asked for; after an error it is the wrong one."""
+    """Adds one to exp after four reshapes."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
@@ -214,7 +216,7 @@ class Stale(Numpy):
 
 
 class Drifting(Numpy):
-    """Its constants grow with each that is made."""
+    """The results of sin grow with the number of calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -225,25 +227,25 @@ class Drifting(Numpy):
 
 
 @pytest.mark.parametrize(
-    ("backend", "scenario", "says"),
+    ("backend", "scenario", "message"),
     [
         (Spilling, "uses", "after inverse-of-a-singular-matrix: an operand was"),
         (Drifting, "accident", "the program 'gradient' gives other bits"),
         (Drifting, "shapes", "the program 'gradient' gives other bits"),
     ],
 )
-def test_what_an_error_leaves_behind_is_found(backend: Any, scenario: str, says: str):
-    assert says in failures(backend(), "errors.survived")[scenario]
+def test_backends_changed_by_an_error_fail(backend: Any, scenario: str, message: str):
+    assert message in failures(backend(), "errors.survived")[scenario]
 
 
-def test_a_backend_that_declares_that_results_vary_may_vary():
+def test_declared_nondeterminism_passes():
     class Declared(Drifting):
         capabilities = Capabilities(dtypes=Numpy.capabilities.dtypes, nondeterministic=("sin",))
 
     assert failures(Declared(), "errors.survived") == {}
 
 
-def test_a_transform_that_goes_on_is_found(monkeypatch: pytest.MonkeyPatch):
+def test_a_transform_that_stays_active_after_an_error_fails(monkeypatch: pytest.MonkeyPatch):
     def leave(self: Any, *exception: object) -> None:
         if exception[0] is None:
             levels._running.reset(self._token)
@@ -259,17 +261,17 @@ def test_a_transform_that_goes_on_is_found(monkeypatch: pytest.MonkeyPatch):
     assert "a transform goes on" in result.says
 
 
-def test_a_choice_that_stays_is_found(monkeypatch: pytest.MonkeyPatch):
+def test_a_backend_that_stays_chosen_after_an_error_fails(monkeypatch: pytest.MonkeyPatch):
     with tk.use_backend("numpy"):
         monkeypatch.setattr(SELECTION, "exit", lambda choice: None)
-        found = failures(Reference(), "errors.survived")
+        failed = failures(Reference(), "errors.survived")
         monkeypatch.undo()
         while SELECTION.default_backend().name != "numpy":
             SELECTION.exit(SELECTION.default_backend())
-    assert "the backend in use was numpy" in found["accident-in-use-backend"]
+    assert "the backend in use was numpy" in failed["accident-in-use-backend"]
 
 
-def test_every_scenario_raises_what_it_says():
+def test_every_scenario_raises_its_error():
     operands = Operands(subject_of(Numpy()))
     for error, call in SCENARIOS.values():
         with pytest.raises(error):

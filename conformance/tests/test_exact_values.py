@@ -1,4 +1,4 @@
-"""The laws on exact results: right backends pass, and backends that are wrong in a small corner fail there."""
+"""The laws on exact results: correct backends pass, and backends with a narrow fault fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import failures, faulty, is_found, results
+from conformance.tests.examining import failed_cases, fails, faulty_backend, run_law
 from tensorken_conformance.laws.cipher import KNOWN, threefry
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
@@ -21,11 +21,11 @@ LAWS = ("values.movement", "values.extrema", "values.indexing", "values.arrangem
 @pytest.mark.nightly
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
-def test_right_backends_pass(backend: Any, law: str) -> None:
-    found = results(backend, law, 7, where=lambda case: case.dtype in ("bool", "int32", "float16"))
-    assert {result.status for result in found} == {"passed"}
-    assert len(found) > 100
-    assert len({result.case.id for result in found}) == len(found)
+def test_correct_backends_pass(backend: Any, law: str) -> None:
+    results = run_law(backend, law, 7, where=lambda case: case.dtype in ("bool", "int32", "float16"))
+    assert {result.status for result in results} == {"passed"}
+    assert len(results) > 100
+    assert len({result.case.id for result in results}) == len(results)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -36,19 +36,19 @@ def test_cases_do_not_depend_on_the_seed(law: str) -> None:
 
 
 @pytest.mark.parametrize("law", [*LAWS, "values.workgroups"])
-def test_the_quick_run_has_a_case_an_op(law: str) -> None:
-    found = results(Numpy(), law, depth="smoke")
-    assert {result.status for result in found} <= {"passed"}
-    assert len({result.case.op for result in found}) == len(found) < 10
+def test_a_smoke_run_has_one_case_for_each_op(law: str) -> None:
+    results = run_law(Numpy(), law, depth="smoke")
+    assert {result.status for result in results} <= {"passed"}
+    assert len({result.case.op for result in results}) == len(results) < 10
 
 
-def test_the_quick_run_adds_integers_where_the_full_one_does() -> None:
-    """Sums of floats are rounded in an order that is the backend's."""
-    found = results(Numpy(), "values.indexing", depth="smoke", where=lambda case: case.op == "scatter_add")
-    assert [result.case.dtype for result in found] == ["int32"]
+def test_the_smoke_case_of_scatter_add_has_integers() -> None:
+    """The rounding of sums of floats depends on the order, which a backend chooses."""
+    results = run_law(Numpy(), "values.indexing", depth="smoke", where=lambda case: case.op == "scatter_add")
+    assert [result.case.dtype for result in results] == ["int32"]
 
 
-def test_other_laws_find_the_cases_that_they_need() -> None:
+def test_the_cases_that_other_laws_need_exist() -> None:
     subject = Subject(Numpy(), "numpy")
     (chosen,) = laws_for(subject, ["values.movement"])
     ids = {case.id for case in chosen.cases(subject)}
@@ -61,175 +61,187 @@ def is_odd_int64(x: Any) -> bool:
     return bool(x.dtype == np.int64 and x.size % 2)
 
 
-def changed(y: Any, index: Any, value: Any) -> Any:
+def with_element(y: Any, index: Any, value: Any) -> Any:
     y = np.array(y)
     y[index] = value
     return y
 
 
 FAULTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
-    "flips no int64 of an odd size": (
+    "does not flip int64 tensors of odd size": (
         "values.movement",
         "flip",
-        lambda right, x, axes: x if is_odd_int64(x) else right(x, axes),
+        lambda original, x, axes: x if is_odd_int64(x) else original(x, axes),
     ),
-    "loses the last element above 256": (
+    "loses the last of 257 elements": (
         "values.movement",
         "pad",
-        lambda right, x, pads: changed(right(x, pads), -1, 0) if x.shape == (257,) else right(x, pads),
+        lambda original, x, pads: (
+            with_element(original(x, pads), -1, 0) if x.shape == (257,) else original(x, pads)
+        ),
     ),
     "loses the sign of zeros of float16": (
         "values.movement",
         "reshape",
-        lambda right, x, shape: (
-            right(x, shape) + x.dtype.type(0) if x.dtype == np.float16 else right(x, shape)
+        lambda original, x, shape: (
+            original(x, shape) + x.dtype.type(0) if x.dtype == np.float16 else original(x, shape)
         ),
     ),
-    "carries float64 as float32": (
+    "rounds float64 to float32": (
         "values.movement",
         "permute",
-        lambda right, x, order: (
-            right(x.astype("float32").astype(x.dtype), order) if x.dtype == np.float64 else right(x, order)
+        lambda original, x, order: (
+            original(x.astype("float32").astype(x.dtype), order)
+            if x.dtype == np.float64
+            else original(x, order)
         ),
     ),
-    "crops from the start what is a view": (
+    "crops flipped views from the start": (
         "values.movement",
         "crop",
-        lambda right, x, limits: (
-            right(x, tuple([(0, e - s) for s, e in limits])) if x.strides[-1:] < (0,) else right(x, limits)
+        lambda original, x, limits: (
+            original(x, tuple([(0, e - s) for s, e in limits]))
+            if x.strides[-1:] < (0,)
+            else original(x, limits)
         ),
     ),
     "expands the last of three axes wrongly": (
         "values.movement",
         "expand",
-        lambda right, x, shape: (
-            right(x, shape)[..., ::-1] if x.ndim == 3 and x.dtype == bool else right(x, shape)
+        lambda original, x, shape: (
+            original(x, shape)[..., ::-1] if x.ndim == 3 and x.dtype == bool else original(x, shape)
         ),
     ),
-    "begins with the lowest finite number": (
+    "starts a maximum at the lowest finite number": (
         "values.extrema",
         "max",
-        lambda right, x, axes: (
-            np.maximum(right(x, axes), np.finfo(x.dtype).min) if x.dtype == np.float32 else right(x, axes)
+        lambda original, x, axes: (
+            np.maximum(original(x, axes), np.finfo(x.dtype).min)
+            if x.dtype == np.float32
+            else original(x, axes)
         ),
     ),
-    "leaves NaN out": (
+    "ignores NaN": (
         "values.extrema",
         "min",
-        lambda right, x, axes: (
-            np.fmin.reduce(x, axes, keepdims=True) if x.dtype == np.float16 and axes else right(x, axes)
+        lambda original, x, axes: (
+            np.fmin.reduce(x, axes, keepdims=True) if x.dtype == np.float16 and axes else original(x, axes)
         ),
     ),
-    "makes the zeros of rows of negative zeros positive": (
+    "makes negative zeros positive": (
         "values.extrema",
         "max",
-        lambda right, x, axes: (
-            right(x, axes) + x.dtype.type(0) if x.dtype.kind == "f" and not axes else right(x, axes)
+        lambda original, x, axes: (
+            original(x, axes) + x.dtype.type(0) if x.dtype.kind == "f" and not axes else original(x, axes)
         ),
     ),
-    "gives the last of ties": (
+    "returns the last of ties": (
         "values.extrema",
         "argmax",
-        lambda right, x, axis: (
-            (x.shape[axis] - 1 - right(np.flip(x, axis), axis)).astype("int32")
+        lambda original, x, axis: (
+            (x.shape[axis] - 1 - original(np.flip(x, axis), axis)).astype("int32")
             if x.ndim == 6
-            else right(x, axis)
+            else original(x, axis)
         ),
     ),
-    "overlooks the last element": (
+    "ignores the last element": (
         "values.extrema",
         "argmin",
-        lambda right, x, axis: right(x[:64], axis) if x.shape == (65,) else right(x, axis),
+        lambda original, x, axis: original(x[:64], axis) if x.shape == (65,) else original(x, axis),
     ),
     "takes int64 indices modulo 64": (
         "values.indexing",
         "gather",
-        lambda right, x, i, axis: right(x, i % 64 if i.dtype == np.int64 and x.shape[axis] > 64 else i, axis),
+        lambda original, x, i, axis: original(
+            x, i % 64 if i.dtype == np.int64 and x.shape[axis] > 64 else i, axis
+        ),
     ),
     "adds only the last of repeated indices": (
         "values.indexing",
         "scatter_add",
-        lambda right, x, i, axis, size: (
-            changed(
+        lambda original, x, i, axis, size: (
+            with_element(
                 np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype),
                 (slice(None),) * axis + (i,),
                 x,
             )
             if axis == 2
-            else right(x, i, axis, size)
+            else original(x, i, axis, size)
         ),
     ),
     "saturates sums": (
         "values.indexing",
         "scatter_add",
-        lambda right, x, i, axis, size: (
-            np.clip(right(x.astype("int64"), i, axis, size), -(2**31), 2**31 - 1).astype("int32")
+        lambda original, x, i, axis, size: (
+            np.clip(original(x.astype("int64"), i, axis, size), -(2**31), 2**31 - 1).astype("int32")
             if x.dtype == np.int32
-            else right(x, i, axis, size)
+            else original(x, i, axis, size)
         ),
     ),
     "is not stable for bools": (
         "values.arrangement",
         "argsort",
-        lambda right, x, axis: (
-            (x.shape[axis] - 1 - right(np.flip(x, axis), axis)).astype("int32")
+        lambda original, x, axis: (
+            (x.shape[axis] - 1 - original(np.flip(x, axis), axis)).astype("int32")
             if x.dtype == bool and x.ndim == 1
-            else right(x, axis)
+            else original(x, axis)
         ),
     ),
     "puts negative zeros first": (
         "values.arrangement",
         "sort",
-        lambda right, x, axis: (
+        lambda original, x, axis: (
             np.take_along_axis(x, np.lexsort((~np.signbit(x), x), axis=axis), axis)
             if x.dtype == np.float64 and x.shape == (7,)
-            else right(x, axis)
+            else original(x, axis)
         ),
     ),
-    "adds a zero to what it joins": (
+    "adds zero to joined tensors": (
         "values.arrangement",
         "concatenate",
-        lambda right, *args: (
-            right(*args) + args[0].dtype.type(0) if args[0].dtype == np.float32 else right(*args)
+        lambda original, *args: (
+            original(*args) + args[0].dtype.type(0) if args[0].dtype == np.float32 else original(*args)
         ),
     ),
-    "forgets an empty first piece": (
+    "changes the first element after an empty operand": (
         "values.arrangement",
         "concatenate",
-        lambda right, *args: (
-            changed(right(*args), 0, 0)
+        lambda original, *args: (
+            with_element(original(*args), 0, 0)
             if len(args) == 3 and args[0].ndim == 1 and not args[0].size
-            else right(*args)
+            else original(*args)
         ),
     ),
-    "loses a carry in the last bit": (
+    "treats a counter of -2**31 as 0": (
         "values.cipher",
         "threefry2x32",
-        lambda right, key, counter: right(key, np.where(counter == -(2**31), 0, counter).astype("int32")),
+        lambda original, key, counter: original(
+            key, np.where(counter == -(2**31), 0, counter).astype("int32")
+        ),
     ),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_faults_are_found(name: str) -> None:
+def test_faults_are_detected(name: str) -> None:
     law, op, change = FAULTS[name]
-    assert is_found(faulty(op, change), law, where=lambda case: case.op == op)
+    assert fails(faulty_backend(op, change), law, where=lambda case: case.op == op)
 
 
-def test_a_failure_comes_with_a_script_that_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: Any
-) -> None:
+def test_the_script_of_a_failure_runs(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     law, op, change = FAULTS["loses the sign of zeros of float16"]
-    found = results(faulty(op, change), law, where=lambda case: case.op == op and case.dtype == "float16")
-    found = [result for result in found if result.status == "failed"]
-    assert all(0 < len(result.script) <= 5 for result in found)
-    script = next(result.script for result in found if "apply" in " ".join(result.script))
+    results = run_law(
+        faulty_backend(op, change), law, where=lambda case: case.op == op and case.dtype == "float16"
+    )
+    results = [result for result in results if result.status == "failed"]
+    assert all(0 < len(result.script) <= 5 for result in results)
+    script = next(result.script for result in results if "apply" in " ".join(result.script))
     exec("\n".join(script).replace('backend="examined"', 'backend="numpy"'), {})
     printed = capsys.readouterr().out.splitlines()
-    assert printed[1] == f"expected {printed[0]}"  # numpy itself is right
+    assert printed[1] == f"expected {printed[0]}"  # numpy has no fault
 
 
-def test_flushed_subnormals_are_not_held_against_a_backend() -> None:
+def test_declared_flushing_of_subnormals_passes() -> None:
     class Flushing(Numpy):
         from dataclasses import replace as _replace
 
@@ -242,10 +254,10 @@ def test_flushed_subnormals_are_not_held_against_a_backend() -> None:
                 order,
             )
 
-    assert not failures(Flushing(), "values.movement")
+    assert not failed_cases(Flushing(), "values.movement")
 
 
-def test_cipher_in_integers() -> None:
+def test_the_oracle_of_the_cipher_has_the_known_answers() -> None:
     for key0, key1, counter0, counter1, *answer in KNOWN.values():
         assert threefry((key0, key1), (counter0, counter1)) == tuple(answer)
 
@@ -255,32 +267,32 @@ def test_undeclared_dtypes_have_no_cases() -> None:
         from dataclasses import replace as _replace
 
         capabilities = _replace(
-            Numpy.capabilities, dtypes=("float64",), unsupported={"flip": "is not there yet"}
+            Numpy.capabilities, dtypes=("float64",), unsupported={"flip": "not implemented yet"}
         )
 
     for law in LAWS[:4]:
-        found = results(Narrow(), law)
-        assert {result.case.dtype for result in found} <= {"float64"}
-        assert {result.status for result in found if result.case.op == "flip"} <= {"unsupported"}
-        assert {result.status for result in found if result.case.op != "flip"} <= {"passed"}
+        results = run_law(Narrow(), law)
+        assert {result.case.dtype for result in results} <= {"float64"}
+        assert {result.status for result in results if result.case.op == "flip"} <= {"unsupported"}
+        assert {result.status for result in results if result.case.op != "flip"} <= {"passed"}
     assert Subject(Narrow(), "narrow").dtypes()[0].name == "float64"
 
 
 # ---- large tensors -----------------------------------------------------------------------------------------
 
 
-def test_large_tensors() -> None:
-    found = results(Numpy(), "values.workgroups")
-    assert len(found) == 13
-    assert {result.status for result in found} == {"passed"}
+def test_numpy_passes_on_large_tensors() -> None:
+    results = run_law(Numpy(), "values.workgroups")
+    assert len(results) == 13
+    assert {result.status for result in results} == {"passed"}
 
 
 @pytest.mark.parametrize("op", ["add", "flip", "gather", "cumsum"])
-def test_a_forgotten_last_workgroup_is_found(op: str) -> None:
-    def change(right: Callable[..., Any], *args: Any) -> Any:
-        y = np.array(right(*args))
+def test_a_wrong_last_element_of_a_large_tensor_is_detected(op: str) -> None:
+    def change(original: Callable[..., Any], *args: Any) -> Any:
+        y = np.array(original(*args))
         if y.size > 65_535 * 64:
             y.reshape(-1)[-1] = 0
         return y
 
-    assert failures(faulty(op, change), "values.workgroups", where=lambda case: case.op == op)
+    assert failed_cases(faulty_backend(op, change), "values.workgroups", where=lambda case: case.op == op)

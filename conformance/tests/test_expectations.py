@@ -1,4 +1,4 @@
-"""The file of expected failures: how it is read, where it lies, and how strict it is."""
+"""The file of expected failures: its syntax, its location, and the results that it changes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CAST = Result(Case("values.cast", "cast", "int32"), "failed", 2, "expected 1, go
 FLIP = Result(Case("values.movement", "flip", "int32"), "passed", 1)
 
 
-def test_a_file_is_read():
+def test_parse_reads_lines_and_skips_comments():
     text = (
-        f"# what is known\n\n{LINE}\n   # a comment\nvalues.sums/sum/float16 | a | http://b.c | 2030-12-01\n"
+        f"# known failures\n\n{LINE}\n   # a comment\nvalues.sums/sum/float16 | a | http://b.c | 2030-12-01\n"
     )
     first, second = parse(text, "mine/conformance.txt")
     assert (first.id, first.reason, first.url, first.expires) == (
@@ -35,7 +35,7 @@ def test_a_file_is_read():
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("values.cast/cast", "none of them empty"),
         ("values.cast/cast | a | https://b.c", "id | reason | url | expires"),
@@ -48,11 +48,11 @@ def test_a_file_is_read():
         (LINE, "is expected at conformance.txt:1, too"),
     ],
 )
-def test_a_malformed_line_names_file_and_line(line: str, says: str):
+def test_the_error_of_a_malformed_line_names_file_and_line(line: str, message: str):
     with pytest.raises(ExpectationError) as caught:
         parse(f"{LINE}\n{line}")
     assert str(caught.value).startswith("conformance.txt:2: ")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -71,7 +71,7 @@ def test_a_failure_is_expected_until_it_expires():
     )
 
 
-def test_it_is_strict():
+def test_expected_failures_that_pass_fail():
     passes = Result(CAST.case, "passed", 2)
     [result], _ = apply(parse(LINE), [passes], today=TODAY)
     assert (result.status, result.says) == ("failed", "passes now: take it out of conformance.txt:1")
@@ -84,14 +84,14 @@ def test_it_is_strict():
     assert "is declared unsupported" in problems[0]
 
 
-def test_an_id_that_matches_nothing_is_a_problem():
+def test_an_id_that_matches_no_case_is_a_problem():
     results, problems = apply(parse(LINE), [FLIP], today=TODAY)
     assert results == [FLIP]
     assert problems == ["conformance.txt:1: values.cast/* matches no case"]
     assert apply(parse(LINE), [FLIP], today=TODAY, complete=False) == ([FLIP], [])
 
 
-def test_only_the_star_is_special():
+def test_the_star_is_the_only_wildcard():
     line = "a.b/x[0].y/*/z | r | https://u | 2030-01-01"
     matching, other = Case("a.b", "x[0].y", "d", "z"), Case("a.b", "x0.y", "d", "z")
     results = [Result(matching, "failed", 1), Result(other, "failed", 1)]
@@ -103,7 +103,7 @@ def test_a_crash_may_be_expected():
     assert apply(parse(LINE), [crash], today=TODAY)[0][0].status == "expected failure"
 
 
-def test_what_an_expected_failure_blocks_is_expected_to_fail():
+def test_cases_blocked_by_an_expected_failure_are_expected_failures():
     first = Result(Case("values.sums", "sum"), "failed", 2, f"blocked by {CAST.case.id}")
     second = Result(Case("values.norms", "norm"), "failed", 2, f"blocked by {first.case.id}")
     other = Result(Case("values.norms", "dot"), "failed", 2, "blocked by something/else")
@@ -117,7 +117,9 @@ class Mine(Numpy): pass
 """
 
 
-def test_the_file_lies_in_the_package_of_the_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_file_is_read_from_the_package_of_the_backend_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     package = tmp_path / "expecting_backend"
     (package / "inner").mkdir(parents=True)
     (package / "__init__.py").write_text("", "utf-8")
@@ -127,8 +129,8 @@ def test_the_file_lies_in_the_package_of_the_class(tmp_path: Path, monkeypatch: 
     inner = importlib.import_module("expecting_backend.inner")
     assert expectations_of(inner.Mine()) == []
     (package / "conformance.txt").write_text(f"# größer\n{LINE}\n", "utf-8")
-    [found] = expectations_of(inner.Mine())
-    assert found.place == "expecting_backend/conformance.txt:2"
+    [expectation] = expectations_of(inner.Mine())
+    assert expectation.place == "expecting_backend/conformance.txt:2"
     (package / "conformance.txt").write_text("nonsense", "utf-8")
     with pytest.raises(ExpectationError, match=r"expecting_backend/conformance.txt:1: expected `id"):
         expectations_of(inner.Mine())

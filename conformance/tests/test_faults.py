@@ -1,4 +1,4 @@
-"""The seeded faults: enough of every kind, aimed at every law, narrow, and found by the law that they are aimed at."""
+"""The seeded faults: there are some of every family and for every law, most are narrow, and their laws detect them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tensorken_conformance.faults
-import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
+import tensorken_conformance.laws  # noqa: F401, importing them registers faults and laws
 from tensorken_conformance import faults
 from tensorken_conformance.faults import changes
 from tensorken_conformance.faults.fault import FAULTS, Fault, fault
@@ -30,9 +30,11 @@ DEADLY = {
     "failing/never-ends",
     "failing/leaves-by-exception",
 }
-"""Those that only a process of its own survives; test_selftest.py has them."""
+"""The faults that end or hang a process; test_selftest.py runs them in worker processes."""
 
-TOLD: list[str] = []
+
+def ignore(case: str) -> None:
+    """Discard the id of a case."""
 
 
 @pytest.mark.feature(203)
@@ -44,41 +46,41 @@ def test_there_are_faults_of_every_family_and_few_are_crude() -> None:
     assert sum(fault.crude for fault in FAULTS.values()) <= 15
 
 
-def test_every_law_that_can_fail_has_a_fault_and_every_fault_a_law() -> None:
-    aimed = {fault.law for fault in FAULTS.values()}
-    assert aimed <= set(LAWS)
-    assert {law.id for law in LAWS.values() if law.group not in proof.WITHOUT_VERDICT} <= aimed
+def test_every_law_with_a_verdict_has_a_fault_and_every_fault_a_law() -> None:
+    laws = {fault.law for fault in FAULTS.values()}
+    assert laws <= set(LAWS)
+    assert {law.id for law in LAWS.values() if law.group not in proof.WITHOUT_VERDICT} <= laws
 
 
-def test_a_fault_says_in_a_sentence_what_is_wrong() -> None:
+def test_each_fault_is_described_by_one_distinct_sentence() -> None:
     sentences = [fault.says for fault in FAULTS.values()]
     assert len(set(sentences)) == len(sentences)
     assert all(says.endswith(".") and says[:-1].count(". ") == 0 for says in sentences)
 
 
-def test_a_fault_in_values_names_ops_of_the_table() -> None:
+def test_faults_of_values_name_ops() -> None:
     for one in FAULTS.values():
         if one.law.startswith("values.") and one.law not in ("values.read-back", "values.signs"):
             assert one.ops, one.id
             assert set(one.ops) <= set(OPS), one.id
 
 
-def test_a_room_that_nobody_imports_is_imported() -> None:
-    rooms = {path.stem for path in Path(faults.__file__).parent.glob("*.py")} - {
+def test_all_modules_of_faults_are_imported() -> None:
+    modules = {path.stem for path in Path(faults.__file__).parent.glob("*.py")} - {
         "__init__",
         "fault",
         "changes",
     }
-    assert rooms == {one.family for one in FAULTS.values()}
+    assert modules == {one.family for one in FAULTS.values()}
 
 
 @pytest.mark.feature(203)
 @pytest.mark.parametrize("id", sorted(set(FAULTS) - DEADLY)[::5])
-def test_a_fault_is_found_by_the_law_that_it_is_aimed_at(id: str) -> None:
+def test_the_law_of_a_fault_detects_it(id: str) -> None:
     one = FAULTS[id]
-    found = trials.try_fault(one, 3, TOLD.append, proof.finders().get(id, ""))
-    assert found.law == one.law, found
-    assert found.says
+    finding = trials.try_fault(one, 3, ignore, proof.finders().get(id, ""))
+    assert finding.law == one.law, finding
+    assert finding.says
 
 
 NARROW = (
@@ -93,30 +95,30 @@ NARROW = (
 @pytest.mark.parametrize(
     "id", [NARROW[0], *[pytest.param(id, marks=pytest.mark.nightly) for id in NARROW[1:]]]
 )
-def test_a_fault_that_is_not_crude_is_wrong_in_at_most_one_of_a_hundred_cells(id: str) -> None:
+def test_a_narrow_fault_fails_at_most_one_of_a_hundred_cases(id: str) -> None:
     wrong, total = trials.share_of_wrong_cells(FAULTS[id])
     assert total > 100
     assert 0 < wrong <= proof.NARROW * total
 
 
-def test_a_crude_fault_is_wrong_in_more_than_that() -> None:
+def test_a_crude_fault_fails_more_than_one_of_a_hundred_cases() -> None:
     wrong, total = trials.share_of_wrong_cells(FAULTS["strides/flip-first-axis-only"])
     assert wrong > proof.NARROW * total
 
 
-def test_what_another_law_finds_is_a_miss() -> None:
-    wrong = FAULTS["strides/flip-first-axis-only"]
-    astray = Fault("family", "name", "values.read-back", wrong.ops, True, "It is aimed astray.", wrong.make)
-    assert trials.try_fault(astray, 0, TOLD.append).law not in ("", astray.law)
+def test_a_finding_names_another_law_that_detects_a_fault() -> None:
+    flip = FAULTS["strides/flip-first-axis-only"]
+    misaimed = Fault("family", "name", "values.read-back", flip.ops, True, "It names another law.", flip.make)
+    assert trials.try_fault(misaimed, 0, ignore).law not in ("", misaimed.law)
 
 
-def test_what_nobody_finds_is_told_by_an_empty_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_finding_of_an_undetected_fault_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "ELSEWHERE", 0.0)
-    right = Fault("family", "name", "values.movement", ("flip",), False, "It is right.", Numpy)
-    assert trials.try_fault(right, 0, TOLD.append) == trials.Finding("", "")
+    correct = Fault("family", "name", "values.movement", ("flip",), False, "It is correct.", Numpy)
+    assert trials.try_fault(correct, 0, ignore) == trials.Finding("", "")
 
 
-def test_changed_rules_are_put_back_also_after_an_error() -> None:
+def test_changed_rules_are_restored_after_an_error() -> None:
     op = OPS["sin"]
     before = op.jvp, op.vjp, dict(op.tape_needs)
     with pytest.raises(ZeroDivisionError), changes.rules("sin", vjp=(None,)):
@@ -125,14 +127,14 @@ def test_changed_rules_are_put_back_also_after_an_error() -> None:
 
 
 @pytest.mark.parametrize("id", sorted(one.id for one in FAULTS.values() if one.family == "rules"))
-def test_the_language_is_whole_again_after_a_fault_in_its_rules(id: str) -> None:
+def test_the_rules_of_ops_are_restored_after_a_fault(id: str) -> None:
     before = {op.name: (op.jvp, op.vjp, op.jvp_all, op.vjp_all, op.shape) for op in OPS.values()}
     with trials.subject_of(FAULTS[id], 0):
         pass
     assert {op.name: (op.jvp, op.vjp, op.jvp_all, op.vjp_all, op.shape) for op in OPS.values()} == before
 
 
-def test_a_fault_without_a_sentence_or_with_the_name_of_another_is_refused() -> None:
+def test_faults_without_a_docstring_or_with_a_taken_name_are_rejected() -> None:
     with pytest.raises(ValueError, match="says nothing"):
         fault("values.movement")(type("Silent", (Numpy,), {"__module__": "x.strides"}))
     with pytest.raises(ValueError, match="two faults strides/flip-first-axis-only"):

@@ -1,4 +1,4 @@
-"""The laws on lifetimes: right backends keep them, and backends that share, reuse, keep or forget memory do not."""
+"""lifetime.*: correct backends pass, and backends that share, reuse, leak or overwrite memory fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import failures, faulty, results
+from conformance.tests.examining import failed_cases, faulty_backend, run_law
 from tensorken_conformance.laws.lifetime import growth, memory
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
@@ -32,56 +32,62 @@ MIB = 1 << 20
 @pytest.mark.nightly
 @pytest.mark.parametrize("law", LAWS)
 def test_numpy_passes(law: str) -> None:
-    found = results(Numpy(), f"lifetime.{law}", where=lambda case: case.dtype in ("bool", "float64", "int32"))
-    assert {result.status for result in found} == {"passed"}
-    assert len({result.case.id for result in found}) == len(found) > 30
+    results = run_law(
+        Numpy(), f"lifetime.{law}", where=lambda case: case.dtype in ("bool", "float64", "int32")
+    )
+    assert {result.status for result in results} == {"passed"}
+    assert len({result.case.id for result in results}) == len(results) > 30
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("law", ["caller-memory", "results-stay", "threads"])
 def test_reference_passes(law: str) -> None:
     ops = ("create", "derivative", "batch", "contraction", "sum", "new-numpy", "ravel")
-    found = results(Reference(), f"lifetime.{law}", 3, where=lambda case: case.op in ops)
-    assert {result.status for result in found} == {"passed"}
+    results = run_law(Reference(), f"lifetime.{law}", 3, where=lambda case: case.op in ops)
+    assert {result.status for result in results} == {"passed"}
 
 
 @pytest.mark.parametrize("law", [*LAWS, "growth"])
-def test_the_quick_run(law: str) -> None:
-    assert {result.status for result in results(Numpy(), f"lifetime.{law}", depth="smoke")} == {"passed"}
+def test_numpy_passes_a_smoke_run(law: str) -> None:
+    assert {result.status for result in run_law(Numpy(), f"lifetime.{law}", depth="smoke")} == {"passed"}
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
 
 
-def writing(right: Change, x: Any, *rest: Any) -> Any:
-    """Overwrites its operand when that is float64 and has 65 elements."""
-    y = np.array(right(x, *rest))
+def overwriting_operand(original: Change, x: Any, *rest: Any) -> Any:
+    """Overwrite an operand of 65 float64 elements."""
+    y = np.array(original(x, *rest))
     if x.shape == (65,) and x.dtype == np.float64 and x.flags.writeable:
         x[0] += 1
     return y
 
 
 @pytest.mark.parametrize("op", ["relu", "neg", "sub", "max", "cumsum"])
-def test_a_written_operand_is_found(op: str) -> None:
-    found = failures(faulty(op, writing), "lifetime.calls", where=lambda case: case.op == op)
-    assert found == {f"lifetime.calls/{op}/float64"}
+def test_an_overwritten_operand_is_detected(op: str) -> None:
+    failed = failed_cases(
+        faulty_backend(op, overwriting_operand), "lifetime.calls", where=lambda case: case.op == op
+    )
+    assert failed == {f"lifetime.calls/{op}/float64"}
 
 
-def test_a_written_source_of_a_view_is_found() -> None:
-    def change(right: Change, a: Any, b: Any) -> Any:
-        y = right(a, b)
+def test_an_overwritten_base_of_a_view_is_detected() -> None:
+    def change(original: Change, a: Any, b: Any) -> Any:
+        y = original(a, b)
         if a.strides[-1:] < (0,) and a.dtype == np.int32 and a.base is not None:
             a[...] = y
         return y
 
-    assert "lifetime.calls/bitwise_xor/int32" in failures(faulty("bitwise_xor", change), "lifetime.calls")
+    assert "lifetime.calls/bitwise_xor/int32" in failed_cases(
+        faulty_backend("bitwise_xor", change), "lifetime.calls"
+    )
 
 
 # ---- the caller's memory -----------------------------------------------------------------------------------
 
 
 class Careless(Numpy):
-    """Takes the caller's buffers of int64 as they are, and hands out what is contiguous without a copy."""
+    """Makes int64 tensors of the caller's buffers without a copy."""
 
     def new(self, shape: Any, data: Any, dtype: Any) -> Any:
         if isinstance(data, memoryview) and dtype.name == "int64":
@@ -89,26 +95,25 @@ class Careless(Numpy):
         return super().new(shape, data, dtype)
 
 
-class Open(Numpy):
+class OpenRavel(Numpy):
+    """Returns its own memory from `ravel` for bool."""
+
     def ravel(self, x: Any) -> Any:
         return np.ascontiguousarray(x).reshape(-1) if x.dtype == bool else super().ravel(x)
 
 
-def test_kept_buffers_are_found() -> None:
-    found = {
-        case.split("/")[1:3] == ["new-numpy", "int64"]
-        for case in failures(Careless(), "lifetime.caller-memory")
-    }
-    assert True in found
+def test_tensors_that_share_the_callers_buffers_are_detected() -> None:
+    failed = failed_cases(Careless(), "lifetime.caller-memory")
+    assert any(case.split("/")[1:3] == ["new-numpy", "int64"] for case in failed)
 
 
-def test_handed_out_memory_is_found() -> None:
-    found = failures(Open(), "lifetime.caller-memory")
-    assert found
-    assert all("/bool" in case for case in found)
+def test_reads_that_share_the_backends_memory_are_detected() -> None:
+    failed = failed_cases(OpenRavel(), "lifetime.caller-memory")
+    assert failed
+    assert all("/bool" in case for case in failed)
 
 
-def test_memory_that_is_written_is_other_afterwards() -> None:
+def test_overwrite_changes_every_element() -> None:
     values = np.array([[0.5, -1.0], [np.nan, 0.0]])
     before = values.tobytes()
     assert memory.overwrite(values)
@@ -123,20 +128,20 @@ def test_memory_that_is_written_is_other_afterwards() -> None:
 
 
 class Closed(Numpy):
-    """Declares that nothing is shared, though numpy's movements are views."""
+    """Declares that results share no memory, though numpy's movement ops return views."""
 
     capabilities = replace(Numpy.capabilities, shares_memory=False)
 
 
 class Copying(Closed):
-    """Shares nothing indeed."""
+    """Declares that results share no memory, and copies them."""
 
 
 def _copy(name: str) -> Change:
-    right = getattr(Numpy, name)
+    original = getattr(Numpy, name)
 
     def method(self: Any, *args: Any) -> Any:
-        y = right(self, *args)
+        y = original(self, *args)
         return tuple(map(np.array, y)) if isinstance(y, tuple) else np.array(y)
 
     return method
@@ -157,30 +162,30 @@ for _name in (
     setattr(Copying, _name, _copy(_name))
 
 
-def test_undeclared_views_are_found() -> None:
-    watched = ("reshape", "permute", "flip", "crop", "add", "exp", "pad", "gather")
-    found = failures(Closed(), "lifetime.calls", where=lambda case: case.op in watched)
-    ops = {case.split("/")[1] for case in found}
-    assert {"reshape", "permute", "flip", "crop"} <= ops
-    assert not ops & {"add", "exp", "pad", "gather"}
+def test_undeclared_views_are_detected() -> None:
+    ops = ("reshape", "permute", "flip", "crop", "add", "exp", "pad", "gather")
+    failed = failed_cases(Closed(), "lifetime.calls", where=lambda case: case.op in ops)
+    views = {case.split("/")[1] for case in failed}
+    assert {"reshape", "permute", "flip", "crop"} <= views
+    assert not views & {"add", "exp", "pad", "gather"}
 
 
-def test_copies_share_nothing() -> None:
-    assert not failures(
+def test_copies_pass() -> None:
+    assert not failed_cases(
         Copying(),
         "lifetime.calls",
         where=lambda case: case.op in ("reshape", "permute", "flip", "crop", "expand", "add", "sort"),
     )
 
 
-def test_it_is_told_what_shows_its_memory() -> None:
+def test_results_count_the_tensors_whose_memory_is_visible() -> None:
     name = "tensors that show memory"
     for backend, least in ((Numpy(), 1), (Reference(), 0)):
-        found = results(backend, "lifetime.calls", where=lambda case: case.op == "add")
-        assert all((result.figures[name] > 0) == bool(least) for result in found)
+        results = run_law(backend, "lifetime.calls", where=lambda case: case.op == "add")
+        assert all((result.figures[name] > 0) == bool(least) for result in results)
 
 
-def test_memory_is_seen_in_what_holds_it() -> None:
+def test_overlap_finds_memory_in_objects_with_slots() -> None:
     class Holder:
         __slots__ = ("data",)
 
@@ -197,7 +202,7 @@ def test_memory_is_seen_in_what_holds_it() -> None:
 
 
 class Reusing(Numpy):
-    """Has one buffer a shape for what `mul` gives."""
+    """Returns the same buffer for all products of a shape."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, Any] = {}
@@ -210,28 +215,28 @@ class Reusing(Numpy):
 
 
 class Stale(Numpy):
-    """Remembers what it gathered by the shapes alone."""
+    """Caches results of gather by shapes only."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
 
     def gather(self, x: Any, indices: Any, axis: Any) -> Any:
-        return self.known.setdefault(
+        return self.cache.setdefault(
             (x.shape, indices.shape, axis, x.dtype), super().gather(x, indices, axis)
         )
 
 
 class Recycling(Numpy):
-    """Takes a buffer again 60 results later, whoever still has it."""
+    """Reuses the buffer of a result 60 results later."""
 
     def __init__(self) -> None:
-        self.given: list[Any] = []
+        self.buffers: list[Any] = []
 
     def flip(self, x: Any, axes: Any) -> Any:
         y = np.array(super().flip(x, axes))
-        self.given.append(y)
-        if len(self.given) > 60:
-            old = self.given.pop(0)
+        self.buffers.append(y)
+        if len(self.buffers) > 60:
+            old = self.buffers.pop(0)
             if old.shape == y.shape and old.dtype == y.dtype:
                 old[...] = y
         return y
@@ -241,81 +246,85 @@ class Recycling(Numpy):
     ("backend", "op"),
     [(Reusing, "product"), (Stale, "gather"), (Recycling, "view")],
 )
-def test_reused_results_are_found(backend: Any, op: str) -> None:
-    found = failures(
+def test_reused_results_are_detected(backend: Any, op: str) -> None:
+    failed = failed_cases(
         backend(), "lifetime.results-stay", where=lambda case: case.op == op and case.detail != "dropped"
     )
-    assert {case.rpartition("/")[2] for case in found} >= {"same-shapes", "interleaved"}
+    assert {case.rpartition("/")[2] for case in failed} >= {"same-shapes", "interleaved"}
 
 
-def test_reused_buffers_of_any_op_are_found() -> None:
+def test_reused_buffers_of_an_elementwise_op_are_detected() -> None:
     buffers: dict[Any, Any] = {}
 
-    def change(right: Change, x: Any) -> Any:
-        y = right(x)
+    def change(original: Change, x: Any) -> Any:
+        y = original(x)
         if y.shape != (65,):
             return y
         buffer = buffers.setdefault(y.dtype, np.empty(65, y.dtype))
         buffer[...] = y
         return buffer
 
-    found = failures(faulty("atan", change), "lifetime.calls", where=lambda case: case.op == "atan")
-    assert found == {f"lifetime.calls/atan/{dtype}" for dtype in ("float16", "float32", "float64")}
+    failed = failed_cases(
+        faulty_backend("atan", change), "lifetime.calls", where=lambda case: case.op == "atan"
+    )
+    assert failed == {f"lifetime.calls/atan/{dtype}" for dtype in ("float16", "float32", "float64")}
 
 
 # ---- threads -----------------------------------------------------------------------------------------------
 
 
 class Hasty(Numpy):
-    """Keeps an operand of `add` on itself while it works."""
+    """Keeps an operand of `add` in an attribute during the call."""
 
     def add(self, a: Any, b: Any) -> Any:
         self.left = a
         for _ in range(20):
-            threading.get_ident()  # a chance for another thread
+            threading.get_ident()  # lets another thread run
         left = self.left
         return super().add(left if left.shape == a.shape and left.dtype == a.dtype else a, b)
 
 
-def test_state_that_threads_share_is_found() -> None:
-    assert failures(
+def test_state_shared_by_threads_is_detected() -> None:
+    assert failed_cases(
         Hasty(), "lifetime.threads", where=lambda case: case.op == "elementwise" and case.detail != "read"
     )
 
 
 @pytest.mark.slow
-def test_shared_state_of_any_op_is_found() -> None:
+def test_shared_state_of_an_elementwise_op_is_detected() -> None:
     kept: dict[str, Any] = {}
 
-    def change(right: Change, x: Any) -> Any:
+    def change(original: Change, x: Any) -> Any:
         kept["operand"] = x
-        y = right(x)
-        return right(kept["operand"]) if kept["operand"].shape == x.shape else y
+        y = original(x)
+        return original(kept["operand"]) if kept["operand"].shape == x.shape else y
 
-    backend = faulty("log1p", change)
+    backend = faulty_backend("log1p", change)
     every_op = "lifetime.threads/every-op/float32"
-    assert any(  # by far most often the first
-        failures(backend, "lifetime.threads", seed, where=lambda case: case.id == every_op)
+    assert any(  # nearly always the first
+        failed_cases(backend, "lifetime.threads", seed, where=lambda case: case.id == every_op)
         for seed in range(3)
     )
 
 
-def test_what_a_thread_raises_is_a_failure() -> None:
-    def change(right: Change, a: Any, b: Any) -> Any:
+def test_an_exception_in_a_thread_is_a_failure() -> None:
+    def change(original: Change, a: Any, b: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("only in the main thread")
-        return right(a, b)
+        return original(a, b)
 
-    found = results(faulty("sub", change), "lifetime.threads", where=lambda case: case.op == "elementwise")
-    says = {result.says for result in found if result.status == "failed"}
-    assert says == {"RuntimeError in one of 4 threads: only in the main thread"}
+    results = run_law(
+        faulty_backend("sub", change), "lifetime.threads", where=lambda case: case.op == "elementwise"
+    )
+    messages = {result.says for result in results if result.status == "failed"}
+    assert messages == {"RuntimeError in one of 4 threads: only in the main thread"}
 
 
 # ---- repeats -----------------------------------------------------------------------------------------------
 
 
 class Flaky(Numpy):
-    """Is wrong once in fifty calls, by count or by chance, in the last bit."""
+    """Returns a wrong last bit in one of fifty calls, regularly or at random."""
 
     op = "tanh"
 
@@ -325,28 +334,29 @@ class Flaky(Numpy):
     def tanh(self, x: Any) -> Any:
         self.calls["tanh"] += 1
         y = super().tanh(x)
-        wrong = self.calls["tanh"] % 50 == 0 if self.chance is None else self.chance.random() < 0.02
-        return np.nextafter(y, y.dtype.type(2)) if wrong else y
+        is_wrong = self.calls["tanh"] % 50 == 0 if self.chance is None else self.chance.random() < 0.02
+        return np.nextafter(y, y.dtype.type(2)) if is_wrong else y
 
 
 @pytest.mark.parametrize("chance", [None, *range(10)])
-def test_what_is_wrong_once_in_fifty_calls_is_found(chance: int | None) -> None:
+def test_an_error_in_one_of_fifty_calls_is_detected(chance: int | None) -> None:
     backend = Flaky(None if chance is None else random.Random(chance))
-    found = failures(backend, "lifetime.calls", where=lambda case: case.op in ("tanh", "sinh"))
-    assert {case.split("/")[1] for case in found} == {"tanh"}
+    failed = failed_cases(backend, "lifetime.calls", where=lambda case: case.op in ("tanh", "sinh"))
+    assert {case.split("/")[1] for case in failed} == {"tanh"}
 
 
-def test_declared_nondeterminism_is_no_failure() -> None:
+def test_declared_nondeterminism_passes() -> None:
     class Declared(Flaky):
         capabilities = replace(Numpy.capabilities, nondeterministic=("tanh",))
 
-    assert not failures(Declared(), "lifetime.calls", where=lambda case: case.op == "tanh")
+    assert not failed_cases(Declared(), "lifetime.calls", where=lambda case: case.op == "tanh")
 
 
 # ---- growth ------------------------------------------------------------------------------------------------
 
 
-def examined(backend: Any, op: str, detail: str) -> Any:
+def examine_growth(backend: Any, op: str, detail: str) -> Any:
+    """The result of one case of lifetime.growth."""
     from tensorken_conformance.case import Case
     from tensorken_conformance.law import LAWS
     from tensorken_conformance.running.examine import examine
@@ -358,7 +368,7 @@ def examined(backend: Any, op: str, detail: str) -> Any:
 
 
 class Leaking(Numpy):
-    """Keeps what it adds, or every fiftieth of that."""
+    """Keeps every n-th sum forever."""
 
     def __init__(self, every: int) -> None:
         self.every, self.calls, self.kept = every, 0, list[Any]()
@@ -373,14 +383,17 @@ class Leaking(Numpy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 50])
-def test_leaks_are_found(every: int) -> None:
-    assert examined(Leaking(every), "elementwise", "small").status == "failed"
+def test_leaks_are_detected(every: int) -> None:
+    assert examine_growth(Leaking(every), "elementwise", "small").status == "failed"
 
 
 @pytest.mark.slow
-def test_leaks_of_large_tensors_are_found() -> None:
-    """In a process of its own, as in a run: this one may have memory left over from other tests."""
-    code = f"from {__name__} import Leaking, examined; print(examined(Leaking(1), 'elementwise', 'large').status)"
+def test_leaks_of_large_tensors_are_detected() -> None:
+    """In a new process, as in a run, since this one may reuse memory that other tests freed."""
+    code = (
+        f"from {__name__} import Leaking, examine_growth; "
+        "print(examine_growth(Leaking(1), 'elementwise', 'large').status)"
+    )
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, encoding="utf-8", check=True
@@ -389,20 +402,20 @@ def test_leaks_of_large_tensors_are_found() -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_footprint_is_of_what_comes_meanwhile(monkeypatch: pytest.MonkeyPatch, frozen: bool) -> None:
+def test_a_footprint_counts_only_new_objects(monkeypatch: pytest.MonkeyPatch, frozen: bool) -> None:
     released: list[bool] = []
-    monkeypatch.setattr(gc, "unfreeze", lambda: released.append(True))  # the tests themselves freeze
+    monkeypatch.setattr(gc, "unfreeze", lambda: released.append(True))  # the test session freezes its objects
     monkeypatch.setattr(gc, "get_freeze_count", lambda: int(frozen))
-    there: list[list[int]] = [[] for _ in range(10_000)]
+    existing: list[list[int]] = [[] for _ in range(10_000)]
     with growth.alone():
         before = growth.Footprint.now().objects
         added: list[list[int]] = [[] for _ in range(100)]
-        assert before < len(there) // 10
+        assert before < len(existing) // 10
         assert 90 < growth.Footprint.now().objects - before < 120
     assert (len(added), released) == (100, [True] * (not frozen))
 
 
-def test_caches_that_fill_are_no_leaks() -> None:
+def test_a_cache_with_a_limit_passes() -> None:
     class Caching(Numpy):
         def __init__(self) -> None:
             self.kept: list[Any] = []
@@ -413,41 +426,41 @@ def test_caches_that_fill_are_no_leaks() -> None:
                 self.kept.append(y)
             return y
 
-    assert examined(Caching(), "elementwise", "small").status == "passed"
+    assert examine_growth(Caching(), "elementwise", "small").status == "passed"
 
 
-def test_memory_that_comes_and_goes_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each measurement sees an arena more after its cycles than before; all together see one arena."""
+def test_memory_that_alternates_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resident memory rises by 8 MiB in each measurement, and falls before the next one."""
     count = itertools.count()
     monkeypatch.setattr(growth, "resident", lambda: (1 << 26) + next(count) % 2 * -8 * MIB)
     monkeypatch.setattr(growth, "PATIENCE", 1e9)
-    assert examined(Numpy(), "create", "large").status == "passed"
-    assert next(count) == 1 + 2 * 3, "one reading after the warm cycles, two in each of three measurements"
+    assert examine_growth(Numpy(), "create", "large").status == "passed"
+    assert next(count) == 1 + 2 * 3, "one reading after the warm-up cycles, two in each of three measurements"
 
 
-def test_leaked_objects_are_found() -> None:
-    class Rings(Numpy):
+def test_leaked_objects_are_detected() -> None:
+    class LeakingLists(Numpy):
         kept: list[Any] = []  # noqa: RUF012
 
         def mul(self, a: Any, b: Any) -> Any:
             self.kept.append([])
             return super().mul(a, b)
 
-    found = examined(Rings(), "elementwise", "small")
-    assert found.status == "failed"
-    assert found.figures == {}
-    assert "so did each of 3 measurements" in found.says
+    result = examine_growth(LeakingLists(), "elementwise", "small")
+    assert result.status == "failed"
+    assert result.figures == {}
+    assert "so did each of 3 measurements" in result.says
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", [pytest.param("derivative", marks=pytest.mark.nightly), "reduction"])
-def test_numpy_grows_not(op: str) -> None:
-    found = examined(Numpy(), op, "small")
-    assert (found.status, found.says) == ("passed", "")
-    assert set(found.figures) == {"cycles", "objects tracked", "bytes allocated"}
+def test_numpy_does_not_leak(op: str) -> None:
+    result = examine_growth(Numpy(), op, "small")
+    assert (result.status, result.says) == ("passed", "")
+    assert set(result.figures) == {"cycles", "objects tracked", "bytes allocated"}
 
 
 def test_resident_memory_is_measured() -> None:
     before = growth.resident()
-    block = np.ones(1 << 23)  # so large that no memory is left over for it
+    block = np.ones(1 << 23)  # too large for memory that was freed before
     assert growth.resident() - before > 3 * block.nbytes // 4

@@ -1,4 +1,4 @@
-"""A backend that lacks an op: that is said once, and what cannot be examined for it is blocked."""
+"""A backend that lacks an op fails one law, and blocks the cases that need the op."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tensorken_numpy.backend import Numpy
 
 
 class WithoutMul(Numpy):
-    """Has no mul, and says nothing of it."""
+    """Lacks mul, and does not declare that."""
 
     mul = RawTensor.mul
 
 
 class RefusesMul(Numpy):
-    """Has a method for mul, which refuses it."""
+    """Raises NotImplementedError in mul."""
 
     def mul(self, a: Any, b: Any) -> Any:
         raise NotImplementedError("mul: not yet")
 
 
-PLACE = "conformance.tests.test_missing_ops"
+MODULE = "conformance.tests.test_missing_ops"
 
 
 @pytest.mark.parametrize(
     ("backend", "in_process"), [("WithoutMul", True), ("RefusesMul", True), ("RefusesMul", False)]
 )
-def test_one_missing_op_fails_one_law(backend: str, in_process: bool) -> None:
-    report = make(run(Options(f"{PLACE}:{backend}", depth="smoke", in_process=in_process)))
+def test_a_missing_op_fails_one_law_and_blocks_others(backend: str, in_process: bool) -> None:
+    report = make(run(Options(f"{MODULE}:{backend}", depth="smoke", in_process=in_process)))
     assert {result.case.law for result in report.failures} == {"declarations.levels"}
     assert {result.case.op for result in report.failures} == {"mul"}
     assert sum(report.blocked.values()) == report.counts.failed - len(report.failures) > 40
@@ -49,19 +49,19 @@ def test_one_missing_op_fails_one_law(backend: str, in_process: bool) -> None:
     assert report.header.level == 0
 
 
-def test_so_it_is_in_pytest() -> None:
-    subject = load(f"{PLACE}:WithoutMul", None, 0, "smoke")
+def test_a_missing_op_blocks_tests_of_the_pytest_plugin() -> None:
+    subject = load(f"{MODULE}:WithoutMul", None, 0, "smoke")
     law = Plan(subject, ["derivatives.consistency"]).laws[0]
     case = next(case for case in law.cases(subject) if case.op == "mul")
-    none: list[Expectation] = []
-    examination = Examination(subject, none)
+    expectations: list[Expectation] = []
+    examination = Examination(subject, expectations)
     assert examination.examine(law, case).says.startswith("blocked by declarations.levels/mul/")
 
 
-def test_what_fails_beside_it_is_no_part_of_that() -> None:
-    subject = load(f"{fake_backends.PLACE}:Wrong")
+def test_failures_without_a_missing_op_are_not_blocked() -> None:
+    subject = load(f"{fake_backends.MODULE}:FillsWithZeros")
     law = LAWS["values.read-back"]
     [case] = [case for case in law.cases(subject) if case.id == "values.read-back/full/float32/one"]
     subject.call_counter.missing.add("mul")
-    none: list[Expectation] = []
-    assert not Examination(subject, none).examine(law, case).says.startswith("blocked")
+    expectations: list[Expectation] = []
+    assert not Examination(subject, expectations).examine(law, case).says.startswith("blocked")

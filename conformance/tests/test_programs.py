@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from conformance.tests.examining import results
+from conformance.tests.examining import run_law
 from tensorken_conformance.case import Case, Failure, Result
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.laws import programs as laws
@@ -119,18 +119,18 @@ class Narrow(Numpy):
 )
 def test_right_backends_pass(backend: type[Numpy]) -> None:
     for law in ("programs.meaning", "programs.stateful"):
-        outcomes = results(backend(), law, seed=7, where=few)
+        outcomes = run_law(backend(), law, seed=7, where=few)
         assert [result.says for result in outcomes if result.status != "passed"] == [] and len(outcomes) >= 5
 
 
 @pytest.mark.parametrize("backend", [Required, Flushing, Narrow])
 def test_right_backends_pass_as_kernels(backend: type[Numpy]) -> None:
-    outcomes = results(backend(), "programs.lowered", seed=7, where=lambda case: case.detail in ("0", "1"))
+    outcomes = run_law(backend(), "programs.lowered", seed=7, where=lambda case: case.detail in ("0", "1"))
     assert [result.says for result in outcomes if result.status != "passed"] == [] and len(outcomes) == 4
 
 
 def test_the_reference_passes_some_programs() -> None:
-    outcomes = results(Reference(), "programs.meaning", where=lambda case: case.detail == "0")
+    outcomes = run_law(Reference(), "programs.meaning", where=lambda case: case.detail == "0")
     assert [result.status for result in outcomes] == ["passed", "passed"]
 
 
@@ -243,7 +243,7 @@ def test_failures_are_the_same_in_each_run_for_a_seed_and_others_for_another() -
     first, again = [first_failure(TenUnitsOff(), "programs.meaning", seed=1) for _ in range(2)]
     assert first is not None and again is not None
     assert (first.case.id, first.says, first.script) == (again.case.id, again.says, again.script)
-    one, other = [results(Numpy(), "programs.meaning", seed=seed, where=few) for seed in (1, 2)]
+    one, other = [run_law(Numpy(), "programs.meaning", seed=seed, where=few) for seed in (1, 2)]
     assert [r.case.id for r in one] == [r.case.id for r in other]
     for a, b in zip(one, other, strict=True):
         assert (a.worst == b.worst) == (a.case.op == "pinned")

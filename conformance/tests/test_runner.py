@@ -28,7 +28,7 @@ READ_BACK = ("values.read-back",)
 
 
 def examine(backend: str, select: tuple[str, ...] = READ_BACK, **options: Any) -> Run:
-    name = backend if ":" in backend or backend.islower() else f"{fake_backends.PLACE}:{backend}"
+    name = backend if ":" in backend or backend.islower() else f"{fake_backends.MODULE}:{backend}"
     return run(Options(name, select=select, **{"workers": 1, **options}))
 
 
@@ -226,7 +226,7 @@ def test_long_messages_are_cut() -> None:
 def test_a_backend_that_cannot_be_loaded_has_no_level(
     backend: str, status: str, says: str, in_process: bool
 ) -> None:
-    found = examine(f"{fake_backends.PLACE}:{backend}", in_process=in_process)
+    found = examine(f"{fake_backends.MODULE}:{backend}", in_process=in_process)
     [load] = found.results
     assert (load.case.id, load.status, load.level) == ("host.load/load", status, 0)
     assert says in load.says
@@ -235,7 +235,7 @@ def test_a_backend_that_cannot_be_loaded_has_no_level(
 
 WHAT_THERE_IS_NOT = [
     ("nunpy", (), "did you mean: numpy"),
-    (f"{fake_backends.PLACE}:Smal", (), "did you mean Small"),
+    (f"{fake_backends.MODULE}:Smal", (), "did you mean Small"),
     ("numpy", ("values.readback",), "did you mean values.read-back"),
     ("numpy", ("value",), "did you mean values"),
     ("numpy", ("values.read-back/ful",), "did you mean full"),

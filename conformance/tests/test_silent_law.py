@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.tests.examining import failures, faulty, results
+from conformance.tests.examining import failed_cases, faulty_backend, run_law
 from tensorken_conformance.laws.errors.silent import listening
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
@@ -60,7 +60,7 @@ def test_an_exception_passes_and_the_console_is_back(capfd: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=repr)
 def test_right_backends_are_silent(backend: Any) -> None:
-    assert {result.status for result in results(backend, LAW)} == {"passed"}
+    assert {result.status for result in run_law(backend, LAW)} == {"passed"}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -69,8 +69,10 @@ def test_a_talking_op_fails_once_for_each_dtype(way: str, capfd: pytest.CaptureF
         WAYS[way]()
         return right(*args)
 
-    found = failures(
-        faulty("exp", talking), LAW, where=lambda case: case.op in ("exp", "sin") and case.dtype == "float32"
+    found = failed_cases(
+        faulty_backend("exp", talking),
+        LAW,
+        where=lambda case: case.op in ("exp", "sin") and case.dtype == "float32",
     )
     assert found == {"errors.silent/exp/float32"}
     assert capfd.readouterr() == ("", "")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import failures, faulty, results
+from conformance.tests.examining import failed_cases, faulty_backend, run_law
 from tensorken_conformance.case import Case
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
@@ -37,7 +37,7 @@ def some(case: Case) -> bool:
 )
 def test_right_backends_pass(backend: Any, law: str) -> None:
     quick = law != "values.factorizations" or isinstance(backend, Numpy)
-    found = results(backend, law, 7, where=some if quick else lambda case: some(case) and case.shape == "3x3")
+    found = run_law(backend, law, 7, where=some if quick else lambda case: some(case) and case.shape == "3x3")
     assert [result for result in found if result.status != "passed"] == []
     assert len(found) > 70
     assert len({result.case.id for result in found}) == len(found)
@@ -52,13 +52,13 @@ def test_cases_do_not_depend_on_the_seed(law: str) -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_quick_run_has_a_case_an_op(law: str) -> None:
-    found = results(Numpy(), law, depth="smoke")
+    found = run_law(Numpy(), law, depth="smoke")
     assert {result.status for result in found} == {"passed"}
     assert len({result.case.op for result in found}) == len(found) < 14
 
 
 def test_required_ops_on_ordinary_values_are_of_level_1() -> None:
-    found = {result.case.op: result.level for result in results(Numpy(), "values.sums", depth="smoke")}
+    found = {result.case.op: result.level for result in run_law(Numpy(), "values.sums", depth="smoke")}
     assert found == {"sum": 1, "cumsum": 2, "scatter_add": 1}
 
 
@@ -137,8 +137,8 @@ SUMS = {
 def test_a_wrong_sum_fails(name: str) -> None:
     op, change, example = SUMS[name]
     dtype = example.split("/")[1]
-    found = results(
-        faulty(op, change), "values.sums", where=lambda case: (case.op, case.dtype) == (op, dtype)
+    found = run_law(
+        faulty_backend(op, change), "values.sums", where=lambda case: (case.op, case.dtype) == (op, dtype)
     )
     failed = {result.case.id: result.says for result in found if result.status == "failed"}
     assert f"values.sums/{example}" in failed, sorted(failed)[:5]
@@ -176,8 +176,10 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_a_wrong_product_fails(name: str) -> None:
     op, change = PRODUCTS[name]
-    found = results(
-        faulty(op, change), "values.products", where=lambda case: (case.op, case.dtype) == (op, "float32")
+    found = run_law(
+        faulty_backend(op, change),
+        "values.products",
+        where=lambda case: (case.op, case.dtype) == (op, "float32"),
     )
     failed = [result.says for result in found if result.status == "failed"]
     assert 0 < len(failed) < len(found)
@@ -195,7 +197,7 @@ class Flushing(Numpy):
 
 
 def test_what_is_declared_to_be_flushed_may_be() -> None:
-    assert not failures(Flushing(), "values.sums", where=lambda case: case.op == "sum")
+    assert not failed_cases(Flushing(), "values.sums", where=lambda case: case.op == "sum")
     undeclared = type("Undeclared", (Flushing,), {"capabilities": Capabilities(dtypes=("float32",))})
-    found = failures(undeclared(), "values.sums", where=lambda case: case.op == "sum")
+    found = failed_cases(undeclared(), "values.sums", where=lambda case: case.op == "sum")
     assert {id.split("/")[4] for id in found} == {"subnormals", "zeros"}  # a sum over no axes keeps -0.0
