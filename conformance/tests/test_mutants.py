@@ -1,4 +1,4 @@
-"""The mutants of the reference backend: each is a change, is put back, and is found or listed as no change at all."""
+"""The mutants of the reference backend: each changes code, is undone, and is detected or listed as equivalent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 import tensorken_reference
 from tensorken_conformance.case import Case
 from tensorken_conformance.selftest import mutants, proof, recording, trials
@@ -24,19 +24,19 @@ ALL = mutants.mutants()
 
 
 def code() -> dict[str, Any]:
-    """The code of every function that may be mutated, and the values of the modules."""
-    found: dict[str, Any] = {}
+    """The code of every mutated function, and the repr of every mutated value of a module."""
+    codes: dict[str, Any] = {}
     for mutant in ALL.values():
-        found[mutant.place] = mutants.code_of(mutant.module, mutant.function) or repr(
+        codes[mutant.place] = mutants.code_of(mutant.module, mutant.function) or repr(
             vars(__import__(f"{mutants.PACKAGE}.{mutant.module}", fromlist=["x"]))[mutant.function]
         )
-    return found
+    return codes
 
 
 BEFORE = code()
 
 
-def test_the_language_of_changes_covers_the_modules() -> None:
+def test_there_are_mutants_of_every_module_and_kind_of_change() -> None:
     assert len(ALL) > 350
     assert {mutant.module for mutant in ALL.values()} == set(mutants.MODULES)
     changes = " ".join(ALL)
@@ -44,7 +44,7 @@ def test_the_language_of_changes_covers_the_modules() -> None:
         assert f":{change}-" in changes, change
 
 
-def test_every_mutant_is_another_program_and_is_put_back() -> None:
+def test_every_mutant_changes_code_and_is_undone() -> None:
     for mutant in ALL.values():
         with mutants.mutated(mutant):
             now = mutants.code_of(mutant.module, mutant.function)
@@ -55,42 +55,43 @@ def test_every_mutant_is_another_program_and_is_put_back() -> None:
     assert code() == BEFORE
 
 
-def _the(place: str, change: str) -> mutants.Mutant:
+def mutant_of(place: str, change: str) -> mutants.Mutant:
     return ALL[f"{place}:{change}"]
 
 
-def test_a_mutant_computes_otherwise_only_in_its_block() -> None:
+def test_a_mutant_is_active_only_in_its_with_block() -> None:
     assert rows.largest((1.0, 2.0)) == 2.0
-    with mutants.mutated(_the("rows.largest", "max-to-min-1")):
+    with mutants.mutated(mutant_of("rows.largest", "max-to-min-1")):
         assert rows.largest((1.0, 2.0)) == 1.0
     assert rows.largest((1.0, 2.0)) == 2.0
 
 
-def test_a_mutant_of_a_method_and_one_of_a_value() -> None:
+def test_mutants_of_a_method_and_of_a_module_value() -> None:
     reference = Reference()
     x = reference.new((2,), [3.0, 5.0], float32)
-    with mutants.mutated(_the("backend.Reference.mul", "mul-to-add-1")):
+    with mutants.mutated(mutant_of("backend.Reference.mul", "mul-to-add-1")):
         assert reference.ravel(reference.mul(x, x)) == [6.0, 10.0]
     assert reference.ravel(reference.mul(x, x)) == [9.0, 25.0]
-    with mutants.mutated(_the("rounding.FORMATS", "11-to-12-1")):
+    with mutants.mutated(mutant_of("rounding.FORMATS", "11-to-12-1")):
         assert rounding.FORMATS[float16].precision == 12
     assert rounding.FORMATS[float16].precision == 11
 
 
-def test_a_mutant_is_put_back_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), mutants.mutated(_the("rows.largest", "max-to-min-1")):
+def test_a_mutant_is_undone_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), mutants.mutated(mutant_of("rows.largest", "max-to-min-1")):
         raise ZeroDivisionError
     assert rows.largest((1.0, 2.0)) == 2.0
 
 
-def test_every_mutant_was_found_or_is_listed_and_none_is_both() -> None:
-    found, listed = set(proof.finders()) & set(ALL), set(mutants.equivalents())
-    assert found | listed == set(ALL)
-    assert not found & listed
+def test_every_mutant_is_either_detected_or_listed_as_equivalent() -> None:
+    detected, equivalent = set(proof.finders()) & set(ALL), set(mutants.equivalents())
+    assert detected | equivalent == set(ALL)
+    assert not detected & equivalent
 
 
 @pytest.fixture
-def try_on() -> Callable[[str, list[str]], trials.Finding]:
+def try_mutant() -> Callable[[str, list[str]], trials.Finding]:
+    """A function that returns the finding of a mutant on cases."""
     subject = Subject(RIGHT["reference"](), "reference")
 
     def attempt(id: str, cases: list[str]) -> trials.Finding:
@@ -100,27 +101,29 @@ def try_on() -> Callable[[str, list[str]], trials.Finding]:
 
 
 @pytest.mark.feature(203)
-def test_mutants_are_found_by_the_cases_that_are_recorded(try_on: Any) -> None:
-    known = proof.finders()
-    for id in random.Random(1).sample(sorted(set(ALL) & set(known)), 40):
-        assert try_on(id, [known[id]]).case == known[id], id
+def test_the_recorded_cases_detect_mutants(try_mutant: Any) -> None:
+    finders = proof.finders()
+    for id in random.Random(1).sample(sorted(set(ALL) & set(finders)), 40):
+        assert try_mutant(id, [finders[id]]).case == finders[id], id
 
 
-def test_time_of_others_does_not_make_a_mutant_hang(try_on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wall_time_does_not_make_a_mutant_hang(try_mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "PATIENCE", 0.5)
-    right = trials.examine
-    monkeypatch.setattr(trials, "examine", lambda *given: (time.sleep(1.0), right(*given))[1])
-    assert try_on("rows.largest:max-to-min-1", ["values.sums/sum/float32/small/normals/0"]).case == ""
+    examine = trials.examine
+    monkeypatch.setattr(trials, "examine", lambda *args: (time.sleep(1.0), examine(*args))[1])
+    assert try_mutant("rows.largest:max-to-min-1", ["values.sums/sum/float32/small/normals/0"]).case == ""
 
 
-def test_listed_mutants_are_not_found_by_what_finds_their_like(try_on: Any) -> None:
-    known = proof.finders()
+def test_cases_that_detect_similar_mutants_do_not_detect_equivalent_ones(try_mutant: Any) -> None:
+    finders = proof.finders()
     for id in random.Random(2).sample(sorted(mutants.equivalents()), 5):
-        like = [case for other, case in known.items() if other in ALL and ALL[other].place == ALL[id].place]
-        assert try_on(id, like).case == "", id
+        cases = [
+            case for other, case in finders.items() if other in ALL and ALL[other].place == ALL[id].place
+        ]
+        assert try_mutant(id, cases).case == "", id
 
 
-def test_cases_that_come_by_a_mutant_are_tried_first_and_groups_take_turns(
+def test_candidates_start_with_cases_that_reach_the_mutant_and_alternate_groups(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = [
@@ -132,12 +135,12 @@ def test_cases_that_come_by_a_mutant_are_tried_first_and_groups_take_turns(
     ]
     monkeypatch.setattr(recording, "_CASES", list(map(Case.parse, texts)))
     monkeypatch.setattr(recording, "_REACHED", {"rows.largest": {("values.extrema", "max")}})
-    found = recording.candidates("rows.largest:max-to-min-1", lambda case: None)
-    assert found == [texts[4], texts[0], texts[2], texts[1]]
+    candidates = recording.candidates("rows.largest:max-to-min-1", lambda case: None)
+    assert candidates == [texts[4], texts[0], texts[2], texts[1]]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("rows.largest:max-to-min-1\n", "no new line of the form"),
         ("rows.largest:max-to-min-1 | \n", "no new line of the form"),
@@ -148,16 +151,16 @@ def test_cases_that_come_by_a_mutant_are_tried_first_and_groups_take_turns(
         ("rows.largest:max-to-min-1 | so\nrows.largest:max-to-min-1 | so\n", "no new line of the form"),
     ],
 )
-def test_a_wrong_line_of_the_list_is_an_error(
-    text: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+def test_invalid_lines_of_the_list_of_equivalents_are_rejected(
+    text: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     (tmp_path / mutants.EQUIVALENTS).write_text(text, "utf-8")
     monkeypatch.setattr("tensorken_conformance.selftest.mutants.resources.files", lambda package: tmp_path)
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         mutants.equivalents()
 
 
-def test_modules_that_are_named_are_those_of_the_package() -> None:
+def test_mutated_code_belongs_to_the_reference_backend() -> None:
     folder = inspect.getfile(tensorken_reference).replace("__init__.py", "")
     codes = [mutants.code_of(mutant.module, mutant.function) for mutant in ALL.values()]
     assert all(code is None or folder in code.co_filename for code in codes)

@@ -1,4 +1,4 @@
-"""performance.profile: figures for every task, small where a backend is slow, and only where results are right."""
+"""performance.profile: figures for every task, on smaller operands for slow backends, and only for correct ops."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from tensorken_numpy.backend import Numpy
 
 
 @pytest.fixture(autouse=True)
-def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure each task for a short time."""
     monkeypatch.setattr(performance, "BUDGET", 1e-4)
 
 
 def test_every_task_has_figures():
-    subject = Subject(Fuse(Numpy()), "quick")
+    subject = Subject(Fuse(Numpy()), "examined")
     results = list(examine_all(subject, ["performance"]))
     assert {r.case.op for r in results} == set(TASKS)
     assert [r for r in results if r.status != "passed"] == []
@@ -40,28 +41,28 @@ def test_every_task_has_figures():
         assert again.figures == result.figures
 
 
-def test_the_tasks_compute_what_numpy_computes():
-    subject = Subject(Fuse(Numpy()), "right")
+def test_tasks_and_their_baselines_compute_the_same():
+    subject = Subject(Fuse(Numpy()), "examined")
     for name, task in TASKS.items():
         values = task.operands(8)
-        place: Any = subject.stack if task.stack else subject.backend
-        found = task.compute(place, performance._uploaded(subject, task, values))
+        interpreter: Any = subject.stack if task.stack else subject.backend
+        result = task.compute(interpreter, performance._uploaded(subject, task, values))
         if name != "read-back":
-            found = place.ravel(found)
+            result = interpreter.ravel(result)
         expected = np.asarray(task.baseline(*values)).reshape(-1)
-        np.testing.assert_allclose(np.asarray(found).reshape(-1), expected, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(np.asarray(result).reshape(-1), expected, rtol=1e-4, err_msg=name)
         assert all(op in OPS or op in ("new", "matmul") for op in task.relies)
 
 
 class Slow(Numpy):
-    """A millisecond an element."""
+    """Sleeps for 0.1 ms for each element in exp."""
 
     def exp(self, x: Any) -> Any:
         time.sleep(1e-4 * x.size)
         return super().exp(x)
 
 
-def test_what_takes_long_is_measured_smaller():
+def test_slow_tasks_are_measured_on_smaller_operands():
     subject = Subject(Slow(), "slow")
     start = time.perf_counter()
     [result] = examine_all(subject, ["performance"], ["performance.profile/exp/float32/large"])
@@ -72,34 +73,34 @@ def test_what_takes_long_is_measured_smaller():
 
 
 class Repeating(Numpy):
-    """It answers a call like the last with the last answer, for as long as that is alive."""
+    """Returns the last result of sqrt for as long as it is alive."""
 
     def __init__(self) -> None:
         self.last: Any = None
-        self.answered = 0
+        self.reused = 0
 
     def sqrt(self, x: Any) -> Any:
         import weakref
 
-        kept = self.last() if self.last is not None else None
-        if kept is not None:
-            self.answered += 1
-            return kept
+        result = self.last() if self.last is not None else None
+        if result is not None:
+            self.reused += 1
+            return result
         y = super().sqrt(x)
         self.last = weakref.ref(y)
         return y
 
 
-def test_no_result_is_alive_when_the_next_is_computed():
+def test_each_result_is_freed_before_the_next_call():
     backend = Repeating()
     subject = Subject(backend, "repeating")
     law = LAWS["performance.profile"]
     assert law in laws_for(subject)
     assert examine(subject, law, Case(law.id, "sqrt", "float32", "small")).status == "passed"
-    assert backend.answered == 0
+    assert backend.reused == 0
 
 
-def test_what_is_declared_unsupported_is_not_timed():
+def test_declared_unsupported_ops_have_no_cases():
     class Without(Numpy):
         capabilities = Capabilities(dtypes=("float32",), unsupported={"exp": "no"})
 
@@ -111,28 +112,28 @@ def test_what_is_declared_unsupported_is_not_timed():
     assert list(LAWS["performance.profile"].cases(Subject(Doubles(), "d"))) == []
 
 
-def test_the_quick_run_times_a_launch():
+def test_a_smoke_run_measures_only_a_launch():
     subject = Subject(Numpy(), "numpy", depth="smoke")
     assert [case.op for case in LAWS["performance.profile"].cases(subject)] == ["launch"]
 
 
-def test_figures_count_where_results_are_right():
+def test_figures_are_trusted_unless_a_case_of_their_ops_failed():
     def profile(op: str, **facts: Any) -> Result:
         return Result(Case("performance.profile", op, "float32"), **{"status": "passed", "level": 5, **facts})
 
-    def wrong(law: str, op: str, dtype: str = "float32", status: Any = "failed") -> Result:
+    def failed(law: str, op: str, dtype: str = "float32", status: Any = "failed") -> Result:
         return Result(Case(law, op, dtype), status, 1)
 
     profiles = [profile(op) for op in ("exp", "matmul", "gradient", "launch")]
     assert trusted(profiles) == profiles
-    for spoiling, left in [
-        (wrong("values.elementwise", "exp"), ["matmul", "gradient", "launch"]),
-        (wrong("values.elementwise", "exp", status="crashed"), ["matmul", "gradient", "launch"]),
-        (wrong("values.elementwise", "exp", "float64"), ["exp", "matmul", "gradient", "launch"]),
-        (wrong("values.elementwise", "exp", status="unsupported"), ["exp", "matmul", "gradient", "launch"]),
-        (wrong("values.contractions", "fused_multiply_add"), ["exp", "launch"]),
-        (wrong("derivatives.consistency", "tanh", ""), ["exp", "matmul", "launch"]),
-        (wrong("values.elementwise", "add"), ["exp", "matmul", "gradient"]),
+    for failure, trusted_ops in [
+        (failed("values.elementwise", "exp"), ["matmul", "gradient", "launch"]),
+        (failed("values.elementwise", "exp", status="crashed"), ["matmul", "gradient", "launch"]),
+        (failed("values.elementwise", "exp", "float64"), ["exp", "matmul", "gradient", "launch"]),
+        (failed("values.elementwise", "exp", status="unsupported"), ["exp", "matmul", "gradient", "launch"]),
+        (failed("values.contractions", "fused_multiply_add"), ["exp", "launch"]),
+        (failed("derivatives.consistency", "tanh", ""), ["exp", "matmul", "launch"]),
+        (failed("values.elementwise", "add"), ["exp", "matmul", "gradient"]),
         (profile("exp", status="failed"), ["exp", "matmul", "gradient", "launch"]),
     ]:
-        assert [r.case.op for r in trusted([*profiles, spoiling])] == left
+        assert [r.case.op for r in trusted([*profiles, failure])] == trusted_ops
