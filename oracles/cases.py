@@ -1,4 +1,4 @@
-"""The cases: an expression that is valid in Tensorken and in JAX, and how to draw its operands."""
+"""Cases: expressions that are valid in Tensorken and in JAX, with distributions of their operands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Case:
-    """An expression of a namespace (Tensorken's or JAX's) and operands."""
+    """A function of a namespace (Tensorken's or JAX's) and operands, with the compared orders of derivatives."""
 
     name: str
     expression: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Reproducible numbers for both sides of a comparison, so that they need not be stored."""
+"""Reproducible numbers, which both sides of a comparison compute instead of reading a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def numbers(shape: Shape, seed: int) -> list[float]:
 
 
 def weights(count: int) -> list[float]:
-    """The factors of the elements of a result in a loss, which is their weighted sum.
+    """Weights of the elements of a result, whose weighted sum is a loss.
 
     >>> weights(2)
     [1.0, 0.540302]

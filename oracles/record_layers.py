@@ -1,7 +1,7 @@
 """Record PyTorch's values and gradients of layers and activations for the tests of `tensorken_nn`.
 
-    python -m oracles.record_layers           record them
-    python -m oracles.record_layers --check   compare the recorded ones with PyTorch's
+    python -m oracles.record_layers           record the results
+    python -m oracles.record_layers --check   compare the recorded results with new ones
 
 Each case is a function of named arguments, in float64.  The gradients are those of the sum of the results' elements,
 each multiplied by one of `weights`.
@@ -28,7 +28,7 @@ CASES: Cases = {}
 
 
 def case(name: str, function: Callable[..., Any], **arguments: Shape | list[float]) -> None:
-    """Add a case; an argument is a shape, for which numbers are drawn, or a list of numbers."""
+    """Add a case; each argument is a list of numbers, or a shape, which `numbers` fills."""
     CASES[name] = function, arguments
 
 
@@ -43,7 +43,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "hardsigmoid": lambda x: (
         functional.relu6(x + 3.0) / 6.0
-    ),  # the derivative of functional's is 1/6 in float32
+    ),  # functional.hardsigmoid computes the slope 1/6 in float32
     "hardswish": functional.hardswish,
     "hardtanh": functional.hardtanh,
     "leaky_relu": lambda x: functional.leaky_relu(x, 0.2),
@@ -85,10 +85,10 @@ case("rms norm eps", lambda x: functional.rms_norm(x, (3, 4), eps=0.1), x=(2, 3,
 
 def batch_norm(momentum: float | None, *features: int) -> Callable[..., Any]:
     """The results of two batches in training and one in evaluation, and the running statistics."""
-    kinds: dict[int, Callable[..., Any]] = {0: nn.BatchNorm1d, 1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
+    classes: dict[int, Callable[..., Any]] = {0: nn.BatchNorm1d, 1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 
     def run(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
-        layer = kinds[len(features)](weight.numel(), momentum=momentum, dtype=torch.float64)
+        layer = classes[len(features)](weight.numel(), momentum=momentum, dtype=torch.float64)
 
         def call(x: Tensor) -> Tensor:
             return torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))  # type: ignore[no-any-return]
@@ -96,7 +96,7 @@ def batch_norm(momentum: float | None, *features: int) -> Callable[..., Any]:
         layer.train()
         first, second = call(x), call(other)
         layer.eval()
-        # A copy: PyTorch changes the buffers in place.
+        # PyTorch updates the buffers in place, so copy them.
         return first, second, call(x), layer.running_mean.clone(), layer.running_var.clone()
 
     return run
@@ -154,14 +154,14 @@ for _name, (_pool, _options_of_pool, _x) in POOLS.items():
 # ---- recurrent layers --------------------------------------------------------------------------------------
 
 
-def recurrent(kind: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def recurrent(make: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """The outputs and the last state, which is one tensor, or two for an LSTM."""
 
     def run(x: Tensor, **parameters: Tensor) -> list[Tensor]:
         names = {"input_weight": "weight_ih_l0", "state_weight": "weight_hh_l0"}
         names |= {"input_bias": "bias_ih_l0", "state_bias": "bias_hh_l0"}
         state = [parameters.pop(name)[None] for name in ("state", "cell") if name in parameters]
-        layer = kind(
+        layer = make(
             x.shape[-1],
             parameters["state_weight"].shape[1],
             bias="input_bias" in parameters,
@@ -170,41 +170,41 @@ def recurrent(kind: Callable[..., Any], **options: Any) -> Callable[..., Any]:
             **options,
         )
         arguments = (x, *([tuple(state) if len(state) > 1 else state[0]] if state else []))
-        given = {names[name]: value for name, value in parameters.items()}
-        outputs, last = torch.func.functional_call(layer, given, arguments)
+        state_dict = {names[name]: value for name, value in parameters.items()}
+        outputs, last = torch.func.functional_call(layer, state_dict, arguments)
         return [outputs, *[part[0] for part in (last if isinstance(last, tuple) else (last,))]]
 
     return run
 
 
-KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
+RECURRENT: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "rnn": (nn.RNN, {}, 1),
     "rnn relu": (nn.RNN, {"nonlinearity": "relu"}, 1),
     "gru": (nn.GRU, {}, 3),
     "lstm": (nn.LSTM, {}, 4),
 }
-for _name, (_kind, _options, _gates) in KINDS.items():
+for _name, (_layer, _options, _gates) in RECURRENT.items():
     _weights: dict[str, Shape | list[float]] = {
         "input_weight": (_gates * 2, 3),
         "state_weight": (_gates * 2, 2),
     }
     _biases: dict[str, Shape | list[float]] = {"input_bias": (_gates * 2,), "state_bias": (_gates * 2,)}
     _first: dict[str, Shape | list[float]] = {"state": (2, 2)}
-    if _kind is nn.LSTM:
+    if _layer is nn.LSTM:
         _first["cell"] = (2, 2)
-    case(_name, recurrent(_kind, **_options), x=(2, 4, 3), **_weights, **_biases, **_first)
-    case(f"{_name} plain", recurrent(_kind, **_options), x=(2, 3, 3), **_weights)
+    case(_name, recurrent(_layer, **_options), x=(2, 4, 3), **_weights, **_biases, **_first)
+    case(f"{_name} plain", recurrent(_layer, **_options), x=(2, 3, 3), **_weights)
 
 
 # ---- recording ---------------------------------------------------------------------------------------------
 
 
 def computed(function: Callable[..., Any], arguments: dict[str, Shape | list[float]]) -> dict[str, Any]:
-    """Values and gradients of a case."""
+    """The arguments, values and gradients of a case."""
     tensors = {}
-    for seed, (name, given) in enumerate(arguments.items()):
-        data = given if isinstance(given, list) else numbers(given, seed)
-        shape = (len(given),) if isinstance(given, list) else given
+    for seed, (name, argument) in enumerate(arguments.items()):
+        data = argument if isinstance(argument, list) else numbers(argument, seed)
+        shape = (len(argument),) if isinstance(argument, list) else argument
         tensors[name] = torch.tensor(data, dtype=torch.float64).reshape(shape).requires_grad_()
     ys = function(**tensors)
     ys = list(ys) if isinstance(ys, tuple | list) else [ys]
@@ -218,7 +218,7 @@ def computed(function: Callable[..., Any], arguments: dict[str, Shape | list[flo
 
 
 def flat(x: Tensor) -> list[float]:
-    """The elements, rounded to the digits that the comparison needs."""
+    """The elements, rounded to 12 digits."""
     return [float(f"{value:.12g}") for value in x.detach().reshape(-1).tolist()]
 
 

@@ -1,10 +1,10 @@
 """Record results of training with PyTorch and optax for the tests of `tensorken_nn`.
 
-    python -m oracles.record_training           record them
-    python -m oracles.record_training --check   compare the recorded ones with new results
+    python -m oracles.record_training           record the results
+    python -m oracles.record_training --check   compare the recorded results with new ones
 
-All are float64: the parameters after steps of optimisers (PyTorch's, for Lion optax's) for recorded gradients, the
-learning rates of schedules (optax's, for staircases PyTorch's), and losses with their gradients (PyTorch's).
+All results are float64: the parameters after steps of optimisers with recorded gradients (PyTorch; optax for Lion),
+the learning rates of schedules (optax; PyTorch for staircases), and losses with their gradients (PyTorch).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLASSES = {"RMSProp": torch.optim.RMSprop}
 
 
 def drawn() -> tuple[list[float], list[list[float]]]:
-    """Parameters, and gradients of very different sizes; one gradient is always zero."""
+    """Initial parameters, and gradients of very different magnitudes; one gradient is always zero."""
     rng = random.Random(5)
     scales = (1.0, 1e-3, 1e3, 1e-9, 0.0, 1.0)
     gradients = [[rng.gauss(0.3, 1.0) * scale for scale in scales] for _ in range(STEPS)]
@@ -60,31 +60,31 @@ def drawn() -> tuple[list[float], list[list[float]]]:
 
 def with_torch(name: str, options: dict[str, Any], start: list[float], gradients: Any) -> list[list[float]]:
     """The parameters after each step of a PyTorch optimiser."""
-    given = {NAMES.get(key, key): value for key, value in options.items()}
-    if "beta1" in given:
-        given["betas"] = (given.pop("beta1"), given.pop("beta2"))
+    arguments = {NAMES.get(key, key): value for key, value in options.items()}
+    if "beta1" in arguments:
+        arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
     p = torch.tensor(start, dtype=torch.float64, requires_grad=True)
-    optimizer = CLASSES.get(name, getattr(torch.optim, name, None))([p], **given)
-    found = []
+    optimizer = CLASSES.get(name, getattr(torch.optim, name, None))([p], **arguments)
+    parameters = []
     for gradient in gradients:
         p.grad = torch.tensor(gradient, dtype=torch.float64)
         optimizer.step()
-        found.append(p.detach().tolist())
-    return found
+        parameters.append(p.detach().tolist())
+    return parameters
 
 
 def with_optax(options: dict[str, Any], start: list[float], gradients: Any) -> list[list[float]]:
     """The parameters after each step of optax's Lion."""
-    given = {{"beta1": "b1", "beta2": "b2"}.get(key, key): value for key, value in options.items()}
-    optimizer = optax.lion(**given)
+    arguments = {{"beta1": "b1", "beta2": "b2"}.get(key, key): value for key, value in options.items()}
+    optimizer = optax.lion(**arguments)
     p = np.array(start)
     state = optimizer.init(p)
-    found = []
+    parameters = []
     for gradient in gradients:
         change, state = optimizer.update(np.array(gradient), state, p)
         p = np.asarray(optax.apply_updates(p, change))
-        found.append(p.tolist())
-    return found
+        parameters.append(p.tolist())
+    return parameters
 
 
 def optimizers() -> dict[str, Any]:
@@ -93,12 +93,12 @@ def optimizers() -> dict[str, Any]:
     cases = []
     for name, common, own in OPTIMIZERS:
         options = common | own
-        found = (
+        parameters = (
             with_optax(options, start, gradients)
             if name == "Lion"
             else with_torch(name, options, start, gradients)
         )
-        steps = {str(step): found[step - 1] for step in RECORDED_STEPS}
+        steps = {str(step): parameters[step - 1] for step in RECORDED_STEPS}
         cases.append({"optimizer": name, "options": options, "parameters": steps})
     return {"start": start, "gradients": gradients, "cases": cases}
 
@@ -106,31 +106,31 @@ def optimizers() -> dict[str, Any]:
 def staircase(milestones: list[int] | int, steps: int) -> list[float]:
     """The learning rates of PyTorch's StepLR or MultiStepLR, from 0.1, with a factor of 0.5."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
-    kind = torch.optim.lr_scheduler
+    schedulers = torch.optim.lr_scheduler
     schedule: Any = (
-        kind.StepLR(optimizer, milestones, 0.5)
+        schedulers.StepLR(optimizer, milestones, 0.5)
         if isinstance(milestones, int)
-        else kind.MultiStepLR(optimizer, milestones, 0.5)
+        else schedulers.MultiStepLR(optimizer, milestones, 0.5)
     )
-    found = []
+    rates = []
     for _ in range(steps):
-        found.append(schedule.get_last_lr()[0])
+        rates.append(schedule.get_last_lr()[0])
         optimizer.step()
         schedule.step()
-    return found
+    return rates
 
 
 def schedules() -> dict[str, list[float]]:
     """The learning rates of each schedule at steps 1 to 40."""
     steps = range(40)
-    rises = optax.linear_schedule(0.2 / 6, 0.2, 5)
-    made = {
+    rise = optax.linear_schedule(0.2 / 6, 0.2, 5)
+    functions = {
         "linear": optax.linear_schedule(0.5, 0.1, 30),
         "cosine": optax.cosine_decay_schedule(0.5, 30, alpha=0.2),
-        "warmup": optax.join_schedules([rises, optax.cosine_decay_schedule(0.2, 20)], [5]),
+        "warmup": optax.join_schedules([rise, optax.cosine_decay_schedule(0.2, 20)], [5]),
     }
-    found = {name: [float(schedule(step)) for step in steps] for name, schedule in made.items()}
-    return found | {"staircase": staircase(7, len(steps)), "join": staircase([4, 20], len(steps))}
+    rates = {name: [float(schedule(step)) for step in steps] for name, schedule in functions.items()}
+    return rates | {"staircase": staircase(7, len(steps)), "join": staircase([4, 20], len(steps))}
 
 
 LOGITS = [[1.5, -2.0, 0.3], [0.0, 0.0, 0.0], [1e4, -1e4, 0.0], [-30.0, 30.0, 1e-3]]
@@ -140,9 +140,9 @@ CHANCES = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.1, 0.2, 0.7]]
 
 
 def losses() -> dict[str, Any]:
-    """For each loss function its values and the gradient of their mean, and the inputs."""
+    """The inputs, and for each loss function its values, their mean and its gradient."""
     f = torch.nn.functional
-    of = {
+    functions = {
         "squared_error": lambda x, r: f.mse_loss(x, torch.tensor(TARGETS), reduction=r),
         "l1": lambda x, r: f.l1_loss(x, torch.tensor(TARGETS), reduction=r),
         "huber": lambda x, r: f.huber_loss(x, torch.tensor(TARGETS), reduction=r, delta=1.25),
@@ -163,12 +163,12 @@ def losses() -> dict[str, Any]:
         ),
     }
     torch.set_default_dtype(torch.float64)
-    found = {}
-    for name, loss in of.items():
+    cases = {}
+    for name, loss in functions.items():
         x = torch.tensor(LOGITS, requires_grad=True)
         mean = loss(x, "mean")
         mean.backward()  # type: ignore[no-untyped-call]
-        found[name] = {
+        cases[name] = {
             "none": loss(x, "none").tolist(),
             "mean": mean.item(),
             "gradient": x.grad.tolist(),  # type: ignore[union-attr]
@@ -178,7 +178,7 @@ def losses() -> dict[str, Any]:
         "labels": LABELS,
         "targets": TARGETS,
         "chances": CHANCES,
-        "cases": found,
+        "cases": cases,
     }
 
 

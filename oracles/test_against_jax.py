@@ -1,4 +1,4 @@
-"""Values and derivatives against JAX: every case in both modes, orders 1 and 2, with and without vmap."""
+"""Values and derivatives compared with JAX: every case in both modes, for orders 1 and 2, with and without vmap."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def derivatives(library: Any, xp: Any, case: Case) -> Any:
         def push_loss(*xs: Any) -> Any:
             return library.jvp(loss, tuple(xs), tuple(ts))[1]
 
-        found = {"value": leaves(value(*xs)), "reverse": gradient(*xs), "forward": leaves(push(*xs))}
+        results = {"value": leaves(value(*xs)), "reverse": gradient(*xs), "forward": leaves(push(*xs))}
         if case.orders > 1:
-            found["forward over reverse"] = library.jvp(gradient, tuple(xs), tuple(ts))[1]
-            found["reverse over forward"] = library.grad(push_loss, tuple(range(len(xs))))(*xs)
-            found["forward over forward"] = [library.jvp(push_loss, tuple(xs), tuple(ts))[1]]
-            found["reverse over reverse"] = library.grad(
+            results["forward over reverse"] = library.jvp(gradient, tuple(xs), tuple(ts))[1]
+            results["reverse over forward"] = library.grad(push_loss, tuple(range(len(xs))))(*xs)
+            results["forward over forward"] = [library.jvp(push_loss, tuple(xs), tuple(ts))[1]]
+            results["reverse over reverse"] = library.grad(
                 lambda *xs: sum((g * t).sum() for g, t in zip(gradient(*xs), ts, strict=True)),
                 tuple(range(len(xs))),
             )(*xs)
-        return {name: list(values) for name, values in found.items()}
+        return {name: list(values) for name, values in results.items()}
 
     return everything
 
@@ -89,7 +89,7 @@ NAMES = JaxNames()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_values_and_derivatives_equal_those_of_jax(case: Case) -> None:
-    """Under vmap, and for one example; JAX computes only the batch, since compilation takes most of the time."""
+    """Under vmap and for one example; JAX runs only the batch, since its compilation takes most of the time."""
     ours, theirs = derivatives(tk, tk, case), jax.jit(jax.vmap(derivatives(jax, NAMES, case)))
     xs, ts = drawn(case, (EXAMPLES,), "x"), [np.asarray(t) * 0.5 for t in drawn(case, (EXAMPLES,), "t")]
     expected = {name: [np.asarray(y) for y in values] for name, values in theirs(xs, ts).items()}
@@ -115,5 +115,5 @@ def compare(case: Case, actual: dict[str, Any], expected: dict[str, Any]) -> Non
             )
 
 
-def test_there_are_enough_cases() -> None:
+def test_there_are_more_than_180_cases() -> None:
     assert len({case.name for case in CASES}) == len(CASES) > 180

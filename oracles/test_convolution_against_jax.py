@@ -38,7 +38,7 @@ def drawn(seed: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]
 def test_values_cotangents_and_batches_equal_those_of_jax(seed: int) -> None:
     shape, kernel_shape, params = drawn(seed)
     rng = np.random.default_rng(seed)
-    x, kernel = [rng.normal(size=(2, *one)) for one in (shape, kernel_shape)]
+    x, kernel = rng.normal(size=(2, *shape)), rng.normal(size=(2, *kernel_shape))
 
     def theirs(x: Any, kernel: Any) -> Any:
         strides, padding, *dilations, groups = params
@@ -47,16 +47,16 @@ def test_values_cotangents_and_batches_equal_those_of_jax(seed: int) -> None:
     def ours(x: Any, kernel: Any) -> Any:
         return tk.convolution(x, kernel, *params)
 
-    a, b = [tk.tensor(one[0], "float64") for one in (x, kernel)]
-    y, pull = jax.vjp(theirs, jnp.asarray(x[0]), jnp.asarray(kernel[0]))
+    a, b = tk.tensor(x[0], "float64"), tk.tensor(kernel[0], "float64")
+    y, pullback_of_jax = jax.vjp(theirs, jnp.asarray(x[0]), jnp.asarray(kernel[0]))
     t = rng.normal(size=y.shape)
-    z, pull_ours = tk.vjp(ours, a, b)
-    for found, expected in zip(
-        (z, *pull_ours(tk.tensor(t, "float64"))), (y, *pull(jnp.asarray(t))), strict=True
+    z, pullback = tk.vjp(ours, a, b)
+    for actual, expected in zip(
+        (z, *pullback(tk.tensor(t, "float64"))), (y, *pullback_of_jax(jnp.asarray(t))), strict=True
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)
     axes = ((0, 0), (0, None), (None, 0))[seed % 3]
-    given = [one if axis == 0 else one[0] for one, axis in zip((x, kernel), axes, strict=True)]
-    mapped = jax.vmap(theirs, axes)(*given)
-    found = tk.vmap(ours, axes)(*[tk.tensor(one, "float64") for one in given])
-    np.testing.assert_allclose(found, mapped, rtol=1e-11, atol=1e-11)
+    operands = [x if axes[0] == 0 else x[0], kernel if axes[1] == 0 else kernel[0]]
+    expected = jax.vmap(theirs, axes)(*operands)
+    actual = tk.vmap(ours, axes)(*[tk.tensor(operand, "float64") for operand in operands])
+    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)

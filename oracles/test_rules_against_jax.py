@@ -1,4 +1,4 @@
-"""checkpoint and custom rules against JAX: functions that close over traced values, in nestings of transforms."""
+"""checkpoint and custom rules compared with JAX, for functions that close over traced values, in nested transforms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ours:
         return tk.tensor(data, "float64")
 
 
-# ---- functions with rules: their arguments are a library, x, and c, which the rules close over ------------------
+# ---- functions of a library, x and c; their rules close over c ---------------------------------------------------
 
 
 def checkpointed(xp: Any, x: Any, c: Any) -> Any:
@@ -86,13 +86,13 @@ def straight_through(xp: Any, x: Any, c: Any) -> Any:
     return f(x * 4.0) ** 3
 
 
-def of_its_tangent(xp: Any, x: Any, c: Any) -> Any:
+def function_of_the_tangent(xp: Any, x: Any, c: Any) -> Any:
     f = xp.custom_jvp(lambda y: y * 3.0)
     f.defjvp(lambda p, t: (f(*p), f(t[0]) * xp.cos(p[0])))
     return f(x) ** 2
 
 
-def with_its_tangent_in_its_result(xp: Any, x: Any, c: Any) -> Any:
+def function_of_the_tangent_and_another_result(xp: Any, x: Any, c: Any) -> Any:
     f = xp.custom_jvp(lambda y: y * 3.0)
     f.defjvp(lambda p, t: (f(*p) + p[0] ** 3, f(t[0]) * p[0] ** 2))
     return f(x) ** 2
@@ -112,8 +112,8 @@ FUNCTIONS: dict[str, Function] = {
     "another result by jvp": another_result_by_jvp,
     "another result by vjp": another_result_by_vjp,
     "straight through": straight_through,
-    "of its tangent": of_its_tangent,
-    "its tangent and another result": with_its_tangent_in_its_result,
+    "function of the tangent": function_of_the_tangent,
+    "function of the tangent and another result": function_of_the_tangent_and_another_result,
 }
 
 
@@ -146,10 +146,10 @@ FEW = ("value and gradient", "second")
 """The derivatives that are compared in each nesting; the others are compared only without nesting."""
 
 JAX_DIFFERS = {
-    ("of its tangent", "scan", "second"),
-    ("its tangent and another result", "scan", "second"),
+    ("function of the tangent", "scan", "second"),
+    ("function of the tangent and another result", "scan", "second"),
 }
-"""Cases where the second derivative of JAX's scan differs from that of JAX's own unrolled loop; ours is equal to it."""
+"""Cases where the second derivative of JAX's scan differs from that of an unrolled loop in JAX and in Tensorken."""
 
 
 def numbers(value: Any) -> list[Any]:
@@ -167,14 +167,14 @@ def test_nested_rules_equal_those_of_jax(function: str) -> None:
 
 
 def compare_with_jax(function: str, nesting: str, derivative: str) -> bool:
-    """Compare the results with JAX's; returns whether JAX has any."""
+    """Compare the results with JAX's; returns whether JAX returned any."""
     theirs, ours = [
         lambda xp=xp: numbers(DERIVATIVES[derivative](xp, NESTINGS[nesting](xp, FUNCTIONS[function])))
         for xp in (Jax(), Ours())
     ]
     try:
         expected = theirs()
-    except Exception:  # noqa: BLE001, JAX's limits have errors of several kinds
+    except Exception:  # noqa: BLE001, JAX raises several error classes
         with suppress(tk.errors.GradientError):
             ours()
         return False

@@ -1,4 +1,4 @@
-"""Derivatives at ties, against JAX: the rows of the conformance kit's law on ties, and the rows where JAX differs."""
+"""Derivatives at ties compared with JAX: the rows of the law derivatives.ties, and the documented differences."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tensorken_conformance.laws.derivatives.ties import TIES, Tie
 
 jax.config.update("jax_enable_x64", True)
 
-WRITTEN_FOR_JAX = {
+EXPRESSIONS_FOR_JAX = {
     "topk": lambda x: jax.lax.top_k(x, 2)[0],
     "topk-smallest": lambda x: -jax.lax.top_k(-x, 2)[0],
     "running-maximum": lambda x: jax.lax.scan(lambda m, row: (jnp.maximum(m, row),) * 2, x[:, 0], x.T)[1],
 }
-"""Rows that need another expression in JAX."""
+"""Expressions of the rows that JAX writes differently."""
 
 DIFFERENT = {
     "abs": "1 at 0",
@@ -30,11 +30,12 @@ DIFFERENT = {
     "fmin": "the derivative of a tie goes to one operand",
     "spread-of-equals": "NaN",
 }
-"""JAX's derivative where it differs, as documented in docs/numerics.md."""
+"""The rows where JAX's derivative differs, with JAX's result; docs/numerics.md documents them."""
 
 
 def gradients_in_jax(tie: Tie, name: str, w: Any, xs: Any) -> list[Any]:
-    call = WRITTEN_FOR_JAX.get(name) or (lambda *xs: tie.call(JaxNames(), *xs))
+    """JAX's gradients of the sum of the row's elements, multiplied by `w`."""
+    call = EXPRESSIONS_FOR_JAX.get(name) or (lambda *xs: tie.call(JaxNames(), *xs))
     loss = lambda *xs: (call(*xs) * w).sum()  # noqa: E731
     return [np.asarray(g) for g in jax.jit(jax.grad(loss, tuple(range(len(xs)))))(*map(jnp.asarray, xs))]
 

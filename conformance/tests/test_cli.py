@@ -281,9 +281,11 @@ def test_a_terminated_run_reports_its_results(tmp_path: Path) -> None:
     assert run.returncode == 130, out
     partial = load_either(tmp_path / "report.json")
     assert partial.header.partial == "interrupted"
-    kept = [result.case for result in load_either(tmp_path / "results.jsonl").results]
-    assert len(kept) >= len(partial.results) - 1  # the interrupt may come before the last result is written
-    assert kept == [result.case for result in partial.results][: len(kept)]
+    written = [result.case for result in load_either(tmp_path / "results.jsonl").results]
+    assert (
+        len(written) >= len(partial.results) - 1
+    )  # the interrupt may come before the last result is written
+    assert written == [result.case for result in partial.results][: len(written)]
     assert not (tmp_path / "report.jsonl").exists()
 
 

@@ -138,18 +138,18 @@ def test_a_rule_wrong_for_three_or_more_axes_is_detected():
     with changed("sum", vjp=(lambda t, y, x, axes: rule(t, y, x, axes) * (2.0 if x.ndim > 2 else 1.0),)):
         assert failures("derivatives.consistency", ["sum"])
     (rule,) = OPS["tanh"].vjp
-    wrong = (lambda t, y, x: rule(t, y, x) * (2.0 if x.ndim > 2 else 1.0),)
-    with changed("tanh", jvp=wrong, vjp=wrong):
+    doubled = (lambda t, y, x: rule(t, y, x) * (2.0 if x.ndim > 2 else 1.0),)
+    with changed("tanh", jvp=doubled, vjp=doubled):
         assert failures("derivatives.differences", ["tanh"])
 
 
 def test_a_rule_wrong_for_axes_of_size_one_is_detected():
     (rule,) = OPS["cumsum"].vjp
 
-    def wrong(t, y, x, axis):
+    def doubled(t, y, x, axis):
         return rule(t, y, x, axis) * (2.0 if x.shape[axis] == 1 else 1.0)
 
-    with changed("cumsum", vjp=(wrong,)):
+    with changed("cumsum", vjp=(doubled,)):
         assert failures("derivatives.consistency", ["cumsum"])
 
 

@@ -205,14 +205,14 @@ class Stale(Numpy):
     """Adds one to exp after four reshapes."""
 
     def __init__(self) -> None:
-        self.kept: list[Any] = []
+        self.operands: list[Any] = []
 
     def reshape(self, x: Any, shape: Any) -> Any:
-        self.kept.append(x)
+        self.operands.append(x)
         return super().reshape(x, shape)
 
     def exp(self, x: Any) -> Any:
-        return super().exp(x) + np.float32(len(self.kept) > 3)
+        return super().exp(x) + np.float32(len(self.operands) > 3)
 
 
 class Drifting(Numpy):

@@ -55,7 +55,7 @@ def test_every_law_with_a_verdict_has_a_fault_and_every_fault_a_law() -> None:
 def test_each_fault_is_described_by_one_distinct_sentence() -> None:
     sentences = [fault.says for fault in FAULTS.values()]
     assert len(set(sentences)) == len(sentences)
-    assert all(says.endswith(".") and says[:-1].count(". ") == 0 for says in sentences)
+    assert all(sentence.endswith(".") and ". " not in sentence[:-1] for sentence in sentences)
 
 
 def test_faults_of_values_name_ops() -> None:

@@ -292,12 +292,12 @@ def test_state_shared_by_threads_is_detected() -> None:
 
 @pytest.mark.slow
 def test_shared_state_of_an_elementwise_op_is_detected() -> None:
-    kept: dict[str, Any] = {}
+    state: dict[str, Any] = {}
 
     def change(original: Change, x: Any) -> Any:
-        kept["operand"] = x
+        state["operand"] = x
         y = original(x)
-        return original(kept["operand"]) if kept["operand"].shape == x.shape else y
+        return original(state["operand"]) if state["operand"].shape == x.shape else y
 
     backend = faulty_backend("log1p", change)
     every_op = "lifetime.threads/every-op/float32"
@@ -371,13 +371,13 @@ class Leaking(Numpy):
     """Keeps every n-th sum forever."""
 
     def __init__(self, every: int) -> None:
-        self.every, self.calls, self.kept = every, 0, list[Any]()
+        self.every, self.calls, self.results = every, 0, list[Any]()
 
     def add(self, a: Any, b: Any) -> Any:
         y = super().add(a, b)
         self.calls += 1
         if self.calls % self.every == 0:
-            self.kept.append(y)
+            self.results.append(y)
         return y
 
 
@@ -418,12 +418,12 @@ def test_a_footprint_counts_only_new_objects(monkeypatch: pytest.MonkeyPatch, fr
 def test_a_cache_with_a_limit_passes() -> None:
     class Caching(Numpy):
         def __init__(self) -> None:
-            self.kept: list[Any] = []
+            self.results: list[Any] = []
 
         def add(self, a: Any, b: Any) -> Any:
             y = super().add(a, b)
-            if len(self.kept) < 600:
-                self.kept.append(y)
+            if len(self.results) < 600:
+                self.results.append(y)
             return y
 
     assert examine_growth(Caching(), "elementwise", "small").status == "passed"
@@ -440,10 +440,10 @@ def test_memory_that_alternates_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_leaked_objects_are_detected() -> None:
     class LeakingLists(Numpy):
-        kept: list[Any] = []  # noqa: RUF012
+        results: list[Any] = []  # noqa: RUF012
 
         def mul(self, a: Any, b: Any) -> Any:
-            self.kept.append([])
+            self.results.append([])
             return super().mul(a, b)
 
     result = examine_growth(LeakingLists(), "elementwise", "small")

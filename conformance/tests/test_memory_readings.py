@@ -45,16 +45,16 @@ def test_getrusage_is_in_bytes_on_macos_and_kibibytes_elsewhere(
     monkeypatch: pytest.MonkeyPatch, platform: str, unit: int
 ) -> None:
     without_proc(monkeypatch, platform)
-    asked: list[Any] = []
+    arguments: list[Any] = []
 
     def getrusage(who: Any) -> Any:
-        asked.append(who)
+        arguments.append(who)
         return SimpleNamespace(ru_maxrss=123_456)
 
     fake = SimpleNamespace(RUSAGE_SELF="self", getrusage=getrusage)
     monkeypatch.setitem(sys.modules, "resource", fake)  # type: ignore[arg-type]
     assert growth.resident() == 123_456 * unit
-    assert asked == ["self"]
+    assert arguments == ["self"]
 
 
 class Psapi:
@@ -92,5 +92,5 @@ def test_an_error_of_windows_raises_oserror(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_tuples_of_numbers_are_not_counted() -> None:
     before = growth.Footprint.now()
-    kept = [((((float(i),),),),) for i in range(1000)]
-    assert growth.Footprint.now().objects - before.objects < 100, len(kept)
+    tuples = [((((float(i),),),),) for i in range(1000)]
+    assert growth.Footprint.now().objects - before.objects < 100, len(tuples)

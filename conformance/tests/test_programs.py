@@ -209,13 +209,13 @@ class ReusesBuffers(Numpy):
     """Returns the same buffer for all products of a shape and dtype."""
 
     def __init__(self) -> None:
-        self.kept: dict[Any, Any] = {}
+        self.buffers: dict[Any, Any] = {}
 
     def mul(self, a: Any, b: Any) -> Any:
         y = super().mul(a, b)
-        kept = self.kept.setdefault((y.shape, y.dtype), np.empty_like(y))
-        kept[...] = y
-        return kept
+        buffer = self.buffers.setdefault((y.shape, y.dtype), np.empty_like(y))
+        buffer[...] = y
+        return buffer
 
 
 class SharesWithCaller(Numpy):

@@ -1,4 +1,4 @@
-"""Two reports of a backend compared, and reports of several backends side by side."""
+"""Comparison of two reports, and the matrix of several backends."""
 
 from __future__ import annotations
 
@@ -19,39 +19,41 @@ DECLARED = Capabilities(dtypes=("int32", "float32"), ulp={"exp": 2})
 
 
 def changes(old: object, new: object, **options: float) -> dict[str, tuple[tuple[str, ...], bool]]:
-    found = compare(old, new, **options)  # type: ignore[arg-type]
-    assert found.status == found.worse
-    return {change.title: (change.lines, change.worse) for change in found.changes}
+    """The changes between two reports by title: their lines, and whether they are worse."""
+    difference = compare(old, new, **options)  # type: ignore[arg-type]
+    assert difference.status == difference.worse
+    return {change.title: (change.lines, change.worse) for change in difference.changes}
 
 
-def replaced(id: str, **facts: object) -> list[Result]:
+def replaced(id: str, **fields: object) -> list[Result]:
+    """The results of PASSED with other fields for one case."""
     assert any(r.case.id == id for r in PASSED)
-    return [dataclasses.replace(r, **facts) if r.case.id == id else r for r in PASSED]  # type: ignore[arg-type]
+    return [dataclasses.replace(r, **fields) if r.case.id == id else r for r in PASSED]  # type: ignore[arg-type]
 
 
-def test_nothing_differs_from_itself() -> None:
-    same = compare(report(), report())
-    assert (same.status, same.changes) == (0, ())
-    assert same.text.endswith("no difference")
+def test_a_report_does_not_differ_from_itself() -> None:
+    difference = compare(report(), report())
+    assert (difference.status, difference.changes) == (0, ())
+    assert difference.text.endswith("no difference")
 
 
 def test_new_failures_and_a_lower_level_are_worse() -> None:
-    found = changes(report(), report(FAILED))
-    lines, worse = found["new failures"]
+    changed = changes(report(), report(FAILED))
+    lines, worse = changed["new failures"]
     assert worse
     assert lines[0].startswith("values.sample/log/float32/prime/normals (was new): log(2.0)")
     assert lines[-1] == "2 cases that wait for one that failed"
-    assert found["level lower"] == (("L4 -> L1",), True)
+    assert changed["level lower"] == (("L4 -> L1",), True)
 
 
-def test_mended_failures_and_a_higher_level_are_not() -> None:
+def test_mended_failures_and_a_higher_level_are_not_worse() -> None:
     ids = {r.case.id for r in FAILED}
     mended = [r if r.status == "passed" else result(r.case.id, level=r.level) for r in FAILED]
     assert {r.case.id for r in mended} == ids
-    found = changes(report(FAILED), report(mended))
-    assert not any(worse for _, worse in found.values())
-    assert found["level higher"][0] == ("L1 -> L4",)
-    assert len(found["mended"][0]) == 5
+    changed = changes(report(FAILED), report(mended))
+    assert not any(worse for _, worse in changed.values())
+    assert changed["level higher"][0] == ("L1 -> L4",)
+    assert len(changed["mended"][0]) == 5
 
 
 def test_a_lost_dtype_or_op_is_worse_and_a_gained_one_is_not() -> None:
@@ -71,27 +73,27 @@ def test_a_larger_declared_error_and_nondeterminism_are_worse() -> None:
     assert lines == ("sum: now nondeterministic", "exp: an error of 2 ULP declared, 3 here")
 
 
-def test_larger_errors_are_worse() -> None:
-    place = "values.sample/exp/float32/prime/normals"
-    larger = replaced(place, ulp=1.5, worst="exp(9.0)")
-    found = changes(report(), report(larger))
-    assert found["less exact"] == (("exp in float32: 0.75 -> 1.5 ULP, at exp(9.0)",), True)
+def test_a_larger_measured_error_is_worse() -> None:
+    id = "values.sample/exp/float32/prime/normals"
+    larger = replaced(id, ulp=1.5, worst="exp(9.0)")
+    changed = changes(report(), report(larger))
+    assert changed["less exact"] == (("exp in float32: 0.75 -> 1.5 ULP, at exp(9.0)",), True)
     assert changes(report(larger), report())["more exact"][1] is False
     assert "less exact" not in changes(report(), report(larger, seed=1))
-    assert "less exact" in changes(report(), report(replaced(place, ulp=1.8), seed=1))
+    assert "less exact" in changes(report(), report(replaced(id, ulp=1.8), seed=1))
 
 
 @pytest.mark.parametrize(
     ("ratio", "slower", "worse"), [(3.1, 2.0, True), (2.9, 2.0, False), (2.9, 1.5, True)]
 )
-def test_times_are_compared_by_what_numpy_took(ratio: float, slower: float, worse: bool) -> None:
+def test_times_are_compared_relative_to_numpy(ratio: float, slower: float, worse: bool) -> None:
     figures = {"microseconds": 1.0, "numpy microseconds": 1.0, "ratio": ratio}
     slow = report(replaced("performance.profile/exp/float32/small", figures=figures))
     assert compare(report(), slow, slower=slower).worse is worse
     assert compare(slow, report(), slower=slower).worse is False
 
 
-def test_the_head_says_what_cannot_be_compared() -> None:
+def test_the_header_names_differences_of_the_runs() -> None:
     text = compare(report(kit="0.0.1"), report(seed=1, select=("values",), distribution="other")).text
     assert "two kits: 0.0.1 and 0.1.0" in text
     assert "two seeds or depths" in text
@@ -99,7 +101,7 @@ def test_the_head_says_what_cannot_be_compared() -> None:
     assert "only a part of the laws was examined" in text
 
 
-def test_a_problem_is_worse() -> None:
+def test_a_new_problem_is_worse() -> None:
     assert compare(report(), report(problems=["new"])).worse
     assert not compare(report(problems=["old"]), report(problems=["old"])).worse
 
@@ -109,7 +111,7 @@ def test_a_problem_is_worse() -> None:
 REPORTS = [report(), report(FAILED, backend="other"), report(kit="0.1.0")]
 
 
-def test_matrix_of_several_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_matrix_has_a_row_for_each_op_and_marks_stale_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     text = several_to_text(REPORTS)
     lines = text.splitlines()
     assert lines[0].split() == list(tables.backends(REPORTS).head)
@@ -124,7 +126,7 @@ def test_matrix_of_several_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "0.1.0 stale" in several_to_page(REPORTS)
 
 
-def test_matrix_in_markdown_and_as_a_page() -> None:
+def test_the_matrix_in_markdown_and_html() -> None:
     markdown = several_to_markdown(REPORTS)
     assert {line.count("|") for line in markdown.splitlines() if line.startswith("| exp")} == {5}
     page = several_to_page(REPORTS)

@@ -1,4 +1,4 @@
-"""The forms of a report: JSON, JUnit, Markdown, text, a page and a badge hold what was found, whatever it contains."""
+"""The formats of a report (JSON, JUnit, Markdown, text, HTML and badge), also with special characters in messages."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ every_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.k
 
 
 @every_sample
-def test_json_is_read_as_it_was_written(sample: Report) -> None:
+def test_json_round_trip_preserves_the_report(sample: Report) -> None:
     text = serial.to_json(sample)
     assert text.isascii()
     assert serial.from_json(text) == sample
 
 
 @every_sample
-def test_json_is_as_its_schema_says(sample: Report) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="the group `test` has jsonschema")
+def test_json_conforms_to_its_schema(sample: Report) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema, of the dependency group `test`")
     schema = serial.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(serial.to_json(sample)), schema, cls=jsonschema.Draft202012Validator)
 
 
-def test_the_schema_refuses_what_is_no_report() -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="the group `test` has jsonschema")
+def test_the_schema_rejects_invalid_reports() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema, of the dependency group `test`")
     data = serial.as_data(report(FAILED))
-    for spoil in (
+    for change in (
         lambda d: d.pop("counts"),
         lambda d: d["results"][0].update(status="fine"),
         lambda d: d["header"].update(level=7),
         lambda d: d.update(schema=2),
         lambda d: d["results"][0].update(ulp="much"),
     ):
-        spoilt = json.loads(json.dumps(data))
-        spoil(spoilt)
+        changed = json.loads(json.dumps(data))
+        change(changed)
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(spoilt, serial.schema())
+            jsonschema.validate(changed, serial.schema())
 
 
-def test_the_schema_has_no_property_that_reports_lack() -> None:
+def test_the_schema_has_exactly_the_properties_of_a_report() -> None:
     data, schema = serial.as_data(report(FAILED)), serial.schema()
     assert list(data) == list(schema["properties"])
     assert set(data["header"]) == set(schema["$defs"]["header"]["properties"])
@@ -75,7 +75,7 @@ def test_the_schema_has_no_property_that_reports_lack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "no report"),
         ("{}", "no report"),
@@ -85,12 +85,12 @@ def test_the_schema_has_no_property_that_reports_lack() -> None:
         ('{"schema": 1, "header": 3}', "not a whole report"),
     ],
 )
-def test_what_is_no_report_is_refused(text: str, says: str) -> None:
-    with pytest.raises(serial.ReportError, match=says):
+def test_invalid_json_is_rejected(text: str, message: str) -> None:
+    with pytest.raises(serial.ReportError, match=message):
         serial.from_json(text, "file.json")
 
 
-def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(serial.ReportError, match="nowhere"):
         load_either(tmp_path / "nowhere.json")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -98,7 +98,7 @@ def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
         load_either(tmp_path / "binary")
 
 
-def test_a_later_kit_may_add_facts() -> None:
+def test_unknown_fields_of_a_later_kit_are_ignored() -> None:
     data = serial.as_data(report())
     data["weather"] = "fine"
     data["header"]["weather"] = data["results"][0]["weather"] = data["capabilities"]["weather"] = "fine"
@@ -109,7 +109,7 @@ def test_a_later_kit_may_add_facts() -> None:
 
 
 @every_sample
-def test_junit_counts_what_there_is(sample: Report) -> None:
+def test_junit_has_the_counts_of_the_report(sample: Report) -> None:
     text = to_junit(sample)
     assert text.isascii()
     top = ElementTree.fromstring(text)
@@ -128,7 +128,7 @@ def test_junit_counts_what_there_is(sample: Report) -> None:
     assert problems == list(sample.problems)
 
 
-def test_junit_has_message_and_script() -> None:
+def test_junit_failures_have_message_and_script() -> None:
     [failure, *_] = ElementTree.fromstring(to_junit(report(FAILED))).iter("failure")
     assert failure.get("message", "").startswith("log(2.0): expected 0.69, got 0.7 snow \N{SNOWMAN}")
     assert "print(tk.log(2.0) < 3)  # <&>" in (failure.text or "")
@@ -137,7 +137,7 @@ def test_junit_has_message_and_script() -> None:
 # ---- text, Markdown, badge ---------------------------------------------------------------------------------
 
 
-def test_text_of_a_failure() -> None:
+def test_text_shows_failures_and_levels() -> None:
     text = to_text(report(FAILED, ["a problem"]))
     for part in (
         "log         3/3! infu  -",
@@ -173,7 +173,7 @@ def test_text_shows_a_few_failures_of_a_law_and_counts_the_rest() -> None:
     assert "op    " not in text
 
 
-def test_markdown_keeps_its_tables_whole() -> None:
+def test_markdown_escapes_text_and_its_tables_are_regular() -> None:
     text = to_markdown(report(FAILED, ["a <problem>"]))
     assert "## mine 0.3.1: L1, failed" in text
     assert "<b>" not in text
@@ -199,21 +199,21 @@ def test_markdown_keeps_its_tables_whole() -> None:
         ("empty", "no level", "red"),
     ],
 )
-def test_badge(sample: str, message: str, colour: str) -> None:
+def test_badge_shows_the_level(sample: str, message: str, colour: str) -> None:
     data = json.loads(badge.to_shields(SAMPLES[sample]))
     assert data["schemaVersion"] == 1
     assert (data["label"], data["message"], data["color"]) == ("tensorken", message, colour)
-    picture = ElementTree.fromstring(badge.to_svg(SAMPLES[sample]))
-    assert [e.text for e in picture.iter("{http://www.w3.org/2000/svg}text")] == ["tensorken", message]
+    image = ElementTree.fromstring(badge.to_svg(SAMPLES[sample]))
+    assert [e.text for e in image.iter("{http://www.w3.org/2000/svg}text")] == ["tensorken", message]
 
 
-# ---- the page ----------------------------------------------------------------------------------------------
+# ---- HTML ---------------------------------------------------------------------------------------------------
 
 VOID = {"meta", "input", "rect", "line", "br"}
 
 
 class Page(HTMLParser):
-    """Reads a page, and notes whether its tags are closed in order."""
+    """Parse an HTML page, and check that its tags are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ class Page(HTMLParser):
 
 
 @every_sample
-def test_a_page_is_whole_and_needs_nothing_from_elsewhere(sample: Report) -> None:
+def test_a_page_is_valid_html_without_external_resources(sample: Report) -> None:
     text = to_page(sample)
     assert text.isascii()
     page = Page(text)
@@ -256,7 +256,7 @@ def test_a_page_is_whole_and_needs_nothing_from_elsewhere(sample: Report) -> Non
     assert str(sample.counts) in page.text
 
 
-def test_a_page_shows_failures_with_their_scripts() -> None:
+def test_a_page_shows_failures_with_scripts() -> None:
     page = Page(to_page(SAMPLES["failed"]))
     assert "print(tk.log(2.0) < 3)  # <&>" in page.text
     assert "log(2.0): expected 0.69, got 0.7 snow" in page.text
@@ -265,7 +265,7 @@ def test_a_page_shows_failures_with_their_scripts() -> None:
     assert "b" not in {tag for tag, _ in page.tags if tag == "script-b"}
 
 
-def test_a_page_does_not_tell_by_colour_alone() -> None:
+def test_a_page_marks_statuses_by_text_as_well_as_colour() -> None:
     text = to_page(SAMPLES["failed"])
     assert re.search(r"<td class=failed><a [^>]*>3/3!", text)
     assert re.search(r"<td class=crashed><a [^>]*>1/1!!", text)
@@ -273,7 +273,7 @@ def test_a_page_does_not_tell_by_colour_alone() -> None:
     assert re.search(r"<td class=expected><a [^>]*>1~", text)
 
 
-def test_a_page_draws_errors_against_what_is_declared_and_times_against_numpy() -> None:
+def test_a_page_draws_errors_relative_to_declared_ones_and_times_relative_to_numpy() -> None:
     page = Page(to_page(report()))
     labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"]
     assert "exp in float32: 0.75 of 2 ULP" in labels
@@ -290,7 +290,7 @@ def test_a_page_of_many_cases_stays_small(bad: float) -> None:
             result(
                 f"values.law-{i % 40}/op{i // 6 % 100}/{dtypes[i % 6]}/prime/normals/{i}",
                 "failed" if fails else "passed",
-                says=f"expected 1.0, got 2.0 at {i}, which is not what was wanted" if fails else "",
+                says=f"expected 1.0, got 2.0 at {i}, with a longer explanation" if fails else "",
                 script=("import tensorken as tk", f"x = tk.tensor([{i}])", "print(tk.exp(x))")
                 if fails
                 else (),
@@ -310,7 +310,7 @@ def test_a_page_of_many_cases_stays_small(bad: float) -> None:
         assert len(shown) >= 40
 
 
-def test_remarks_are_in_every_form_that_people_read() -> None:
+def test_remarks_are_in_text_html_and_markdown() -> None:
     remark = "conformance.txt:1: values.cast/* was not examined"
     sample = dataclasses.replace(report(), remarks=(remark,))
     assert f"NOTE: {remark}" in to_text(sample)

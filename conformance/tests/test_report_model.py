@@ -1,4 +1,4 @@
-"""What a report says in sum: counts, cells, levels, claims, and which failures are only consequences."""
+"""The summary of a report: counts, cells, levels, claims and blocked cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorken_conformance.running.options import Options, Run
 from tensorken_core.host.plugin import Capabilities
 
 
-def test_the_account_adds_up() -> None:
+def test_the_counts_add_up_to_the_cases() -> None:
     counts = report(FAILED).counts
     assert str(counts) == (
         "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed"
@@ -34,7 +34,7 @@ def test_the_claim_of_a_run_that_failed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "says"),
+    ("header", "claim"),
     [
         ({"select": ("values",)}, "no level - int32, float32 - a part of the laws only"),
         ({"partial": "interrupted"}, "no level - int32, float32 - a part of the laws only"),
@@ -43,18 +43,18 @@ def test_the_claim_of_a_run_that_failed() -> None:
         ({"capabilities": Capabilities()}, "no level - no dtypes"),
     ],
 )
-def test_a_claim_says_what_it_is_worth(header: dict[str, object], says: str) -> None:
-    assert says in report(**header).claim
+def test_a_claim_names_the_limits_of_its_run(header: dict[str, object], claim: str) -> None:
+    assert claim in report(**header).claim
 
 
-def test_a_selection_that_passes_is_all_right_and_one_of_nothing_is_not() -> None:
+def test_the_exit_status_of_selections_and_problems() -> None:
     assert report(select=("values",)).status == 0
     assert report([], select=("values",)).status == 1
     assert report(capabilities=Capabilities()).status == 1
     assert report(problems=["a line about nothing"]).status == 1
 
 
-def test_cells() -> None:
+def test_cells_summarise_the_results_of_an_op_and_dtype() -> None:
     cells = report(FAILED).cells
     exp = cells["exp", "float32"]
     assert (exp.counts.passed, exp.ulp, exp.worst, exp.limit, exp.counts.worst) == (
@@ -74,7 +74,7 @@ def test_cells() -> None:
     assert report(FAILED).dtypes == ["int32", "float32", "int64"]
 
 
-def test_what_is_blocked_is_counted_with_what_failed_first() -> None:
+def test_blocked_cases_are_counted_under_the_first_failure() -> None:
     bad = report(FAILED)
     assert bad.blocked == {"values.sample/log/float32/prime/normals": 2}
     assert [r.case.id.rsplit("/", 1)[0] for r in bad.failures] == [
@@ -91,13 +91,13 @@ def test_cases_that_block_each_other_do_not_hang() -> None:
     assert sum(report([a, b]).blocked.values()) == 2
 
 
-def test_times_of_what_is_right() -> None:
+def test_timings_have_ratio_and_rate() -> None:
     [timing] = timings(report())
     assert (timing.name, timing.ratio, timing.rate) == ("exp/float32/small", 1.5, "2.25 GB/s")
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "is_stale"),
+    ("old", "new", "is_stale"),
     [
         ("0.1.0", "0.3.9", False),
         ("0.1.0", "0.4.0", True),
@@ -107,18 +107,18 @@ def test_times_of_what_is_right() -> None:
         ("0.1.0", "", False),
     ],
 )
-def test_a_report_grows_stale(then: str, now: str, is_stale: bool) -> None:
-    assert bool(stale(report(kit=then), now)) is is_stale
+def test_a_report_of_an_older_minor_version_is_stale(old: str, new: str, is_stale: bool) -> None:
+    assert bool(stale(report(kit=old), new)) is is_stale
 
 
-def test_reports_get_names_that_tell_them_apart() -> None:
+def test_titles_of_reports_are_distinct() -> None:
     one, two = report(), report(version="0.4.0")
     assert titles([one, report(backend="other")]) == ["mine", "other"]
     assert titles([one, two]) == ["mine 0.3.1", "mine 0.4.0"]
     assert len(set(titles([one, one, one]))) == 3
 
 
-def test_a_report_of_a_run_has_its_expected_failures() -> None:
+def test_make_applies_expected_failures() -> None:
     run = Run(Options("mine"))
     run.results = [r for r in FAILED if r.case.law != "performance.profile"]
     run.laws = [{"id": "values.sample", "says": "so", "stage": 2}]
@@ -130,21 +130,21 @@ def test_a_report_of_a_run_has_its_expected_failures() -> None:
         "place": "conformance.txt:1",
     }
     run.expectations = [{"id": "values.sample/log/float32/*", **line}, {"id": "values.cast/*", **line}]
-    found = make(run)
-    assert found.counts.expected == 5
-    assert found.counts.failed == 0
-    assert found.problems == ("conformance.txt:1: values.cast/* matches no case",)
-    assert found.status == 1
-    assert found.remarks == ()
+    made = make(run)
+    assert made.counts.expected == 5
+    assert made.counts.failed == 0
+    assert made.problems == ("conformance.txt:1: values.cast/* matches no case",)
+    assert made.status == 1
+    assert made.remarks == ()
     run.partial = "interrupted"
     assert make(run).problems == ()
     run.partial, run.options = "", Options("mine", select=("values.sample",))
-    chosen = make(run)
-    assert chosen.problems == ()
-    assert chosen.remarks == ("conformance.txt:1: values.cast/* was not examined",)
+    made = make(run)
+    assert made.problems == ()
+    assert made.remarks == ("conformance.txt:1: values.cast/* was not examined",)
 
 
-def test_errors_are_written_short() -> None:
+def test_errors_are_written_with_two_digits() -> None:
     assert [written(x) for x in (None, 0.0, 0.5, 9.96, 12.3, 2e6, float("inf"))] == [
         "",
         "0",
@@ -156,5 +156,5 @@ def test_errors_are_written_short() -> None:
     ]
 
 
-def test_the_samples_are_what_they_are_meant_to_be() -> None:
+def test_the_report_of_passed_results_has_status_0() -> None:
     assert report(PASSED).status == 0

@@ -1,4 +1,4 @@
-"""The selftest: what is recorded is what there is, deaths are findings, misses are told, right backends are right."""
+"""The selftest: its records are current, crashes are findings, misses are reported, and correct backends pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tensorken_core.language.op import OPS
 MUTANT = "rows.largest:max-to-min-1"
 
 
-def test_what_is_recorded_is_what_there_is_now() -> None:
+def test_the_recorded_counts_are_current() -> None:
     assert detection.recorded() == {
         "fingerprint": detection.fingerprint(),
         "faults": len(FAULTS),
@@ -32,7 +32,7 @@ def test_what_is_recorded_is_what_there_is_now() -> None:
     }
 
 
-def test_the_figure_is_shown_for_these_ops_laws_and_faults_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_detection_rate_is_unknown_for_other_ops_laws_or_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     caught = len(FAULTS), len(FAULTS)
     assert detection.rate(detection.fingerprint()) == caught
     for table, name in ((OPS, "exp"), (LAWS, "values.sums"), (FAULTS, "rules/stale-tape")):
@@ -42,79 +42,84 @@ def test_the_figure_is_shown_for_these_ops_laws_and_faults_alone(monkeypatch: py
     assert detection.rate(detection.fingerprint()) == caught
 
 
-def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
-    known = proof.finders()
-    assert set(known) <= set(FAULTS) | set(mutants.mutants())
-    assert set(FAULTS) <= set(known)
-    assert {case.partition("/")[0] for case in known.values()} <= set(LAWS)
+def test_finders_name_existing_faults_mutants_and_laws() -> None:
+    finders = proof.finders()
+    assert set(finders) <= set(FAULTS) | set(mutants.mutants())
+    assert set(FAULTS) <= set(finders)
+    assert {case.partition("/")[0] for case in finders.values()} <= set(LAWS)
 
 
 @pytest.mark.feature(203)
 @pytest.mark.parametrize(
-    ("deadly", "says"),
+    ("deadly", "messages"),
     [
         (["failing/exits-silently"], ["crash: exit status 0"]),
         pytest.param(
             sorted(DEADLY),
             ["crash: exit status 0", "hang: no result within"],
-            marks=pytest.mark.nightly,  # `tensorken conformance selftest` has them, too
+            marks=pytest.mark.nightly,  # `tensorken conformance selftest` runs them as well
         ),
     ],
     ids=["one", "all"],
 )
-def test_processes_that_die_or_hang_are_findings_and_others_go_on(deadly: list[str], says: list[str]) -> None:
+def test_crashes_and_hangs_are_findings_and_do_not_end_the_selftest(
+    deadly: list[str], messages: list[str]
+) -> None:
     lines: list[str] = []
-    found = proof.run(select=[*deadly, "strides/flip-first-axis-only"], tell=lines.append)
+    selftest = proof.run(select=[*deadly, "strides/flip-first-axis-only"], tell=lines.append)
     count = len(deadly) + 1
-    assert (found.caught, found.faults, found.status) == (count, count, 0)
-    assert found.detection == f"detection {count}/{count}"
-    assert [line for line in says if line not in "\n".join(lines)] == []
-    assert lines[-1] == found.summary
+    assert (selftest.caught, selftest.faults, selftest.status) == (count, count, 0)
+    assert selftest.detection == f"detection {count}/{count}"
+    assert [line for line in messages if line not in "\n".join(lines)] == []
+    assert lines[-1] == selftest.summary
 
 
-def test_a_fault_that_is_missed_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_fault_is_reported_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
 
-    def pretend(case: str) -> proof.Selftest:
+    def run_with(case: str) -> proof.Selftest:
+        """Run the selftest with a fake worker that names this case."""
         lines.clear()
         monkeypatch.setattr(
-            proof, "do_all", lambda given, *_: [task.done({"case": case, "says": "so"}) for task in given]
+            proof, "do_all", lambda tasks, *_: [task.done({"case": case, "says": "so"}) for task in tasks]
         )
         return proof.run(select=["strides/flip-first-axis-only"], tell=lines.append)
 
-    missed = pretend("")
+    missed = run_with("")
     assert (missed.caught, missed.status, len(missed.misses)) == (0, 1, 1)
     assert "no law found it" in lines[0]
-    astray = pretend("values.cast/cast/bool")
-    assert (astray.caught, astray.status) == (0, 1)
+    misaimed = run_with("values.cast/cast/bool")
+    assert (misaimed.caught, misaimed.status) == (0, 1)
     assert "only values.cast found it" in lines[0]
-    assert pretend("values.movement/flip/bool/small").status == 0
+    assert run_with("values.movement/flip/bool/small").status == 0
 
 
-def test_a_cell_that_no_process_survives_is_wrong_and_the_others_are_counted(
+def test_cases_that_crash_the_worker_count_as_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines: list[str] = []
-    dead = ["values.elementwise/acosh/float16/257/small", "values.elementwise/acosh/float16/257/normals"]
-    asked: list[list[str]] = []
+    deadly = ["values.elementwise/acosh/float16/257/small", "values.elementwise/acosh/float16/257/normals"]
+    attempts: list[list[str]] = []
 
-    def pretend(given: list[Task], *_: object) -> None:
-        for task in given:
+    def do_tasks(tasks: list[Task], *_: object) -> None:
+        for task in tasks:
             if task.data["kind"] == "fault":
-                task.done({"case": dead[0], "says": "so"})
+                task.done({"case": deadly[0], "says": "so"})
             else:
-                asked.append(list(task.data["deadly"]))
-                known = len(asked[-1])
-                task.died(dead[known], "crash") if known < 2 else task.done({"wrong": 2, "total": 100})
+                attempts.append(list(task.data["deadly"]))
+                count = len(attempts[-1])
+                task.died(deadly[count], "crash") if count < 2 else task.done({"wrong": 2, "total": 100})
 
-    monkeypatch.setattr(proof, "do_all", pretend)
-    found = proof.run(select=["failing/exits-silently"], deep=True, tell=lines.append)
-    assert asked == [[], dead[:1], dead]
+    monkeypatch.setattr(proof, "do_all", do_tasks)
+    selftest = proof.run(select=["failing/exits-silently"], deep=True, tell=lines.append)
+    assert attempts == [[], deadly[:1], deadly]
     assert "failing/exits-silently: wrong in 2 of 100 cells" in lines
-    assert found.misses == ("BROAD failing/exits-silently: wrong in 2 of 100 cells, and not declared crude",)
+    assert selftest.misses == (
+        "BROAD failing/exits-silently: wrong in 2 of 100 cells, and not declared crude",
+    )
 
 
-def test_deadly_cells_are_counted_as_wrong_without_being_tried() -> None:
+def test_deadly_cases_count_as_failed_without_being_run() -> None:
     fault, tried = FAULTS["strides/crop-forgets-offset"], list[str]()
     wrong, total = trials.share_of_wrong_cells(fault, start=tried.append)
     deadly = next(id for id in tried if "257" not in id)
@@ -124,14 +129,14 @@ def test_deadly_cells_are_counted_as_wrong_without_being_tried() -> None:
     assert set(tried) - set(again) == {deadly}
 
 
-def test_what_there_is_not_cannot_be_selected() -> None:
+def test_an_unknown_selection_is_rejected() -> None:
     with pytest.raises(ValueError, match="no family, fault or law 'nonsense'"):
         proof.run(select=["nonsense"])
 
 
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("law", ["values.movement", "values.elementwise", "values.sums", "lifetime.calls"])
-def test_no_law_finds_fault_in_a_right_backend(name: str, law: str) -> None:
+def test_correct_backends_pass(name: str, law: str) -> None:
     count, alarms = trials.try_right(
         name, LAWS[law], 5, 0.002 if law.startswith("values") else 0.02, lambda case: None
     )
@@ -139,35 +144,35 @@ def test_no_law_finds_fault_in_a_right_backend(name: str, law: str) -> None:
     assert count > 0
 
 
-def test_an_alarm_on_a_right_backend_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_a_correct_backend_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RIGHT, "numpy", FAULTS["strides/flip-first-axis-only"].make)
     _, alarms = trials.try_right("numpy", LAWS["values.movement"], 0, 0.1, lambda case: None)
     assert alarms
     assert all(alarm.law == "values.movement" for alarm in alarms)
 
 
-def test_tasks_come_back_from_other_processes() -> None:
-    found: list[Any] = []
+def test_worker_processes_return_the_results_of_tasks() -> None:
+    results: list[Any] = []
 
-    def ask(data: dict[str, Any], done: Callable[[dict[str, Any]], None]) -> Task:
-        return Task(data, done, lambda case, says: found.append((case, says)), 60.0)
+    def make_task(data: dict[str, Any], done: Callable[[dict[str, Any]], None]) -> Task:
+        return Task(data, done, lambda case, message: results.append((case, message)), 60.0)
 
     data = {"kind": "right", "name": "numpy", "law": "values.cipher", "seed": 0, "portion": 0.05}
     do_all(
         [
-            ask(data, found.append),
-            ask({"kind": "mutant", "seed": 0, "id": MUTANT, "cases": []}, found.append),
+            make_task(data, results.append),
+            make_task({"kind": "mutant", "seed": 0, "id": MUTANT, "cases": []}, results.append),
         ],
         "selftest.trials",
         1,
     )
-    assert found[0]["alarms"] == []
-    assert found[0]["count"] > 0
-    assert found[1] == {"case": ""}
+    assert results[0]["alarms"] == []
+    assert results[0]["count"] > 0
+    assert results[1] == {"case": ""}
 
 
-def test_the_counts_are_data_that_json_can_keep() -> None:
-    found = proof.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
-    data = json.loads(json.dumps(found.as_data()))
+def test_the_counts_can_be_written_as_json() -> None:
+    selftest = proof.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
+    data = json.loads(json.dumps(selftest.as_data()))
     assert set(data) == set(detection.recorded())
-    assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in found.summary
+    assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in selftest.summary

@@ -1,4 +1,4 @@
-"""The stopwatch: what counts as computing, what as waiting, and what as neither."""
+"""The stopwatch: the time that a process computes, the time that it waits, and the limits on both."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tensorken_conformance.running import stopwatch
 from tensorken_conformance.running.stopwatch import Stopwatch, cpu_seconds
 
 
-class Times:
-    """A clock on the wall and one of a process, which a test sets."""
+class Clocks:
+    """A fake wall clock and a fake CPU clock of a process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.cpu = 100.0, 5.0
@@ -21,79 +21,81 @@ class Times:
     def watch(self) -> Stopwatch:
         return Stopwatch(1, lambda pid: self.cpu)
 
-    def go_on(self, watch: Stopwatch, seconds: float, computing: float) -> None:
-        """Let time go by, of which a process computes a part, and look in every half of a second."""
+    def advance(self, watch: Stopwatch, seconds: float, computing: float) -> None:
+        """Advance both clocks, and update the stopwatch every half second; `computing` is CPU time per wall time."""
         for _ in range(round(seconds / 0.5)):
             self.wall += 0.5
             self.cpu += 0.5 * computing
             watch.look()
 
 
-def test_a_process_that_computes_hangs_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.go_on(watch, 9.5, computing=1.0)
+def test_the_limit_applies_to_computing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.advance(watch, 9.5, computing=1.0)
     assert watch.verdict(10.0) == ""
-    times.go_on(watch, 0.5, computing=1.0)
+    clocks.advance(watch, 0.5, computing=1.0)
     assert watch.verdict(10.0) == "no result within 10 s of computing"
 
 
-def test_a_process_that_waits_hangs_after_twice_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.go_on(watch, 19.5, computing=0.0)
+def test_twice_the_limit_applies_to_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.advance(watch, 19.5, computing=0.0)
     assert watch.verdict(10.0) == ""
-    times.go_on(watch, 0.5, computing=0.0)
+    clocks.advance(watch, 0.5, computing=0.0)
     assert watch.verdict(10.0) == "no result within 20 s of waiting"
 
 
-def test_a_busy_machine_gives_a_process_as_long_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.go_on(watch, 190.0, computing=0.05)
+def test_time_without_a_processor_on_a_busy_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.advance(watch, 190.0, computing=0.05)
     assert watch.verdict(10.0) == ""
-    times.go_on(watch, 20.0, computing=0.05)
+    clocks.advance(watch, 20.0, computing=0.05)
     assert watch.verdict(10.0) == "no result within 10 s of computing"
 
 
-def test_many_threads_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.go_on(watch, 5.0, computing=64.0)
+def test_the_computing_time_of_several_threads_is_at_most_the_wall_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.advance(watch, 5.0, computing=64.0)
     assert watch.computed == 5.0
 
 
-def test_who_has_not_looked_for_long_does_not_count_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.wall += 1000.0
-    times.cpu += 900.0
+def test_a_long_pause_between_updates_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.wall += 1000.0
+    clocks.cpu += 900.0
     watch.look()
     assert watch.computed <= 1.0
-    times.wall += 1000.0
+    clocks.wall += 1000.0
     watch.look()
     assert watch.waited <= 1.0
 
 
-def test_where_no_time_of_processes_can_be_told_that_on_the_wall_counts(
+def test_without_a_cpu_clock_wall_time_counts_as_computing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    times = Times(monkeypatch)
+    clocks = Clocks(monkeypatch)
     watch = Stopwatch(1, lambda pid: None)
-    times.go_on(watch, 3.0, computing=0.0)
+    clocks.advance(watch, 3.0, computing=0.0)
     assert (watch.computed, watch.waited) == (3.0, 0.0)
 
 
-def test_what_is_told_begins_anew_and_the_total_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = Times(monkeypatch)
-    watch = times.watch()
-    times.go_on(watch, 3.0, computing=1.0)
+def test_restart_resets_both_times_but_not_the_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    watch = clocks.watch()
+    clocks.advance(watch, 3.0, computing=1.0)
     watch.restart()
-    times.go_on(watch, 2.0, computing=0.0)
+    clocks.advance(watch, 2.0, computing=0.0)
     assert (watch.computed, watch.waited, watch.total) == (0.0, 2.0, 5.0)
 
 
-def test_the_time_of_this_process_is_known() -> None:
+def test_cpu_seconds_of_this_process_increase() -> None:
     before = cpu_seconds(os.getpid())
     assert before is not None
     end = time.process_time() + 0.05

@@ -1,4 +1,4 @@
-"""symbolic.*: the string backend keeps them, and each finds a pretty-printer that is wrong in one way."""
+"""symbolic.*: the string backend passes, and the laws detect pretty-printers with one fault each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
     return {r.case.detail or r.case.op: r.says for r in examine_all(subject, [law]) if r.status != "passed"}
 
 
-def test_the_string_backend_has_its_full_level():
+def test_the_string_backend_has_level_4():
     subject = Subject.select("string")
     results = list(examine_all(subject))
     assert account(results).passed == len(results) >= 900
@@ -54,49 +54,49 @@ class Rewriting(String):
 
 
 class Ambiguous(Rewriting):
-    """Signs are written without parentheses: exp(-x) and -exp(x) read the same."""
+    """Omits the parentheses of a negated operand, so that exp(-x) and -exp(x) are the same text."""
 
     def rewritten(self, op: Op, text: str) -> str:
         return text.replace("(-A).exp()", "-A.exp()")
 
 
 class Weak(Rewriting):
-    """A power of a negative base loses its parentheses."""
+    """Omits the parentheses of a negative base of a power."""
 
     def rewritten(self, op: Op, text: str) -> str:
         return text.replace("((-A) **", "(-A **")
 
 
 class Swapped(Rewriting):
-    """Differences are written the wrong way round."""
+    """Writes the operands of sub in the wrong order."""
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         return super().interpret(op, operands[::-1] if op.name == "sub" else operands, params)
 
 
 class Forgetful(Rewriting):
-    """Axes are not written."""
+    """Omits the axes of max."""
 
     def rewritten(self, op: Op, text: str) -> str:
         return text.replace("([1])", "([])") if op.name == "max" else text
 
 
 class Renamed(Rewriting):
-    """An op goes by the name of another."""
+    """Writes sinh as sin."""
 
     def rewritten(self, op: Op, text: str) -> str:
         return text.replace(".sinh(", ".sin(")
 
 
 class Chatty(Rewriting):
-    """The text has a word too many."""
+    """Writes a superfluous word before floor."""
 
     def rewritten(self, op: Op, text: str) -> str:
         return f"please {text}" if op.name == "floor" else text
 
 
 class Rounding(Rewriting):
-    """Numbers are written in short."""
+    """Rounds a number to one digit."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Expression:
         return Expression(
@@ -117,15 +117,15 @@ class Rounding(Rewriting):
         (Rounding, None),
     ],
 )
-def test_a_text_that_says_another_program_is_found(backend: Any, case: str | None):
-    found = failures(backend(), "symbolic.parses")
-    assert found
+def test_a_text_of_another_program_fails(backend: Any, case: str | None):
+    failed = failures(backend(), "symbolic.parses")
+    assert failed
     if case is not None:
-        assert case in found
+        assert case in failed
 
 
 class Shapeless(String):
-    """A reduction forgets its axes in the shape, not in the text."""
+    """Gives sum the shape of its operand."""
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         y = super().interpret(op, operands, params)
@@ -133,7 +133,7 @@ class Shapeless(String):
 
 
 class Floating(String):
-    """Comparisons have the dtype of what they compare."""
+    """Gives lt the dtype of its operands."""
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         y = super().interpret(op, operands, params)
@@ -141,18 +141,17 @@ class Floating(String):
 
 
 @pytest.mark.parametrize(("backend", "op"), [(Shapeless, "sum"), (Floating, "lt")])
-def test_a_wrong_shape_or_dtype_is_found(backend: Any, op: str):
+def test_a_wrong_shape_or_dtype_fails(backend: Any, op: str):
     assert op in failures(backend(), "symbolic.shapes")
 
 
-def test_a_wrong_shape_of_a_derivative_is_found():
-    found = failures(Shapeless(), "symbolic.derivatives")
-    assert "expand" in found
-    assert "cotangent of expand: expected float32" in found["expand"]
+def test_a_wrong_shape_of_a_derivative_fails():
+    failed = failures(Shapeless(), "symbolic.derivatives")
+    assert "cotangent of expand: expected float32" in failed["expand"]
 
 
 class Counting(String):
-    """Each expression is numbered."""
+    """Writes a new number into each expression."""
 
     def __init__(self) -> None:
         self.count = itertools.count()
@@ -165,7 +164,7 @@ class Counting(String):
 
 
 class Hashed(String):
-    """Something in the text depends on the hash of a word."""
+    """Writes the hash of a string into the text."""
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         y = super().interpret(op, operands, params)
@@ -174,7 +173,7 @@ class Hashed(String):
         return Expression(f"{y.text}#{hash('abc')}", y.shape, y.dtype)
 
 
-def test_a_text_that_varies_is_found():
+def test_a_text_that_varies_fails():
     assert "gradient" in failures(Counting(), "symbolic.determinism")
     subject = Subject.select("conformance.tests.test_symbolic_law:Hashed")
     results = {r.case.op: r for r in examine_all(subject, ["symbolic.determinism"])}
@@ -183,8 +182,8 @@ def test_a_text_that_varies_is_found():
     assert "PYTHONHASHSEED" in results["hash-seeds"].says
 
 
-class Generous(String):
-    """It makes up values."""
+class WithValues(String):
+    """Returns zeros from ravel."""
 
     def ravel(self, x: Expression) -> Any:
         size = 1
@@ -194,31 +193,31 @@ class Generous(String):
 
 
 class Rude(String):
-    """It says no, in its own way."""
+    """Refuses ravel with another error class."""
 
     def ravel(self, x: Expression) -> Any:
         raise NotImplementedError("values")
 
 
 class Wordy(String):
-    """It says no at length."""
+    """Refuses ravel with a message of two lines."""
 
     def ravel(self, x: Expression) -> Any:
         raise ConcretizationError("no values\nat all")
 
 
-@pytest.mark.parametrize("backend", [Generous, Rude, Wordy])
-def test_a_value_that_is_given_is_found(backend: Any):
+@pytest.mark.parametrize("backend", [WithValues, Rude, Wordy])
+def test_reading_values_must_raise_a_concretization_error(backend: Any):
     assert failures(backend(), "symbolic.refuses").keys() >= {"tolist", "item", "array"}
 
 
 class Misspelt(String):
-    """It declares the error of an op that there is not."""
+    """Declares the error of an unknown op."""
 
     capabilities = Capabilities(dtypes=("bool", "int32", "float32"), symbolic=True, ulp={"floot": 1})
 
 
-def test_what_it_declares_is_looked_at():
+def test_invalid_declarations_fail():
     assert "floot" in failures(Misspelt(), "symbolic.declared")
 
 
@@ -244,19 +243,19 @@ def test_what_it_declares_is_looked_at():
         ("new([20], 20)", ("new", (20,), 20)),
     ],
 )
-def test_texts_are_read(text: str, tree: Any):
+def test_read_parses_texts(text: str, tree: Any):
     assert read(text) == tree
 
 
 @pytest.mark.parametrize(
     "text", ["", "x +", "x.nonsense()", "x(1)", "x if y else z", "x @ y", "x.exp(a=1)", "[x]"]
 )
-def test_what_is_no_expression_of_the_language_is_refused(text: str):
+def test_read_rejects_texts_outside_the_language(text: str):
     with pytest.raises(ValueError, match=r"no Python expression|nothing that the language has"):
         read(text)
 
 
-def test_differences_are_found_wherever_they_are():
+def test_difference_distinguishes_all_distinct_trees():
     texts = [
         "(x + y).sum([0])",
         "(y + x).sum([0])",
@@ -278,7 +277,7 @@ def test_differences_are_found_wherever_they_are():
     assert difference(read("new([2], [1.0, 2.0])"), read("new([2], 3)"))
 
 
-def test_drawn_programs_are_programs():
+def test_drawn_and_written_programs_can_be_recorded():
     recorder = Recorder(String())
     texts = {str(y.representation[0]) for i in range(20) for y in drawn(recorder, f"{i}")}
     assert len(texts) >= 18

@@ -21,23 +21,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
     parser.add_argument("--ways", default=",".join(EVERY_WAY), help=f"a selection of {', '.join(EVERY_WAY)}")
-    parser.add_argument("--whole", action="store_true", help="draw only small integers")
+    parser.add_argument("--whole", action="store_true", help="draw only small integers as values")
     parser.add_argument("--step", type=int, default=1, help="take every n-th seed")
     chosen = parser.parse_args(arguments)
     ways = {name: EVERY_WAY[name] for name in chosen.ways.split(",")}
-    began, wrong = time.monotonic(), 0
-    kinds: collections.Counter[str] = collections.Counter()
+    start, failures = time.monotonic(), 0
+    steps: collections.Counter[str] = collections.Counter()
     for number, seed in enumerate(range(chosen.first, chosen.last, chosen.step), 1):
         draft = drawn(seed, whole=chosen.whole)
-        kinds.update(step.row for step in draft.steps)
-        found = check_draft(draft, seed, ways)
-        if found is not None:
-            wrong += 1
-            print(f"---- seed {seed}: {found}", flush=True)
+        steps.update(step.row for step in draft.steps)
+        failure = check_draft(draft, seed, ways)
+        if failure is not None:
+            failures += 1
+            print(f"---- seed {seed}: {failure}", flush=True)
         if number % 100 == 0:
-            print(f"{number} programs, {time.monotonic() - began:.0f} s, {wrong} disagree", flush=True)
-    print(f"{sum(kinds.values())} steps of {len(kinds)} kinds; {wrong} programs disagree")
-    return int(wrong > 0)
+            print(f"{number} programs, {time.monotonic() - start:.0f} s, {failures} disagree", flush=True)
+    print(f"{sum(steps.values())} steps, of {len(steps)} different rows; {failures} programs disagree")
+    return int(failures > 0)
 
 
 if __name__ == "__main__":

@@ -23,80 +23,82 @@ from core.tests.random_programs.comparing import (
 from core.tests.random_programs.design import by_design
 from core.tests.random_programs.judging import WAYS, Way, leaves_of, raised
 from core.tests.random_programs.program import Array, Program, Step
-from oracles.programs.design import LOSES_RULES, REFUSED_BY_JAX, RULES_OF_JAX
+from oracles.programs.design import LOSES_CUSTOM_RULES, REFUSED_BY_JAX, RULES_OF_JAX
 
 
 def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
-    """Run each step in JAX, on Tensorken's values of its operands, and compare the results."""
-    results = results_of_jax(program, values)
+    """Run each step in JAX on Tensorken's values of its operands, and compare the results."""
+    run_step = results_of_jax(program, values)
     for step in program.steps:
         operands = {name: values[name] for name in step.operands}
         try:
-            found = results(step)
-        except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
-            if not any(says in str(error) for says in REFUSED_BY_JAX):
+            results = run_step(step)
+        except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
+            if not any(message in str(error) for message in REFUSED_BY_JAX):
                 yield raised("JAX", error, step)
             continue
-        for place, (name, f) in enumerate(zip(step.names, found, strict=True)):
-            w = values[name]
-            if f.dtype != w.dtype and f.dtype.kind == w.dtype.kind and f.shape == w.shape:
-                f = f.astype(w.dtype)
-            if wrong := type_mismatch(f, w):
-                yield Disagreement("JAX", step, wrong)
+        for index, (name, theirs) in enumerate(zip(step.names, results, strict=True)):
+            ours = values[name]
+            if (theirs.dtype.kind, theirs.shape) == (ours.dtype.kind, ours.shape):
+                theirs = theirs.astype(ours.dtype)
+            if mismatch := type_mismatch(theirs, ours):
+                yield Disagreement("JAX", step, mismatch)
                 break
-            off = differs(f, w, step.exact)
-            if off.any() and not step.exact:
-                off &= exceeds(f, w, step_tolerance(step, operands, place))
-            if off.any() and not step.exact and w.dtype in ("float16", "float32"):
-                off &= far_from_float64(step, operands, place, w)
-            if off.any():
-                off &= ~by_design(step, operands, f, w, RULES_OF_JAX)
-            if off.any():
-                yield Disagreement("JAX", step, describe(f, w, off))
+            different = differs(theirs, ours, step.exact)
+            if different.any() and not step.exact:
+                different &= exceeds(theirs, ours, step_tolerance(step, operands, index))
+            if different.any() and not step.exact and ours.dtype in ("float16", "float32"):
+                different &= differs_from_float64(step, operands, index, ours)
+            if different.any():
+                different &= ~by_design(step, operands, theirs, ours, RULES_OF_JAX)
+            if different.any():
+                yield Disagreement("JAX", step, describe(theirs, ours, different))
                 break
 
 
-def far_from_float64(step: Step, operands: Mapping[str, Array], place: int, ours: Array) -> Array:
-    """Where our result differs from JAX's for the same operands in float64, which has no overflow on the way."""
+def differs_from_float64(step: Step, operands: Mapping[str, Array], index: int, ours: Array) -> Array:
+    """Where Tensorken's result differs from JAX's in float64, whose intermediate results do not overflow."""
     text = step.text.replace("float16", "float64").replace("float32", "float64")
     wide = {name: x.astype("float64") if x.dtype.kind == "f" else x for name, x in operands.items()}
     try:
         other = Step(step.row, step.names, text, False)
         with np.errstate(all="ignore"):
-            right = results_of_jax(Program((), (other,)), wide)(other)[place].astype(ours.dtype)
+            theirs = results_of_jax(Program((), (other,)), wide)(other)[index].astype(ours.dtype)
     except Exception:  # noqa: BLE001 -- then float64 is no reference
         return np.ones(ours.shape, bool)
-    off = differs(right, ours, False)
-    return off & exceeds(right, ours, step_tolerance(step, operands, place)) if off.any() else off
+    different = differs(theirs, ours, False)
+    if not different.any():
+        return different
+    return different & exceeds(theirs, ours, step_tolerance(step, operands, index))
 
 
 def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[Step], tuple[Array, ...]]:
-    """A function that returns JAX's results of a step for these values; all steps are compiled together."""
+    """A function that returns JAX's results of a step on these values; one `jit` compiles all steps."""
     import jax
 
     from oracles.programs.names import NAMES
 
-    refused: dict[Step, Exception] = {}
+    errors: dict[Step, Exception] = {}
 
     def run(values: Any) -> dict[int, Any]:
-        found = {}
+        results = {}
         for number, step in enumerate(program.steps):
             try:
-                found[number] = step(NAMES, values)
-            except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
-                refused[step] = error
-        return found
+                results[number] = step(NAMES, values)
+            except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
+                errors[step] = error
+        return results
 
-    given = {name: jax.numpy.asarray(x) for name, x in values.items()}
+    arrays = {name: jax.numpy.asarray(x) for name, x in values.items()}
     try:
-        results = jax.jit(run)(given)
+        results = jax.jit(run)(arrays)
     except (TypeError, NotImplementedError):  # JAX rejects some steps only at the end of a trace
-        refused.clear()
-        results = run(given)
+        errors.clear()
+        results = run(arrays)
 
     def result(step: Step) -> tuple[Array, ...]:
-        if step in refused:
-            raise refused[step]
+        if step in errors:
+            raise errors[step]
         return tuple(numpy_of(x) for x in results[program.steps.index(step)])
 
     return result
@@ -115,46 +117,48 @@ def derivatives(program: Program, values: Mapping[str, Array], rng: random.Rando
     compiled = rng.random() < 0.5
 
     def ours(xs: list[Array]) -> list[list[Array]]:
-        f = of_orders(tk, tk, program, leaves, modes)
-        found = (tk.jit(f) if compiled else f)([tk.tensor(x) for x in xs], [tk.tensor(t) for t in ts])
-        return [[numpy_of(x) for x in values] for values in found]
+        f = derivatives_by_modes(tk, tk, program, leaves, modes)
+        orders = (tk.jit(f) if compiled else f)([tk.tensor(x) for x in xs], [tk.tensor(t) for t in ts])
+        return [[numpy_of(x) for x in values] for values in orders]
 
     way = f"derivatives {' '.join(modes)}{' under jit' if compiled else ''}"
     try:
-        found = ours(xs)
-    except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+        actual = ours(xs)
+    except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
         yield Disagreement(way, None, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
         return
     try:
-        theirs = orders_of_jax(program, leaves, modes)(xs, ts)
-    except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
-        if not any(says in str(error) for says in REFUSED_BY_JAX):
+        expected = derivatives_of_jax(program, leaves, modes)(xs, ts)
+    except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
+        if not any(message in str(error) for message in REFUSED_BY_JAX):
             yield Disagreement(
                 way, None, f"JAX: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
             )
         return
     others: list[list[list[Array]]] = []
     forward: list[list[Array]] = []
-    for order, (values, wanted) in enumerate(zip(found, theirs, strict=True)):
-        scale = max([1.0, *(float(np.nanmax(np.abs(w))) for w in wanted if w.size and np.isfinite(w).any())])
-        for k, (f, w) in enumerate(zip(values, wanted, strict=True)):
-            if wrong := type_mismatch(f, w):
-                yield Disagreement(way, None, f"order {order + 1}: {wrong}")
+    for order, pairs in enumerate(zip(actual, expected, strict=True)):
+        finite = [w for w in pairs[1] if w.size and np.isfinite(w).any()]
+        scale = max([1.0, *(float(np.nanmax(np.abs(w))) for w in finite)])
+        for k, (f, w) in enumerate(zip(*pairs, strict=True)):
+            if mismatch := type_mismatch(f, w):
+                yield Disagreement(way, None, f"order {order + 1}: {mismatch}")
                 return
             with np.errstate(all="ignore"):
-                off = ~(np.abs(f - w) <= 1e-11 * np.abs(w) + 1e-12 * scale) & ~np.isnan(w) & (f != w)
-            if off.any():
+                different = ~(np.abs(f - w) <= 1e-11 * np.abs(w) + 1e-12 * scale) & ~np.isnan(w) & (f != w)
+            if different.any():
                 others = others or [ours([perturbed(x, rng) for x in xs]) for _ in range(3)]
-                off &= exceeds(f, w, 40 * tolerance(f, [other[order][k] for other in others]) + 1e-10 * scale)
-            if off.any() and LOSES_RULES in program.script():
-                forward = forward or orders_of_jax(program, leaves, modes, forward=True)(xs, ts)
-                off &= ~(np.abs(f - forward[order][k]) <= 1e-10 * scale)
-            if off.any():
-                yield Disagreement(way, None, f"order {order + 1}: {describe(f, w, off)}, by leaf {k}")
+                sensitivity = tolerance(f, [other[order][k] for other in others])
+                different &= exceeds(f, w, 40 * sensitivity + 1e-10 * scale)
+            if different.any() and LOSES_CUSTOM_RULES in program.script():
+                forward = forward or derivatives_of_jax(program, leaves, modes, forward=True)(xs, ts)
+                different &= ~(np.abs(f - forward[order][k]) <= 1e-10 * scale)
+            if different.any():
+                yield Disagreement(way, None, f"order {order + 1}: {describe(f, w, different)}, by leaf {k}")
                 return
 
 
-def of_orders(
+def derivatives_by_modes(
     library: Any,
     xp: Any,
     program: Program,
@@ -188,29 +192,29 @@ def of_orders(
         return lambda *xs: sum(xp.sum(g * t) for g, t in zip(gradients(*xs), ts, strict=True))
 
     def everything(xs: list[Any], ts: list[Any]) -> list[list[Any]]:
-        found = []
+        derivatives = []
         for word in modes:
             f = loss
             for letter in word[:-1]:
                 f = along(f, letter, ts)
             if word[-1] == "r":
-                found.append(list(gradient(f, tuple(range(len(xs))))(*xs)))
+                derivatives.append(list(gradient(f, tuple(range(len(xs))))(*xs)))
             else:
-                found.append([along(f, "f", ts)(*xs)])
-        return found
+                derivatives.append([along(f, "f", ts)(*xs)])
+        return derivatives
 
     return everything
 
 
-def orders_of_jax(
+def derivatives_of_jax(
     program: Program, leaves: Mapping[str, Array], modes: list[str], forward: bool = False
 ) -> Any:
-    """`of_orders` in JAX, compiled, with numpy arrays as results."""
+    """`derivatives_by_modes` in JAX, compiled, with numpy arrays as results."""
     import jax
 
     from oracles.programs.names import NAMES
 
-    compiled = jax.jit(of_orders(jax, NAMES, program, leaves, modes, forward))
+    compiled = jax.jit(derivatives_by_modes(jax, NAMES, program, leaves, modes, forward))
 
     def run(xs: list[Array], ts: list[Array]) -> list[list[Array]]:
         return [[numpy_of(x) for x in values] for values in compiled(xs, ts)]

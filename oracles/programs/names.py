@@ -21,7 +21,7 @@ MODULES = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
 
 
 def absolute(x: Any) -> Any:
-    """The absolute value, with the derivative 0 at 0, as that of `sign`; JAX's is 1 there."""
+    """The absolute value, with the derivative 0 at 0, as Tensorken's; JAX's derivative is 1 there."""
     return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
 
 
@@ -30,7 +30,7 @@ class Linalg:
 
     @staticmethod
     def matrix_norm(x: Any, ord: Any = "fro") -> Any:
-        """A norm of matrices; those of order 1 and infinity by the absolute value above."""
+        """A matrix norm; norms of order 1 and infinity use `absolute`."""
         if ord == 1 or ord == jnp.inf:
             return jnp.max(jnp.sum(absolute(x), axis=-2 if ord == 1 else -1), axis=-1)
         return jnp.linalg.matrix_norm(x, ord=ord)
@@ -40,7 +40,7 @@ class Linalg:
 
 
 class JaxNames:
-    """The functions that programs call, from JAX."""
+    """The functions of JAX that programs call."""
 
     linalg = Linalg()
     cond = staticmethod(jax.lax.cond)
@@ -57,7 +57,7 @@ class JaxNames:
 
     @staticmethod
     def fmax(a: Any, b: Any) -> Any:
-        """The larger number; equal operands share the derivative, which JAX's fmax gives to one of them."""
+        """The larger number; equal operands share the derivative, while JAX's fmax gives it to one of them."""
         return jnp.where(jnp.isnan(a), b, jnp.where(jnp.isnan(b), a, jnp.maximum(a, b)))
 
     @staticmethod
@@ -67,7 +67,7 @@ class JaxNames:
 
     @staticmethod
     def sinc(x: Any) -> Any:
-        """sin(pi * x) / (pi * x), near 0 by its power series; JAX's derivatives lose up to half of the digits there."""
+        """sin(pi * x) / (pi * x), by a power series near 0, where JAX's derivatives lose up to half of their digits."""
         near = jnp.abs(x) < 0.5
         square = jnp.where(near, jnp.pi * x, 0.0) ** 2
         series = sum((-1.0) ** k / math.factorial(2 * k + 1) * square**k for k in range(14))
@@ -75,7 +75,7 @@ class JaxNames:
 
     @staticmethod
     def atanh(x: Any) -> Any:
-        """Half of log((1 + x) / (1 - x)) by log1p; JAX's own is off by dozens of units in the last place."""
+        """Half of log((1 + x) / (1 - x)) by log1p; JAX's atanh has errors of dozens of units in the last place."""
         size = jnp.abs(x)
         return (
             jnp.copysign(0.5 * jnp.log1p(2.0 * size / (1.0 - size)), x)
@@ -85,7 +85,7 @@ class JaxNames:
 
     @staticmethod
     def topk(x: Any, k: int) -> Any:
-        """The largest k along the last axis, and their indices; JAX takes a NaN with a minus sign for the least."""
+        """The k largest elements along the last axis, and their indices; JAX regards a negative NaN as the smallest."""
         return jax.lax.top_k(jnp.where(jnp.isnan(x), jnp.nan, x) if x.dtype.kind == "f" else x, k)
 
     @staticmethod
@@ -112,12 +112,12 @@ class JaxNames:
 
     @staticmethod
     def checkpoint(f: Any) -> Any:
-        """f, with its values recomputed for the derivative."""
+        """f with intermediate values recomputed in the backward pass."""
         return jax.checkpoint(f)
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
-        """x as a constant of derivatives."""
+        """x, which derivatives treat as a constant."""
         return jax.lax.stop_gradient(x)
 
 
