@@ -1,4 +1,4 @@
-"""The conformance kit of Tensorken: prove that a backend is right, and that the kit finds faults."""
+"""The conformance kit of Tensorken: test that a backend is correct, and that the kit detects faults."""
 
 from __future__ import annotations
 

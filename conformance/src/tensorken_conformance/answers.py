@@ -1,4 +1,4 @@
-"""Answers: the texts of small commands: a case examined again, a law, the missing ops of a backend."""
+"""Answers: the output of the commands repro, explain and missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLAUSES = "docs/conformance.md"
 def repeated(
     case: str, backend: str | None, seed: int, options: Mapping[str, Any], depth: Depth | None = None
 ) -> tuple[int, str]:
-    """Examine a case again; returns the exit status, and a text with all that is known of the case.
+    """Examine a case again; returns the exit status, and a text with the result, its script and its law.
 
     The arguments and errors are those of `examine_again`; without a backend it takes the default one.
 
@@ -139,7 +139,7 @@ def _interprets(subject: Subject) -> bool:
 
 
 def _refused(subject: Subject, op: Op) -> dict[str, list[str]]:
-    """The dtypes of an op in which the backend declares it unsupported, by the reason."""
+    """The dtypes in which the backend declares an op unsupported, grouped by the reason."""
     found: dict[str, list[str]] = {}
     for dtype in subject.dtypes():
         reason = subject.capabilities.why_not(op.name, dtype.name)

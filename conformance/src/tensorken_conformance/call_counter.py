@@ -46,7 +46,7 @@ class CallCounter(Wrapper[Any]):
         if self.raw.has(op) or self._interprets or op.body is None:
             try:
                 result = run(self.raw, op, operands, params)
-            except NotImplementedError:  # MissingOpError, too
+            except NotImplementedError:  # includes MissingOpError
                 self.missing.add(op.name)
                 raise
             self.counts[op.name] += 1
@@ -97,7 +97,7 @@ class CallCounter(Wrapper[Any]):
 
     @contextmanager
     def _noting(self, program: Program) -> Iterator[None]:
-        """Note that one of the ops of a program is missing, if the backend says so."""
+        """Record the ops of a program that are missing, if the backend raises an error that says so."""
         try:
             yield
         except NotImplementedError:

@@ -23,7 +23,7 @@ def _unknown_dtype(name: str) -> str:
 
 
 def _place(declared: Capabilities, key: str) -> str:
-    """The error of a key, which names an op, a dtype, both or all; empty if there is none."""
+    """The error of a key, which names an op, a dtype, both, or `*`; empty if the key is valid."""
     op, _, dtype = key.partition(".")
     if op != "*" and op not in OPS:
         return _unknown_op(op)
@@ -57,9 +57,9 @@ def _ulp(declared: Capabilities, key: str) -> str:
 
 
 def _limit(op: str, dtypes: Sequence[str]) -> int | None:
-    """The largest error that level 2 allows in an op, or in any, in one of the dtypes; None if there is no such limit.
+    """The largest error that level 2 allows for an op, or for `*`, in any of the dtypes; None if there is no limit.
 
-    Sums and factorizations have the bounds of theorems, whatever is declared.
+    Sums and factorizations have bounds by theorems instead.
     """
     named = [*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS]
     ops = named if op == "*" else [op] if op in named else []

@@ -33,7 +33,7 @@ FORMS = {
     "markdown": ("write a summary in Markdown", "markdown", "to_markdown"),
     "badge": ("write a badge, an .svg or else the JSON of shields.io", "badge", "to_shields"),
 }
-"""The forms of a report: the help of its option, and the module and the function, which are imported on demand."""
+"""The formats of a report: the help of the option, and the module and function, which are imported on demand."""
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tensorken conformance",
         description="Prove a backend right, and the proof itself.",
-        allow_abbrev=False,  # so that `selftest --seed 7` is refused, and not taken for 7 seeds
+        allow_abbrev=False,  # otherwise `selftest --seed 7` would mean 7 seeds
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (do, help, arguments) in _commands().items():
@@ -261,7 +261,7 @@ def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
 
 
 def rendered(report: Report, form: str, file: str) -> str:
-    """A report in one of the forms; a badge is an SVG image if its file is one."""
+    """A report in one of the formats; a badge is an SVG image if its file has that suffix."""
     _, module, name = FORMS[form]
     name = "to_svg" if form == "badge" and file.lower().endswith(".svg") else name
     text: str = getattr(importlib.import_module(f"tensorken_conformance.report.{module}"), name)(report)
@@ -269,7 +269,7 @@ def rendered(report: Report, form: str, file: str) -> str:
 
 
 class Progress:
-    """Shows the progress of a run on stderr: in a terminal in one line, elsewhere in a new line now and then.
+    """Shows the progress of a run on stderr: one line that changes in a terminal, otherwise new lines at intervals.
 
     Args:
         every: the seconds between two lines if stderr is no terminal.

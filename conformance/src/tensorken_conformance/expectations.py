@@ -121,7 +121,7 @@ def expectations_of(backend: Any) -> list[Expectation]:
     []
     """
     package = type(backend).__module__.partition(".")[0]
-    if not hasattr(sys.modules.get(package), "__path__"):  # a module alone, which has no files of its own
+    if not hasattr(sys.modules.get(package), "__path__"):  # a single module has no data files
         return []
     file = files(package) / FILE
     return parse(file.read_text("utf-8"), f"{package}/{FILE}") if file.is_file() else []
@@ -189,7 +189,7 @@ def _judged(result: Result, expectation: Expectation, today: datetime.date) -> R
 
 
 def _with_the_blocking(result: Result, judged: dict[str, Result]) -> Result:
-    """A blocked case is an expected failure if the case at the end of its chain is one."""
+    """A blocked case is an expected failure if the case that finally blocks it is one."""
     blocking = result
     for _ in range(len(judged)):
         if blocking.status != "failed" or not blocking.says.startswith(BLOCKED):

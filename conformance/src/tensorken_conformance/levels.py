@@ -1,4 +1,4 @@
-"""Levels: the level that a set of results earns, and the account of its cases, which shows that none was lost."""
+"""Levels: the level that a set of results reaches, and the number of cases of each status."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MANDATORY_DTYPES = ("bool", "int32", "float32")
 """The dtypes that every level above L0 needs."""
 
 CREATIONS = ("new", "sequence", "full")
-"""The ways to make a tensor; like ops without a body they are required."""
+"""The methods that make tensors, which are required like ops without a body."""
 
 TOP, SYMBOLIC_TOP = 5, 4
-"""The highest levels; a symbolic backend computes nothing, so it has no level for speed."""
+"""The highest levels; a symbolic backend computes nothing, so it has no level for performance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How far a backend conforms.
+    """A conformance level of a backend.
 
     Args:
         number: 0 to 5, an index of `LEVELS`.
@@ -38,7 +38,7 @@ class Level:
 
     @property
     def short(self) -> str:
-        """As badges show it."""
+        """Such as `L4`, as badges show it."""
         return f"L{self.number}{'s' if self.symbolic else ''}"
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Level:
 
 
 def is_mandatory(op: str, dtype: str) -> bool:
-    """Whether level 1 demands an op in a dtype: an op without a default body, in bool, int32 or float32.
+    """Whether level 1 requires an op in a dtype: an op without a default body, in bool, int32 or float32.
 
     >>> is_mandatory("exp", "float32"), is_mandatory("exp", "float64"), is_mandatory("tanh", "float32")
     (True, False, False)
@@ -56,11 +56,11 @@ def is_mandatory(op: str, dtype: str) -> bool:
 
 
 def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | None:
-    """The highest level that the results of a complete run earn; None if they do not even earn L0.
+    """The highest level that the results of a complete run reach; None if they do not reach L0.
 
-    A level is reached if all lower levels are, if one of its cases passed, and if none of them failed or crashed.  An
-    expected failure counts as a failure here: an expectation excuses the run, and earns no level.  What level 1
-    demands must not be declared unsupported.  A backend that declares no dtypes has no level.
+    A level is reached if all lower levels are, if one of its cases passed, and if none of them failed or crashed. An
+    expected failure counts as a failure here: it changes the exit status, and not the level. Ops and dtypes that level
+    1 requires must not be declared unsupported.  A backend that declares no dtypes has no level.
 
     >>> from tensorken_conformance.case import Case
     >>> good = Result(Case("host.probe", "load"), "passed", level=0)
@@ -89,13 +89,13 @@ def spoils(result: Result) -> int | None:
 
 
 def obstacles(results: Iterable[Result], level: Level | None) -> list[Result]:
-    """The results that keep a backend of this level from the next one."""
+    """The results that prevent a backend of this level from reaching the next one."""
     following = 0 if level is None else level.number + 1
     return [result for result in results if spoils(result) == following]
 
 
 WORST_FIRST: tuple[Status, ...] = ("crashed", "failed", "expected failure", "passed", "unsupported")
-"""The statuses, by how bad they are."""
+"""The statuses in order of severity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def account(results: Iterable[Result]) -> Account:
 
 
 def exit_status(counted: Account, level: Level | None, problems: Iterable[str] = ()) -> int:
-    """0 if the backend keeps what it declares: it has a level, and every failure was expected.
+    """0 if the backend has a level and every failure was expected, else 1.
 
     >>> exit_status(Account(passed=3), Level(0)), exit_status(Account(passed=3), None)
     (0, 1)

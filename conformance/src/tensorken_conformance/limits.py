@@ -1,22 +1,22 @@
-"""Limits: the largest errors that the levels of the kit allow in a rounded op, and where each number comes from.
+"""Limits: the largest errors that the levels of the kit allow in a rounded op, with their sources.
 
-An error is a distance in representable numbers (ulp.py) from the correctly rounded result.  A backend that declares
-less must keep its declaration; one that declares more does not reach the level.  Exact ops, that is all on ints and
-bools, comparisons, signs, rounding to whole numbers and neighbours, have no error at any level.
+An error is a distance in representable numbers (ulp.py) from the correctly rounded result. A backend that declares a
+smaller error must keep to it; one that declares a larger error does not reach the level. Exact ops (all ops on ints and
+bools, comparisons, signs, rounding to integers, and nextafter) have no error at any level.
 
 Level 2 takes the table of the OpenCL SPIR-V environment specification, "ULP values for math instructions, full
-profile", which vendors of devices have agreed to and are tested for, and 4 where the table has less: so far off the
-vector functions of processors may be (numpy's validation sets allow its logarithm 4).  A real error of e units in the
-last place is at most `floor(e + 1/2)` numbers from the correctly rounded one.  Functions that the table has not are
-bounded by the sum over the parts of their formula.
+profile", which devices are tested for, and 4 where the table has less, since vector functions of processors may have
+such errors (numpy's validation sets allow 4 for its logarithm).  A real error of e units in the
+last place is at most `floor(e + 1/2)` numbers from the correctly rounded one. Functions that are not in the table are
+bounded by the sum of the errors in their formula.
 
-Level 1 is for required ops on ordinary numbers alone, and says that they are usable: the same specification's bound for
-the `half_` variants of a function, 10 bits or 8192 units in float32, and rounding towards zero in sums and products, as
+Level 1 is only for required ops on ordinary numbers, which must be usable: the same specification's bound for the
+`half_` variants of a function, 10 bits or 8192 units in float32, and rounding towards zero in sums and products, as
 its embedded profile has it.
 
-Where float16 is computed in float32 and rounded at the end, sums, differences, products, quotients and roots are
-correctly rounded all the same: 24 bits are two more than twice 11 (S. A. Figueroa, "When is double rounding
-innocuous?", 1995).  So these have no error in float16 either; the functions have what the table says of float16.
+If float16 is computed in float32 and rounded at the end, sums, differences, products, quotients and roots are still
+correctly rounded, since 24 bits are two more than twice 11 (S. A. Figueroa, "When is double rounding
+innocuous?", 1995).  So these have no error in float16 either; functions have the errors of the table for float16.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ FUNCTIONS: dict[str, int] = {
     "erfinv": 16,  # as its inverse
     "sigmoid": 7,  # 1 / (1 + exp(-x)): 4, 1/2 and 2.5
     "softplus": 9,  # max(x, 0) + log1p(exp(-abs(x))): 4, 4 and 1/2
-    "logaddexp": 9,  # as softplus, beside its operands (see laws/elementwise.py)
+    "logaddexp": 9,  # as softplus, relative to its operands (see laws/elementwise.py)
     "sech_squared": 11,  # 1 / (cosh(x) * cosh(x)): twice 4, 1/2 and 2.5
-    "gaussian": 5,  # exp(-x**2) from the exact square: 4 and a last correction
+    "gaussian": 5,  # exp(-x**2) from the exact square: 4 and a correction
 }
 """Units in the last place at level 2 in float32 and float64."""
 

@@ -51,7 +51,7 @@ class Examination(Container[str]):
 
     def _holds(self, id: str) -> bool:
         if id not in self._statuses:
-            self._statuses[id] = True  # so that a case may need itself
+            self._statuses[id] = True  # a case may need itself
             law = LAWS.get(id.partition("/")[0])
             known = {case.id: case for case in law.cases(self.subject)} if law else {}
             if law and id in known:

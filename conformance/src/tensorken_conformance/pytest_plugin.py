@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse an unknown backend at once, like any wrong option."""
+    """Reject an unknown backend at the start, like any invalid option."""
     name = config.getoption("tensorken_backend")
     if name and not config.getoption("version") and not config.getoption("help"):
         from tensorken_conformance.running.loading import load

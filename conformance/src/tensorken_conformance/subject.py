@@ -1,4 +1,4 @@
-"""Subject: the backend under test, bare and as users get it; it makes operands and reads results for laws."""
+"""Subject: the backend under test, with and without the interpreters around it; it makes operands and reads results."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Subject:
 
     @staticmethod
     def results(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> list[Tensor]:
-        """All results of an op, as a list also where it is one; see `run`."""
+        """The results of an op as a list, also if there is only one; see `run`."""
         result = Subject.run(op, operands, params)
         return list(result) if isinstance(result, tuple) else [result]
 
@@ -113,7 +113,7 @@ class Subject:
         return values.reshape(x.shape)
 
     def sampled(self, dtypes: list[DType]) -> list[DType]:
-        """These dtypes; in the smoke run only one, float32 if it is there."""
+        """These dtypes; in a smoke run only one of them, preferably float32."""
         if self.depth != "smoke":
             return dtypes
         return [dtype for dtype in dtypes if dtype.name == "float32"] or dtypes[:1]
@@ -124,7 +124,7 @@ class Subject:
 
 
 def put(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
-    """A tensor of these values on an interpreter, from a buffer that nobody else has."""
+    """A tensor of these values on an interpreter, made from a new buffer."""
     flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
     return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 

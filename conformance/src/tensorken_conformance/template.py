@@ -1,4 +1,4 @@
-"""Template: write the project of a new backend, a complete one that already conforms."""
+"""Template: write the project of a new backend, which is complete and conforms already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enclosures: the language on intervals of the results of all conforming backends."""
+"""Enclosures: intervals that contain the results of all conforming backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enclosures of elementwise ops on numbers that are exact or rounded once: + - * /, signs, extremes, whole numbers."""
+"""Enclosures of elementwise ops that are exact or rounded once: + - * /, signs, extremes, rounding to integers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensorken_conformance.enclosure.interval import (
 from tensorken_core.language.dtypes import bool_
 
 Rule = Callable[..., Any]
-"""`(errors, *operands, *params)`: what the op may give for any operands in these intervals."""
+"""`(errors, *operands, *params)`: the interval of the op's results for any operands in these intervals."""
 
 
 def floats(*operands: Interval) -> tuple[list[Interval], Array, Array]:
@@ -71,7 +71,7 @@ def propagates_nan(rule: Rule) -> Rule:
 
 
 def on_flushed_operands(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """The rules of ops that may take subnormal operands for zero."""
+    """The rules of ops that may flush subnormal operands to zero."""
 
     def flushing(rule: Rule) -> Rule:
         def call(errors: Errors, *args: Any) -> Any:
@@ -97,7 +97,7 @@ def with_zero(x: Interval) -> Array:
 
 @propagates_nan
 def add(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """Ends add up; float64 holds the sum of narrower floats so well that rounding it again is innocuous."""
+    """The sums of ends; for narrower floats the rounding to float64 before the final rounding is innocuous."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.add, a, b)
     opposite = ((a.high == np.inf) & (b.low == -np.inf)) | ((a.low == -np.inf) & (b.high == np.inf))
@@ -107,7 +107,7 @@ def add(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def neg(errors: Errors, x: Interval) -> Interval:
-    """The ends change places."""
+    """The negated ends, exchanged."""
     if x.dtype.kind == "int":
         return integers.negative(x)
     return Interval(-x.high, -x.low, x.maybe_nan, x.dtype)
@@ -115,7 +115,7 @@ def neg(errors: Errors, x: Interval) -> Interval:
 
 @propagates_nan
 def sub(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """As the sum with the negative, but for the error."""
+    """The sum with the negative, with the error of `sub`."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.subtract, a, b)
     same = ((a.high == np.inf) & (b.high == np.inf)) | ((a.low == -np.inf) & (b.low == -np.inf))
@@ -133,7 +133,7 @@ def product_ends(a: Interval, b: Interval) -> tuple[Array, Array]:
 
 @propagates_nan
 def mul(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """By the products of ends."""
+    """The hull of the products of ends."""
     if a.dtype.kind == "int":
         return integers.by_corners(np.multiply, a, b)
     undefined = (with_zero(a) & infinite(b)) | (infinite(a) & with_zero(b))
@@ -142,7 +142,7 @@ def mul(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def quotient(op: str) -> Callable[[Errors, Interval, Interval], Interval]:
-    """By the quotients of ends; anything where the divisor may be zero, since intervals do not keep its sign."""
+    """The hull of the quotients of ends; all numbers if the divisor may be zero, whose sign is unknown."""
 
     @propagates_nan
     def rule(errors: Errors, a: Interval, b: Interval) -> Interval:
@@ -157,20 +157,20 @@ def quotient(op: str) -> Callable[[Errors, Interval, Interval], Interval]:
 
 
 def reciprocal(errors: Errors, x: Interval) -> Interval:
-    """The quotient of 1."""
+    """The quotient of 1 and the operand."""
     one = np.ones((1,) * x.low.ndim)
     return quotient("reciprocal")(errors, Interval(one, one, no_nan(one), x.dtype), x)
 
 
 def sizes(x: Interval) -> tuple[Array, Array]:
-    """The least and the largest size that the element may have."""
+    """The smallest and the largest magnitude that the element may have."""
     least = np.where(with_zero(x), 0, np.minimum(np.abs(x.low), np.abs(x.high)))
     return least, np.maximum(np.abs(x.low), np.abs(x.high))
 
 
 @propagates_nan
 def square(errors: Errors, x: Interval) -> Interval:
-    """From the least and the largest size."""
+    """The squares of the smallest and the largest magnitude."""
     if x.dtype.kind == "int":
         return integers.square(x)
     least, largest = sizes(x)
@@ -182,14 +182,14 @@ def square(errors: Errors, x: Interval) -> Interval:
 
 @propagates_nan
 def absolute(errors: Errors, x: Interval) -> Interval:
-    """The sizes."""
+    """The interval of magnitudes."""
     if x.dtype.kind == "int":
         return integers.absolute(x)
     return Interval(*sizes(x), no_nan(x.low), x.dtype)
 
 
 def monotone(function: Callable[[Array], Array]) -> Rule:
-    """An op that is exact and does not fall, and gives NaN for NaN."""
+    """The rule of an exact, non-decreasing op that returns NaN for NaN."""
 
     @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
@@ -210,7 +210,7 @@ def extreme(function: Callable[[Array, Array], Array]) -> Rule:
 
 
 def copysign(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """Either sign where that of b is not known."""
+    """Either sign if that of b is unknown."""
     (clean, sign), certain, _ = floats(a, b)
     least, largest = sizes(clean)
     positive, negative = (sign.low > 0) & ~b.maybe_nan, (sign.high < 0) & ~b.maybe_nan
@@ -222,7 +222,7 @@ def copysign(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 @propagates_nan
 def nextafter(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """One step towards b; none or one where it is not known which way."""
+    """One step towards b; none or one if the direction is unknown."""
     name = a.dtype.name
     low = np.where(
         a.high < b.low, stepped(a.low, 1, name), np.where(a.low > b.low, stepped(a.low, -1, name), a.low)
@@ -239,7 +239,7 @@ def nextafter(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 @propagates_nan
 def remainder(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """a - q * b where the whole quotient q is known, else anything between 0 and b."""
+    """a - q * b if the integer quotient q is known, else the interval between 0 and b."""
     if a.dtype.kind == "int":
         return integers.remainder(a, b)
     undefined = with_zero(b) | infinite(a)
@@ -269,27 +269,27 @@ def _truth(certain: Array, possible: Array) -> Interval:
 
 
 def eq(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """True for certain where both are one number, the same; false where they do not meet."""
+    """Certainly true if both are the same single number; false if the intervals do not overlap."""
     possible = (a.low <= b.high) & (b.low <= a.high)
     certain = (a.low == b.high) & (b.low == a.high) & ~(a.maybe_nan | b.maybe_nan)
     return _truth(certain, possible | certain)
 
 
 def lt(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """True for certain where all of a is below all of b."""
+    """Certainly true if all of a is below all of b."""
     certain = (a.high < b.low) & ~(a.maybe_nan | b.maybe_nan)
     possible = (a.low < b.high) & ~(a.empty | b.empty)
     return _truth(certain, possible | certain)
 
 
 def signbit(errors: Errors, x: Interval) -> Interval:
-    """Not known for NaN and zero, whose signs are not kept."""
+    """Unknown for NaN and zero, whose signs intervals do not keep."""
     certain = (x.high < 0) & ~x.maybe_nan
     return _truth(certain, certain | ~((x.low > 0) & ~x.maybe_nan))
 
 
 def where(errors: Errors, condition: Interval, a: Interval, b: Interval) -> Interval:
-    """Both where the condition is not known."""
+    """The hull of both if the condition is unknown."""
     one = chosen(condition.low, a, b)
     if np.array_equal(condition.low, condition.high):
         return one

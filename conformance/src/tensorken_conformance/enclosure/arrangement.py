@@ -29,7 +29,7 @@ from tensorken_core.language.shapes import Pairs
 
 
 def moved(change: Callable[..., Array]) -> Rule:
-    """An op that moves elements, applied to all three arrays."""
+    """The rule of an op that moves elements: the op on the three arrays of the interval."""
     return lambda errors, x, *params: x.each(lambda values: change(values, *params))
 
 
@@ -54,7 +54,7 @@ def concatenate(errors: Errors, *args: Any) -> Interval:
 
 
 def cast(errors: Errors, x: Interval, dtype: DType) -> Interval:
-    """Rounded, truncated, wrapped or compared with 0, by the dtypes."""
+    """Round, truncate, wrap or compare with 0, depending on the dtypes."""
     if dtype is x.dtype:
         return x
     source, target = x.dtype.kind, dtype.kind
@@ -90,7 +90,7 @@ def _truncated(x: Array, dtype: DType) -> Array:
 
 
 def to_bits(errors: Errors, x: Interval) -> Interval:
-    """The bits of ends of one sign; else anything, since intervals keep no sign of a zero and no bits of NaN."""
+    """The bits of ends of the same sign; else all integers, since signs of zeros and bits of NaN are unknown."""
     bits: Any = {"float16": np.int16, "float32": np.int32, "float64": np.int64}[x.dtype.name]
     dtype = int64 if x.dtype is float64 else int32
     low, high = [end.astype(x.dtype.name).view(bits).astype(np.int64) for end in (x.low, x.high)]
@@ -100,7 +100,7 @@ def to_bits(errors: Errors, x: Interval) -> Interval:
 
 
 def from_bits(errors: Errors, x: Interval) -> Interval:
-    """The number of known bits; else anything."""
+    """The float with these bits if they are known, else all numbers."""
     dtype, source = (float64, np.int64) if x.dtype is int64 else (float32, np.int32)
     return chosen(
         x.low == x.high, exactly(x.low.astype(source).view(dtype.name), dtype), anything(x.shape, dtype)
@@ -124,7 +124,7 @@ def _earlier(n: int) -> Array:
 
 
 def place(sign: int) -> Rule:
-    """The place of the first largest element, or of the smallest for sign -1; NaN counts as such."""
+    """The index of the first largest element, or of the smallest for sign -1; NaN counts as largest and smallest."""
 
     def rule(errors: Errors, x: Interval, axis: int) -> Interval:
         x = _last(x, axis)
@@ -150,7 +150,7 @@ def place(sign: int) -> Rule:
 
 
 def sort(errors: Errors, x: Interval, axis: int) -> Interval:
-    """The sorted ends; an element that may be NaN, and then comes last, counts at both places."""
+    """The sorted ends; an element that may be NaN, which comes last, counts at both positions."""
     if x.dtype.kind != "float":
         return x.each(lambda values: np.sort(values, axis))
     empty = x.empty
@@ -164,7 +164,7 @@ def sort(errors: Errors, x: Interval, axis: int) -> Interval:
 
 
 def argsort(errors: Errors, x: Interval, axis: int) -> Interval:
-    """For each place of the result, the elements that may have this rank."""
+    """For each position of the result, the hull of the indices of the elements that may have this rank."""
     x = _last(x, axis)
     n = x.shape[-1]
     empty, maybe = x.empty, x.maybe_nan
@@ -204,7 +204,7 @@ def gather(errors: Errors, x: Interval, indices: Interval, axis: int) -> Interva
 
 
 def scatter_add(errors: Errors, x: Interval, indices: Interval, axis: int, size: int) -> Interval:
-    """For each place the sum of the slices that are added, and of those that may be added or not."""
+    """For each position, the sum of the slices that are certainly added, and of those that may be added."""
     x = _last(x, axis)
     slots = np.arange(size)[:, None]
     certain = (indices.low == slots) & (indices.high == slots)

@@ -1,4 +1,4 @@
-"""Enclosures of elementary functions: by their values at the ends, and at the turning points between."""
+"""Enclosures of elementary functions, from their values at the ends and at the extrema between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Function = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True)
 class Monotone:
-    """A function that rises (or falls) all along its domain.
+    """A function that increases (or decreases) on its whole domain.
 
     Attributes:
         function: in float64.
@@ -104,11 +104,11 @@ EVEN = {
     "sech_squared": Monotone(_sech_squared, 2 * LIBRARY, falls=True),
     "gaussian": Monotone(_gaussian, 2 * LIBRARY, falls=True),
 }
-"""Functions of the size alone."""
+"""Even functions."""
 
 
 def monotone(name: str, facts: Monotone) -> Rule:
-    """An op that rises or falls all along its domain, and is NaN outside."""
+    """The rule of an op that is monotone on its domain, and NaN outside."""
     least, most = facts.domain
 
     @propagates_nan
@@ -122,7 +122,7 @@ def monotone(name: str, facts: Monotone) -> Rule:
 
 
 def even(name: str, facts: Monotone) -> Rule:
-    """An op on the size of its operand."""
+    """The rule of an even op."""
 
     @propagates_nan
     def rule(errors: Errors, x: Interval) -> Interval:
@@ -143,11 +143,11 @@ def _ends(facts: Monotone, low: Array, high: Array) -> tuple[Array, Array]:
 # ---- circular functions --------------------------------------------------------------------------------------
 
 _FAR = 1e5
-"""Where multiples of pi / 2 as float64 are not near enough to tell on which side an end is."""
+"""Beyond this, multiples of pi / 2 in float64 are too inexact to compare with an end."""
 
 
 def _has_multiple(low: Array, high: Array, offset: float, period: float) -> Array:
-    """Whether offset + k * period may lie between the ends, for a whole k; not for ends that are one."""
+    """Whether offset + k * period may lie between the ends, for an integer k; false if the ends are equal."""
     slack = 1e-9
     first = np.ceil((low - offset) / period - slack)
     last = np.floor((high - offset) / period + slack)
@@ -183,7 +183,7 @@ def _wave(name: str, function: Function, top: float, bottom: float) -> Rule:
 
 @propagates_nan
 def tan(errors: Errors, x: Interval) -> Interval:
-    """Rises between its poles."""
+    """The tangent increases between its poles."""
     p, q, far = _angles(x)
     low, high = outward(np.tan(p), np.tan(q), LIBRARY)
     anything = far | _has_multiple(p, q, math.pi / 2, math.pi)
@@ -192,7 +192,7 @@ def tan(errors: Errors, x: Interval) -> Interval:
 
 @propagates_nan
 def atan2(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """By the corners of the box of both, unless the box meets the negative half line, where the angle jumps."""
+    """The hull of the values at the corners, unless the box meets the negative half-line, where the angle jumps."""
     corners = [np.arctan2(p, q) for p in (a.low, a.high) for q in (b.low, b.high)]
     low, high = outward(np.minimum.reduce(corners), np.maximum.reduce(corners), LIBRARY)
     jumps = with_zero(a) & (b.low <= 0)
@@ -204,7 +204,7 @@ def atan2(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def hypot(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """From the sizes; infinite if either is, even if the other is NaN."""
+    """The hypotenuse of the magnitudes; infinite if either is, even if the other is NaN."""
     (p, q), certain, maybe = floats(a, b)
     ends = [np.hypot(*pair) for pair in zip(sizes(p), sizes(q), strict=True)]
     low, high = outward(ends[0], ends[1], LIBRARY)
@@ -214,7 +214,7 @@ def hypot(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 @propagates_nan
 def logaddexp(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """Rises with both; near 0, where the sum is 1, as inexact as the rounding of the larger operand makes it."""
+    """Increases with both operands; near 0 the error is that of rounding the larger operand."""
     low, high = outward(np.logaddexp(a.low, b.low), np.logaddexp(a.high, b.high), LIBRARY)
     largest = np.maximum(sizes(a)[1], sizes(b)[1])
     units = errors.steps("logaddexp", a.dtype) + 1.0
@@ -223,7 +223,7 @@ def logaddexp(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def pow_(errors: Errors, a: Interval, b: Interval) -> Interval:
-    """By corners for a positive base; for others by the parity of a whole exponent; 1 if NaN is to the power 0."""
+    """The values at corners for a positive base, or by the parity of an integer exponent; NaN to the power 0 is 1."""
     (p, q), certain, maybe = floats(a, b)
     bases, exponents = sizes(p), (q.low, q.high)
     corners = [np.power(s, e) for s in bases for e in exponents]

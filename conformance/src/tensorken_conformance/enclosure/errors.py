@@ -56,7 +56,7 @@ class Errors:
         return (2 * steps + 1) * PRECISION[dtype.name]
 
     def gamma(self, terms: float | Array, dtype: DType) -> Array:
-        """n * u / (1 - n * u): the error of a sum of n terms, relative to the sum of their sizes.
+        """n * u / (1 - n * u): the error of a sum of n terms, relative to the sum of their magnitudes.
 
         N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, section 4.2; infinite
         where n * u is not below 1, since there is no bound then.
@@ -65,7 +65,7 @@ class Errors:
         return np.where(share < 1.0, share / np.where(share < 1.0, 1.0 - share, 1.0), np.inf)
 
     def flushes(self, dtype: DType) -> bool:
-        """Whether subnormal numbers may become zero."""
+        """Whether subnormal numbers may be flushed to zero."""
         return dtype.name in self.capabilities.flushes_subnormals
 
     def lost(self, dtype: DType) -> float:
@@ -74,7 +74,7 @@ class Errors:
         return SMALLEST_NORMAL[name] if self.flushes(dtype) else SMALLEST[name]
 
     def flushed(self, x: Interval) -> Interval:
-        """The interval, with zero where its subnormal numbers may become zero."""
+        """The interval, extended to zero if its subnormal numbers may be flushed."""
         if x.dtype.kind != "float" or not self.flushes(x.dtype):
             return x
         normal = SMALLEST_NORMAL[x.dtype.name]

@@ -1,4 +1,4 @@
-"""Enclosures of log(sum(exp(x))) and of the weights of its terms."""
+"""Enclosures of logsumexp, softmax and log_softmax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorken_core.language.shapes import Axes
 
 
 def _flattened(x: Interval, axes: Axes) -> Interval:
-    """The axes at hand as the last one."""
+    """The reduced axes, flattened into the last one."""
     kept = [i for i in range(x.low.ndim) if i not in axes]
     order = (*kept, *axes)
     shape = (*[x.shape[i] for i in kept], -1)
@@ -73,14 +73,14 @@ def weights(name: str) -> Rule:
 
 
 def _spread(rows: Interval) -> Array:
-    """The largest size in a row: differences are off by as many roundings."""
+    """The largest magnitude in a row, which bounds the rounding errors of differences."""
     largest = sizes(rows)[1].max(-1, initial=0.0)
     return np.where(np.isfinite(largest), largest, 0.0)
 
 
 @propagates_nan
 def logsumexp(errors: Errors, x: Interval, axes: Axes) -> Interval:
-    """Rises with all operands; near 0 as inexact as the rounding of the largest operand makes it."""
+    """Increases with all operands; near 0 the error is that of rounding the largest operand."""
     count = int(np.prod([x.shape[i] for i in axes], dtype=int))
     if count == 0:
         nothing = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], -np.inf)

@@ -28,7 +28,7 @@ from tensorken_core.language.dtypes import DType
 
 
 def _middle(x: Interval) -> tuple[Array, Array, Array]:
-    """The middles of the intervals, half their widths, and for each matrix whether all of it is finite."""
+    """The midpoints of the intervals, half their widths, and whether each matrix is finite."""
     known = ~(x.maybe_nan | x.empty | np.isinf(x.low) | np.isinf(x.high))
     finite = np.logical_and.reduce(known, (-2, -1))
     low, high = np.where(known, x.low, 1.0), np.where(known, x.high, 1.0)
@@ -38,12 +38,12 @@ def _middle(x: Interval) -> tuple[Array, Array, Array]:
 
 
 def _unit(errors: Errors, dtype: DType) -> float:
-    """The relative error of an operation, that of computing middles in float64 included."""
+    """The relative error of an operation, including that of computing midpoints in float64."""
     return errors.unit(dtype) + PRECISION["float64"]
 
 
 def _sized(x: Array) -> Array:
-    """The largest sum of sizes in a row, for each matrix."""
+    """The infinity norm of each matrix."""
     return np.abs(x).sum(-1).max(-1, initial=0.0)[..., None, None]  # type: ignore[no-any-return]
 
 
@@ -71,13 +71,13 @@ def _inverse(x: Array) -> tuple[Array, Array]:
 
 
 def _where_known(known: Array, y: Interval) -> Interval:
-    """y for the matrices of which something is known, else anything."""
+    """y for the matrices with a bound, else all numbers."""
     each = known.reshape(known.shape + (1,) * (y.low.ndim - known.ndim))
     return chosen(np.broadcast_to(each, y.shape), y, anything(y.shape, y.dtype))
 
 
 def _around(middle: Array, slack: Array, known: Array, dtype: DType) -> Interval:
-    """The middle, give or take, where it is known and finite."""
+    """The interval `middle` plus or minus `slack`, if it is known and finite."""
     known = known & np.isfinite(middle).all((-2, -1)) & np.isfinite(slack).all((-2, -1))
     return _where_known(known, rounded(middle - slack, middle + slack, no_nan(middle), dtype, 1))
 
@@ -105,7 +105,7 @@ def triangular_solve(errors: Errors, a: Interval, b: Interval, lower: bool) -> I
 
 
 def inv(errors: Errors, x: Interval) -> Interval:
-    """The solution for the columns of the identity."""
+    """The solution with the identity matrix as right-hand side."""
     identity = np.broadcast_to(np.eye(x.shape[-1]), x.shape)
     return solve(errors, x, exactly(identity, x.dtype))
 
@@ -125,7 +125,7 @@ def _determinant(errors: Errors, x: Interval) -> tuple[Array, Array, Array, Arra
 
 
 def det(errors: Errors, x: Interval) -> Interval:
-    """From the condition; where that is bad, no larger than the product of the lengths of rows (Hadamard)."""
+    """A bound from the condition number; if that is large, the product of the lengths of rows (Hadamard)."""
     shape = x.shape[:-2]
     if x.shape[-1] == 0:
         return exactly(np.ones(shape), x.dtype)
@@ -140,7 +140,7 @@ def det(errors: Errors, x: Interval) -> Interval:
 
 
 def slogdet(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
-    """The sign is known where the determinant cannot vanish."""
+    """The sign is known if the determinant cannot be zero."""
     shape = x.shape[:-2]
     n = x.shape[-1]
     if n == 0:
@@ -204,7 +204,7 @@ def pinv(errors: Errors, x: Interval, rtol: Interval) -> Interval:
 
 
 def _symmetric(x: Interval) -> Interval:
-    """What the lower triangle tells."""
+    """The symmetric matrix of the lower triangle."""
 
     def mirrored(values: Array) -> Array:
         lower = np.tril(values)
@@ -258,7 +258,7 @@ def svdvals(errors: Errors, x: Interval) -> Interval:
 
 
 def _orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: DType) -> Interval:
-    """Vectors of length 1, of which neither sign nor, where values coincide, direction is given."""
+    """Vectors of length 1, whose sign is not determined, nor their direction if values coincide."""
     n = max(shape[-2:], default=1)
     end = np.full(shape, 1.0 + 10 * n * n * errors.unit(dtype))
     return _where_known(finite, Interval(-end, end, no_nan(end), dtype))

@@ -1,4 +1,4 @@
-"""Enclosures of integer ops: exact where operands are known, by the ends where nothing can wrap, else anything."""
+"""Enclosures of integer ops: exact for known operands, from the ends if no result wraps, else all numbers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def known(x: Array, dtype: DType) -> Interval:
 
 
 def between(low: Array, high: Array, fits: Array, dtype: DType) -> Interval:
-    """The interval with these ends where they fit the dtype, else the whole of it."""
+    """The interval with these ends if they fit the dtype, else all its numbers."""
     least, most = ends_of(dtype)
     fits = fits & (low >= least) & (high <= most)
     return Interval(np.where(fits, low, least), np.where(fits, high, most), no_nan(low), dtype)
 
 
 def by_corners(function: Callable[[Array, Array], Array], a: Interval, b: Interval) -> Interval:
-    """A sum, difference or product: by its values at the ends."""
+    """A sum, difference or product, from its values at the ends."""
     exact = known(function(a.low, b.low), a.dtype)
     certain = (a.low == a.high) & (b.low == b.high)
     if certain.all():
@@ -57,14 +57,14 @@ def negative(x: Interval) -> Interval:
 
 
 def square(x: Interval) -> Interval:
-    """As a product, but not below 0 where it does not wrap."""
+    """A product with itself, which is not negative unless it wraps."""
     y = by_corners(np.multiply, x, x)
     below = (y.low < 0) & (x.low <= 0) & (x.high >= 0) & (y.low > ends_of(x.dtype)[0])
     return Interval(np.where(below, 0, y.low), y.high, y.maybe_nan, x.dtype)
 
 
 def absolute(x: Interval) -> Interval:
-    """The sizes; that of the least number, which has no negative, is itself."""
+    """The magnitudes; that of the smallest number is itself, since its negative wraps."""
     least = ends_of(x.dtype)[0]
     exact = known(np.abs(x.low), x.dtype)
     size = np.maximum(np.abs(x.low.astype(float)), np.abs(x.high.astype(float)))
@@ -74,7 +74,7 @@ def absolute(x: Interval) -> Interval:
 
 
 def where_known(function: Callable[[Array, Array], Array]) -> Callable[..., Interval]:
-    """An op whose result is known only where its operands are."""
+    """The rule of an op whose result is known only if its operands are."""
 
     def rule(errors: Errors, a: Interval, b: Interval) -> Interval:
         certain = (a.low == a.high) & (b.low == b.high)
@@ -85,7 +85,7 @@ def where_known(function: Callable[[Array, Array], Array]) -> Callable[..., Inte
 
 
 def _divided(a: Array, b: Array) -> Array:
-    """0 where b is 0; the least number by -1 wraps to itself."""
+    """0 where b is 0; the smallest number divided by -1 wraps to itself."""
     negated = (b == -1) | (b == 0)
     quotient = np.floor_divide(a, np.where(negated, 1, b))
     return np.where(b == 0, 0, np.where(b == -1, np.negative(a), quotient))
@@ -100,7 +100,7 @@ _remainder = where_known(_remaining)
 
 
 def remainder(a: Interval, b: Interval) -> Interval:
-    """Not further from 0 than b."""
+    """The remainder, whose magnitude is at most that of b."""
     y = _remainder(None, a, b)
     bound = (b.low == b.high) & (a.low != a.high)
     low = np.where(bound, np.minimum(b.low, 0), y.low)
@@ -108,7 +108,7 @@ def remainder(a: Interval, b: Interval) -> Interval:
 
 
 def shift(errors: Errors, a: Interval, b: Interval, *, up: bool) -> Interval:
-    """The bits moved, those of a narrower dtype within its own width."""
+    """The shifted bits, within the width of the dtype."""
     bits = 8 * a.dtype.itemsize
     unsigned: Any = np.uint32 if bits == 32 else np.uint64
 

@@ -62,7 +62,7 @@ class Enclosure(RawTensor[Interval]):
         return "Enclosure()"
 
     def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
-        """Apply the op's rule; without one nothing is known, since a backend need not run the op's body."""
+        """Apply the op's rule; without one the result is unbounded, since a backend need not run the op's body."""
         rule = RULES.get(op.name)
         if rule is None:
             return self._unknown(op, operands, params)

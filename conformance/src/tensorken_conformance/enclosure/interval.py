@@ -54,11 +54,11 @@ class Interval:
 
     @property
     def exact(self) -> Array:
-        """Where the element is certainly one number."""
+        """Where the element is certainly a single known number."""
         return np.asarray((self.low == self.high) & ~self.maybe_nan)
 
     def each(self, change: Callable[[Array], Array]) -> Interval:
-        """The interval with the same change of all three arrays, as by movement."""
+        """The interval with a function applied to its three arrays, such as a movement."""
         return Interval(change(self.low), change(self.high), change(self.maybe_nan), self.dtype)
 
 
@@ -68,7 +68,7 @@ def no_nan(*like: Array) -> Array:
 
 
 def exactly(values: Array, dtype: DType) -> Interval:
-    """The interval of these values alone.
+    """The interval of exactly these values.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> x = exactly(np.array([1.0, np.nan]), float32)
@@ -119,7 +119,7 @@ def chosen(condition: Array, a: Interval, b: Interval) -> Interval:
 
 
 def ordinal(x: Array, dtype: str) -> Array:
-    """The place of each number in the order of all of its dtype, both zeros being 0.
+    """The position of each number among all of its dtype; both zeros are 0.
 
     >>> ordinal(np.array([0.0, 1e-45, -1e-45]), "float32").tolist()
     [0, 1, -1]
@@ -161,7 +161,7 @@ def rounded(low: Array, high: Array, maybe_nan: Array, dtype: DType, steps: int)
 
 
 def width(x: Interval) -> Array:
-    """From one end to the other, in representable numbers of the dtype; -1 where only NaN is possible."""
+    """The distance between the ends, in representable numbers of the dtype; -1 where only NaN is possible."""
     if x.dtype.kind != "float":
         return np.subtract(x.high, x.low, dtype=np.float64)
     return np.where(x.empty, -1.0, apart(x.low, x.high, x.dtype.name))

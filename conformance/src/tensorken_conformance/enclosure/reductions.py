@@ -47,14 +47,14 @@ def _any(places: Array, total: Total) -> Array:
 
 
 def summed(errors: Errors, x: Interval, total: Total, terms: float | Array, lost: float) -> Interval:
-    """The sum of n terms: off by gamma(n) times the sum of their sizes, whatever the order.
+    """The sum of n terms, in any order: its error is at most gamma(n) times the sum of magnitudes.
 
     Args:
         errors: of the backend.
-        x: the terms; they may have been products that were never rounded themselves.
+        x: the terms; they may be products that were not rounded.
         total: sums them.
         terms: n.
-        lost: what else each term may be off.
+        lost: the additional error of each term.
     """
     (x,), certain, maybe = floats(x)
     finite = [np.where(np.isfinite(end), end, 0.0) for end in (x.low, x.high)]
@@ -80,7 +80,7 @@ def _over(axes: Axes) -> Total:
 
 
 def _integer_sum(x: Interval, total: Total) -> Interval:
-    """Wrapped where all terms are known; by the ends where it cannot wrap."""
+    """The wrapped sum of known terms; else the sums of ends, if they cannot wrap."""
     exact = integers.known(total(x.low), x.dtype)
     uncertain = _any(x.low != x.high, total)
     if not uncertain.any():
@@ -91,7 +91,7 @@ def _integer_sum(x: Interval, total: Total) -> Interval:
 
 
 def sum_(errors: Errors, x: Interval, axes: Axes) -> Interval:
-    """By the sums of ends; one term more for products that a fused sum has not rounded."""
+    """The sums of ends, with one more rounding for products that a fused sum has not rounded."""
     if x.dtype.kind == "int":
         return _integer_sum(x, _over(axes))
     count = _count(x, axes)
@@ -102,7 +102,7 @@ def sum_(errors: Errors, x: Interval, axes: Axes) -> Interval:
 
 
 def cumsum(errors: Errors, x: Interval, axis: int) -> Interval:
-    """By the running sums of ends."""
+    """The running sums of ends."""
 
     def total(values: Array) -> Array:
         return np.asarray(np.add.accumulate(values, axis))
@@ -115,7 +115,7 @@ def cumsum(errors: Errors, x: Interval, axis: int) -> Interval:
 
 
 def fused_multiply_add(errors: Errors, a: Interval, b: Interval, axes: Axes) -> Interval:
-    """By the sums of the products of ends."""
+    """The sums of the products of ends."""
     if a.dtype.kind == "int":
         return _integer_sum(integers.by_corners(np.multiply, a, b), _over(axes))
     (p, q), certain, maybe = floats(a, b)
@@ -127,7 +127,7 @@ def fused_multiply_add(errors: Errors, a: Interval, b: Interval, axes: Axes) -> 
 
 
 def _perhaps_overflown(y: Interval, operands: Any, others: Any, axes: Axes) -> Interval:
-    """Anything where the sum of one operand over axes that the other has not, taken first, may overflow."""
+    """All numbers where a partial sum of one operand, over axes that the other lacks, may overflow."""
     for x, other in zip(operands, others, strict=True):
         alone = tuple([i for i in axes if other.shape[i] == 1 and x.shape[i] > 1])
         total = _over(alone)(sizes(x)[1])
@@ -140,7 +140,7 @@ def _perhaps_overflown(y: Interval, operands: Any, others: Any, axes: Axes) -> I
 
 
 def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: float | Array) -> Interval:
-    """The product of n factors: relatively off by gamma(n), where no partial product leaves the normal range."""
+    """The product of n factors: its relative error is gamma(n) if no partial product leaves the normal range."""
     if x.dtype.kind == "int":
         exact = integers.known(times(x.low), x.dtype)
         uncertain = _any(x.low != x.high, total)
@@ -177,7 +177,7 @@ def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: f
 
 
 def prod(errors: Errors, x: Interval, axes: Axes) -> Interval:
-    """By the products of sizes."""
+    """The products of magnitudes."""
     count = _count(x, axes)
     if count == 1:
         return x
@@ -187,7 +187,7 @@ def prod(errors: Errors, x: Interval, axes: Axes) -> Interval:
 
 
 def cumprod(errors: Errors, x: Interval, axis: int) -> Interval:
-    """By the running products of sizes."""
+    """The running products of magnitudes."""
     terms = np.arange(0.0, x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.low.ndim)])
     times, total = (lambda v: np.multiply.accumulate(v, axis)), (lambda v: np.add.accumulate(v, axis))
     return multiplied(errors, x, times, total, terms)
@@ -197,7 +197,7 @@ def cumprod(errors: Errors, x: Interval, axis: int) -> Interval:
 
 
 def extreme(function: Any) -> Rule:
-    """The largest or the smallest over axes."""
+    """The rule of a maximum or minimum over axes."""
 
     @propagates_nan
     def rule(errors: Errors, x: Interval, axes: Axes) -> Interval:
@@ -208,7 +208,7 @@ def extreme(function: Any) -> Rule:
 
 
 def _length(x: Array, axes: Axes) -> Array:
-    """The root of the sum of squares, also where these overflow or vanish."""
+    """The root of the sum of squares, also if these overflow or underflow."""
     y = np.sqrt(_over(axes)(x * x))
     largest = np.maximum.reduce(x, axes, keepdims=True, initial=0.0)
     scaled = ~((y > 1e-140) & (y < 1e140)) & (largest > 0) & np.isfinite(largest)
@@ -220,7 +220,7 @@ def _length(x: Array, axes: Axes) -> Array:
 
 @propagates_nan
 def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
-    """The root of the sum of squares: relatively off by half of gamma(n) and some roundings of the parts."""
+    """The root of the sum of squares: its relative error is half of gamma(n), plus some roundings."""
     count = _count(x, axes)
     least, largest = sizes(x)
     low, high = outward(_length(least, axes), _length(largest, axes), LIBRARY + count)
@@ -232,7 +232,7 @@ def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
 
 
 def convolution(errors: Errors, x: Interval, kernel: Interval, *params: Any) -> Interval:
-    """By the sums of the products of windows and kernels."""
+    """The sums of the products of windows and kernels."""
     groups = params[-1]
     shape = OPS["convolution"].shape(x.shape, kernel.shape, *params)
     a = x.each(lambda values: windows_of(values, kernel.shape, *params))

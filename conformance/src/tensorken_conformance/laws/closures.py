@@ -21,7 +21,7 @@ SHAPES: tuple[Shape, ...] = ((2, 3), (70,))
 """The shapes of the operand and the captured tensors; the last is too large to be written into compiled code."""
 
 FORMS = ("anew", "traced")
-"""Whether each function closes over tensors of its own, or one function over its arguments."""
+"""Whether each function closes over its own tensors, or one function closes over its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _tensors(subject: Subject, pair: Sequence[Array], dtype: DType) -> Pair:
 def _of_several(
     subject: Subject, case: Case, way: Way, xs: Sequence[Array], pairs: Sequence[Pair], dtype: DType
 ) -> None:
-    """Functions that each close over tensors of their own, called three times in turn; then new functions."""
+    """Functions that each close over their own tensors, called three times in turn; then new functions."""
 
     def made(c: Tensor, d: Tensor) -> Callable[[Tensor], Tensor]:
         return tk.jit(lambda x: way.run(x, c, d))

@@ -233,7 +233,7 @@ def _kinds(subject: Subject, op: str, dtype: str, name: str, pattern: Pattern) -
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The operands of a case, and the sums of products."""
+    """The operands of a case, and the exact sums of products."""
 
     a: Array
     b: Array

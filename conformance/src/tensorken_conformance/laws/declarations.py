@@ -94,7 +94,7 @@ def _operands(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Te
     if dtype.name not in subject.capabilities.dtypes and any(x.dtype is dtype for x in operands):
         raise Failure(
             f"{BLOCKED}{Case('declarations.refuses', 'new', dtype.name).id}"
-        )  # it has this dtype after all
+        )  # the backend has this dtype, though undeclared
     return operands
 
 

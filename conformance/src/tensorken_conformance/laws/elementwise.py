@@ -32,7 +32,7 @@ WHOLE = "pool"
 """The shape of a deep run that has all rows of a pool."""
 
 BY_MEANING = "by-meaning"
-"""The detail of cases on ops whose only oracle is their own meaning in double."""
+"""The detail of cases on ops whose only oracle is their scalar function in double."""
 
 EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "relu", "floor", "round", "trunc", "ceil", "remainder")
@@ -133,7 +133,7 @@ def _crossed(name: str, dtype: str, values: str, seed: int, count: int, held: tu
 
 
 def places(subject: Subject, case: Case, count: int) -> Array:
-    """Which of the rows 1 to `count` of a pool each element of a cell is: all in a drawn order, again and again."""
+    """The row of a pool, from 1 to `count`, for each element of a cell: all rows in random order, repeatedly."""
     if case.shape == WHOLE:
         return np.arange(1, count + 1)
     drawn = zlib.crc32(f"{subject.seed} {case.id}".encode())
@@ -146,7 +146,7 @@ def places(subject: Subject, case: Case, count: int) -> Array:
 
 
 def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: bool) -> Iterator[Array]:
-    """Other results that are right.
+    """Other correct results.
 
     The array API leaves open which of two zeros of different sign is the larger.  On a device that flushes subnormal
     numbers, subnormal operands and results may be zeros of their sign.
@@ -212,7 +212,7 @@ def elementwise(subject: Subject, case: Case) -> Measured:
 
 
 def arrangements(op: Op, shape: str) -> Sequence[tuple[bool, ...]]:
-    """Which operands are made by the movement of a shape class: each alone, and all."""
+    """The sets of operands that are made by the movement of a shape class: each alone, and all."""
     arity = op.arity or 1
     every = (True,) * arity
     if arity == 1 or shape not in SHAPES or not SHAPES[shape].movement:
@@ -277,7 +277,7 @@ def _compare(
 def distances(
     subject: Subject, p: Pool, got: Array, expected: Array, columns: tuple[Array, ...], bound: int
 ) -> Array:
-    """The errors of results; where an error is too large, the distance from the nearest other right result."""
+    """The errors of results; where an error is too large, the distance from the nearest other correct result."""
     off = off_by(p, got, expected, columns)
     if not off.any():
         return off

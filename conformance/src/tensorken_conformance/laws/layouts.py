@@ -111,7 +111,7 @@ def _targets(subject: Subject, dtype: DType) -> list[DType]:
 
 
 def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
-    """COUNT numbers for an op: those where shortcuts for one number are often wrong, and some of its domain."""
+    """COUNT numbers for an op: numbers for which implementations have shortcuts, and some of its domain."""
     rng = random.Random(f"{subject.seed} {op.name} {dtype.name} layouts")
     if dtype.kind == "bool":
         return np.array([False, True] * COUNT)[:COUNT]
@@ -160,7 +160,7 @@ class Round:
 
 
 def rounds(subject: Subject, case: Case) -> Iterator[list[Round]]:
-    """For each combination of layouts the operands to try: each number in turn where one number is repeated."""
+    """The operands for each combination of layouts: each number in turn where one number is repeated."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     dtypes = operand_dtypes(op, dtype)
     some = [numbers(subject, op, d) for d in dtypes]
@@ -266,7 +266,7 @@ def _compiled(
 
 
 def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, way: str) -> None:
-    """Compare with the result of plain operands; where they differ, with the right result."""
+    """Compare with the result of plain operands; where they differ, with the correct result."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     lies = ", ".join(one.lies)
     if got.shape != want.shape or got.dtype != want.dtype:
@@ -293,7 +293,7 @@ def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, wa
 def _wrong(
     subject: Subject, op: Op, dtype: DType, columns: tuple[Array, ...], got: Array, want: Array
 ) -> tuple[Array, Array]:
-    """Where results are wrong, and the right results."""
+    """Where results are incorrect, and the correct results."""
     bound = elementwise.allowed(subject, op, dtype, 2)
     try:
         expected = oracle.expected(op, dtype, columns)

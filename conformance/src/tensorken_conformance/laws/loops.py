@@ -118,7 +118,7 @@ LOOPS: dict[str, Loop] = {
 """All loops, by their names in reports."""
 
 Transform = Callable[[Callable[..., Any], Sequence[Any]], Any]
-"""From a function of vectors, and its three operands and a direction for each, to a tree of tensors."""
+"""Takes a function of vectors, its three operands and a direction for each; returns a tree of tensors."""
 
 
 def _total(f: Callable[..., Any]) -> Callable[..., Any]:

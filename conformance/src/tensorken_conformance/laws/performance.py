@@ -29,7 +29,7 @@ PATIENCE = 0.05
 """The longest time of one run in seconds; longer tasks are measured at a smaller size."""
 
 REPEATS = 5
-"""How often the repetitions are timed."""
+"""The number of times that the repetitions are timed."""
 
 SMALLEST = 4
 """The smallest size that is tried."""
@@ -107,7 +107,7 @@ def _op(
     sizes: dict[str, int] = SQUARE,
     read_by: str = "",
 ) -> Task:
-    """One op on matrices or other operands; a second op reads the result of a movement, which may be a mere view."""
+    """One op on matrices or other operands; a second op reads the result of a movement, which may be a view."""
 
     def compute(place: RawTensor[Any], given: Sequence[Any]) -> Any:
         size = (*place.shape(given[0]), 1)[0]
@@ -185,7 +185,7 @@ TASKS: dict[str, Task] = {
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each task at each of its sizes, in float32; the smoke run has the cost of a launch alone."""
+    """Each task at each of its sizes, in float32; a smoke run has only the cost of a launch."""
     if float32.name not in subject.capabilities.dtypes:
         return
     for name, task in TASKS.items():
@@ -309,7 +309,7 @@ def _numpy_seconds(name: str, size: int) -> float:
 
 
 def trusted(results: Iterable[Result]) -> list[Result]:
-    """The profiles among the results, without those of ops that failed a case, as their times mean nothing."""
+    """The profiles among the results, without those of ops that failed a case."""
     results = list(results)
     wrong = {
         (result.case.law.partition(".")[0], result.case.op)

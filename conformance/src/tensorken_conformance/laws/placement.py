@@ -36,7 +36,7 @@ REDUCTIONS: dict[str, Callable[..., Array]] = {
     "cumsum": lambda x, axis: np.add.accumulate(x, axis, x.dtype),
     "cumprod": lambda x, axis: np.multiply.accumulate(x, axis, x.dtype),
 }
-"""Ops that, like scatter_add, may round if the backend declares errors of sums and products."""
+"""Ops that may round if the backend declares errors of sums and products."""
 
 Step = tuple[str, tuple[Any, ...]]
 
@@ -315,7 +315,7 @@ def _extremes(x: Operand) -> Iterator[Trial]:
 
 
 def _extreme_values(subject: Subject, case: Case, shape: Shape) -> Array:
-    """Extremes at the end: only the worst value, or one winner as the last element."""
+    """Values for extrema: only the worst value, or one winner as the last element."""
     kind, largest = DTYPES[case.dtype].kind, case.op.removeprefix("arg") == "max"
     ends: Any = (False, True) if kind == "bool" else (-np.inf, np.inf)
     if kind == "int":
@@ -383,7 +383,7 @@ def _indexed(x: Operand) -> Iterator[Trial]:
             else:
                 indices, size = targets_of(pattern, count, key)
                 params, expected = (axis, size), added(x.values, indices, axis, size)
-            shape = VIEWED.get(pattern, "")  # of some patterns indices are a view
+            shape = VIEWED.get(pattern, "")  # for some patterns the indices are a view
             shape = shape if indices.size and exact.makes(x.subject, shape, DTYPES[kind]) else ""
             tensors = [x.tensor, shapes.operand(x.subject, shape, indices.astype(kind), DTYPES[kind])]
             says = f" along axis {axis}, {pattern} of {kind} indices"

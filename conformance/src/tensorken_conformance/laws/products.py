@@ -181,7 +181,7 @@ def _running(line: list[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The operand of a case, the params of the op, and the products, either of floats or of ints."""
+    """The operand of a case, the params of the op, and the products of floats or ints."""
 
     values: Array
     params: tuple[Any, ...]
@@ -239,7 +239,7 @@ def check_products(subject: Subject, case: Case) -> Measured | None:
 
 
 def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic, values: str) -> Measured:
-    """Demand that products of floats are within the bound that holds for any order of multiplication.
+    """Require products of floats to be within the bound that holds for any order of multiplication.
 
     Raises:
         Failure: if one is not.

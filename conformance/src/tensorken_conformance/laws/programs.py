@@ -1,4 +1,4 @@
-"""programs.meaning, .compiled, .lowered and .stateful: random programs of many ops are right."""
+"""programs.meaning, .compiled, .lowered and .stateful: random programs of many ops have correct results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tensorken_conformance.programs.writing import Write, write, write_moved, wr
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
-"""The fraction of elements of results that must have narrow intervals, for a case to prove something."""
+"""The fraction of elements of results that must have narrow intervals; a case with fewer fails."""
 
 Counts = dict[Depth, tuple[int, int]]
 """The number of cases, and of programs in each."""
@@ -61,7 +61,7 @@ def _judged(subject: Subject, programs: Iterable[Program], judge: Judge) -> Tall
     """Judge the programs of a case.
 
     Raises:
-        Failure: of a program that is wrong, made as small as it gets.
+        Failure: with a reduced program, if a program is wrong.
     """
     tally = Tally()
     for program in programs:

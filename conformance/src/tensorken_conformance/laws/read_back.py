@@ -77,7 +77,7 @@ def read_back(subject: Subject, case: Case) -> None:
 
 
 def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
-    """Demand that a tensor has the shape, the dtype and the bits of an array."""
+    """Require a tensor to have the shape, the dtype and the bits of an array."""
     place, shape = subject.call_counter, values.shape
     found = (tuple(place.shape(x.representation)), place.dtype(x.representation))
     if found != (shape, x.dtype):

@@ -1,4 +1,4 @@
-"""programs.recompiled: functions under jit are right when calls alternate between functions and between arguments."""
+"""programs.recompiled: functions under jit are correct if calls alternate between functions and between arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK = ("dtypes", "sizes")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each variation, in a dtype of each kind, in the deep run in all."""
+    """Each variation, in a dtype of each kind, in a deep run in all."""
     numeric = [dtype for dtype in scenarios.dtypes(subject) if dtype.kind != "bool"]
     for name, (_, ops) in VARIATIONS.items():
         if subject.depth == "smoke" and name not in QUICK:

@@ -1,7 +1,7 @@
-"""values.signs: zeros have the sign that IEEE 754 gives them, in what users call and in compiled programs.
+"""values.signs: zeros have the sign of IEEE 754, in results of public functions and of compiled programs.
 
-The laws on single ops check signs as well.  This one has the functions that are made of several ops, and programs of
-exact steps, whose results a rewrite of `x + 0.0` to `x` or of `0.0 - x` to `-x` would change.  The expected results
+The laws on single ops check signs as well. This law is about functions of several ops, and programs of exact steps,
+whose results a rewrite of `x + 0.0` to `x` or of `0.0 - x` to `-x` would change.  The expected results
 come from numpy, where numpy decides; the sign of a NaN is ignored.
 """
 
@@ -78,7 +78,7 @@ def _both_signs(x: Array) -> Array:
 
 
 def _negative_zeros(x: Array) -> Array:
-    """Which rows are -0.0 alone."""
+    """Which rows consist of -0.0."""
     found: Array = ((x == 0) & np.signbit(x)).all(-1)
     return found
 
@@ -261,7 +261,7 @@ OTHERS: dict[str, Row] = {
 }
 
 ROWS: dict[str, Row] = {**STEPS, **OTHERS}
-"""All functions, by what they are called in reports."""
+"""All functions, by their names in reports."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -44,7 +44,7 @@ class Large:
 
 @functools.lru_cache(maxsize=4)
 def repeated(dtype: str, period: int, most: int) -> Array:
-    """Whole numbers from -most to most that repeat after a period; bools that do so."""
+    """Integers from -most to most, or bools, that repeat after a period."""
     numbers = np.random.default_rng(period).integers(-most, most + 1, period)
     return np.resize(numbers % 2 == 1 if dtype == "bool" else numbers.astype(dtype), WORKGROUPS)
 
@@ -116,14 +116,14 @@ def params_of(subject: Subject, op: str, dtype: str) -> tuple[Any, ...] | None:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op in one dtype, in the deep run in all that it takes; none in the quick run."""
+    """Each op in one dtype, in a deep run in all that it takes; none in a smoke run."""
     for op in LARGE:
         for dtype in dtypes_for(subject, op):
             yield Case("values.workgroups", op, dtype, str(WORKGROUPS))
 
 
 def dtypes_for(subject: Subject, op: str) -> list[str]:
-    """The first dtype that an op takes here, in the deep run all; none in the quick run."""
+    """The first dtype that an op takes on this backend, in a deep run all; none in a smoke run."""
     order = ("float32", "float64", "int32", "int64", "float16", "bool")
     found = [name for name in order if name in subject.capabilities.dtypes and taken(subject, op, name)]
     return {"smoke": [], "deep": found}.get(subject.depth, found[:1])
@@ -164,7 +164,7 @@ With as many, devices compute tiles of the result, or add up parts of long sums;
 
 
 def tiled(subject: Subject) -> Iterator[Case]:
-    """Each in one dtype, in the deep run in all that there are; none in the quick run."""
+    """Each case in one dtype, in a deep run in all; none in a smoke run."""
     for dtype in dtypes_for(subject, "fused_multiply_add"):
         for sizes in SIZES:
             yield Case("values.tiles", "fused_multiply_add", dtype, sizes)

@@ -1,1 +1,1 @@
-"""Operands of laws: shapes, layouts, and numbers at which ops may go wrong."""
+"""Operands of laws: shapes, layouts, and numbers at which implementations of ops may fail."""

@@ -1,4 +1,4 @@
-"""Chains: operands made by sequences of movements, so that they have every layout in memory."""
+"""Chains: operands made by sequences of movement ops, so that they have every memory layout."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def single(movement: str, shape: Shape) -> Chain:
 
 
 def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
-    """The result of a movement of an array, by numpy's own indexing."""
+    """The result of a movement op on an array, computed by numpy's indexing."""
     (what,) = params
     if op == "reshape":
         return values.reshape(what)
@@ -124,7 +124,7 @@ def origin(chain: Chain, values: Array) -> Made:
 
 
 def _surrounded(values: Array, limits: tuple[tuple[int, int], ...], axes: tuple[int, ...]) -> Array:
-    """Values between others, so that reads of their neighbours give wrong values."""
+    """Values surrounded by other values, so that reads beyond the operand give wrong values."""
     shape = [n + 3 if i in axes else n for i, n in enumerate(values.shape)]
     source = np.resize(np.flip(values), shape) if values.size else np.zeros(shape, values.dtype)
     source[tuple([slice(*pair) for pair in limits])] = values
@@ -165,7 +165,7 @@ def makes(subject: Subject, chain: Chain, dtype: str) -> bool:
 
 
 def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
-    """The chains of a rank that a backend supports; in the smoke run four of them."""
+    """The chains of a rank that a backend supports; in a smoke run four of them."""
     found = {name: chain for name, chain in chains(rank).items() if makes(subject, chain, dtype)}
     if subject.depth == "smoke":
         few = ("plain", "flip-0", "permute-reversed", "crop-all")
@@ -176,5 +176,5 @@ def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
 def needs(
     dtype: str, ops: Iterable[str] = ("reshape", "permute", "expand", "flip", "crop")
 ) -> tuple[str, ...]:
-    """The ids of the cases that operands need which these ops make."""
+    """The ids of the cases that operands made by these ops need."""
     return tuple([Case("values.movement", op, dtype, "small").id for op in ops])

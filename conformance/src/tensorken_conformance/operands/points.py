@@ -1,4 +1,4 @@
-"""Points: numbers at which an elementwise op may go wrong: poles, thresholds, edges of the format, ties of rounding."""
+"""Points: numbers at which an elementwise op may fail: poles, thresholds, limits of the format, and ties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorken_core.language.op import Op
 inf = math.inf
 
 Places = tuple[tuple[tuple[float, float], ...], tuple[float, ...]]
-"""The intervals in which an op varies, and the points around which it may go wrong."""
+"""The intervals in which an op varies, and the points near which it may fail."""
 
 
 @cache
@@ -154,7 +154,7 @@ def thresholds(op: Op, form: Format, rng: random.Random) -> list[tuple[float, ..
 
 
 def ties(op: Op, form: Format, rng: random.Random) -> list[float]:
-    """Halves; numbers near 1 and 0 whose results are near ties; numbers whose squares are ties."""
+    """Half-integers; numbers near 1 and 0 whose results are near ties; numbers whose squares are ties."""
     p = form.precision
     found = [k + 0.5 for k in range(-6, 6)] + [k / 4.0 for k in (-7, -5, -3, -1, 1, 3, 5, 7)]
     found += [2.0 ** (p - 2) + 0.5, 2.0 ** (p - 2) + 1.5, 0.5 - 2.0 ** -(p + 1)]

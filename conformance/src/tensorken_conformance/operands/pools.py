@@ -1,7 +1,7 @@
 """Pools: the value classes, and rows of operands of each class for an op.
 
-A pool is the same for an op, a dtype, a class, a seed and a size, in every process.  Its numbers are those at which an
-op may go wrong: near its poles, thresholds and ends of the domain, at the edges of the format, and where results tie.
+A pool is the same for an op, a dtype, a class, a seed and a size, in every process. Its numbers are those at which an
+op may fail: near poles, thresholds and ends of the domain, at the limits of the format, and with results that are ties.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ Row = tuple[Any, ...]
 
 
 def _mixed(op: Op, dtype: DType, seed: int, count: int, arity: int, rng: random.Random) -> list[Row]:
-    """Rows of every class, as many of each."""
+    """Rows of all classes, the same number of each."""
     names = [name for name in classes(dtype) if name != "mixed"]
     share = -(-count // len(names))
     found: list[Row] = []

@@ -66,7 +66,7 @@ def length(params: tuple[Any, ...], shape: tuple[int, ...]) -> int:
 
 
 def dtypes_of(subject: Subject, kinds: Collection[str]) -> list[DType]:
-    """The dtypes of these kinds that the backend has; in the smoke run only one."""
+    """The dtypes of these kinds that the backend has; in a smoke run only one."""
     return subject.sampled([dtype for dtype in subject.dtypes() if dtype.kind in kinds])
 
 
@@ -88,8 +88,8 @@ def grid(
         law: the id of the law.
         op: the name of the op.
         variants: the params for a shape, by the details of their cases.
-        values: the value classes of a dtype.
-        ordinary: the value classes that are tried on all of SHAPES; the last of them also on VIEWS.
+        values: the value classes of a dtype. ordinary: the value classes that are tried on all of SHAPES; the last of
+        them also on VIEWS.
         longest: the largest number of elements that are reduced to one.
         kinds: the kinds of dtypes that the op takes.
         views: whether VIEWS are tried, which takes long for a slow op.

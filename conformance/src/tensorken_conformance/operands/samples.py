@@ -91,7 +91,7 @@ def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
 
 
 def heavy(op: Op) -> bool:
-    """Whether an op prepares its operands, as factorizations do, which backends may compute in many steps."""
+    """Whether an op prepares its sample operands, as factorizations do, which take long on some backends."""
     return op.adjust_samples is not None
 
 
@@ -159,7 +159,7 @@ def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
 
 
 def values_of(op: Op, sample: Sample, dtype: DType, seed: int = 0) -> list[tuple[Array, DType]]:
-    """Operands of a sample, with their dtypes; each seed draws others.
+    """Operands of a sample, with their dtypes; they depend on the seed.
 
     >>> [x.shape for x, dtype in values_of(OPS["gather"], OPS["gather"].samples[0], DTYPES["int32"])]
     [(3, 4), (5,)]

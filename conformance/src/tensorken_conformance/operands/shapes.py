@@ -1,7 +1,7 @@
 """Shape classes: the shapes of operands, and the movements that make them.
 
-A backend may keep a permuted, flipped, cropped or expanded tensor as a view; so each class has, beside the shape of an
-operand, the movement that makes it on the backend.  The values do not depend on the movement.
+A backend may keep a permuted, flipped, cropped or expanded tensor as a view; so each class has the shape of an operand,
+and the movement op that makes it on the backend.  The values do not depend on the movement.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Terms: the numbers that laws add up, their exact sums, and the largest errors of a backend's sums.
+"""Terms: operands of sums, their exact sums, and the largest errors that a backend's sums may have.
 
 For any order of adding n terms, also in a wider format or by pairs, the error of their sum is at most gamma_{n-1} times
-the sum of their sizes (Higham, section 4.2); gamma_n for a sum of n products (section 3.1).  Where the sum of sizes
-has no more digits than the format, nothing is rounded in any order, and the sum is exact.
+the sum of their sizes (Higham, section 4.2); gamma_n for a sum of n products (section 3.1). If the sum of magnitudes
+has no more digits than the format, no order of adding rounds, and the sum is exact.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
         return rng.standard_normal(shape) * 2.0 ** rng.uniform(-spread, spread, shape)
     if values == "cancellation":
         return _cancelling(rng, shape)
-    if values == "ties":  # halves of the last place of 1, and what is lost beside them in twice the digits
+    if values == "ties":  # halves of the last place of 1, and numbers too small for twice the digits
         half = 2.0**-form.precision
         least = max(half * 2.0**-40, float(form.subnormal))
         return rng.choice([1.0, 1.0, half, -half, 3 * half, -3 * half, least, -least], shape)
@@ -119,12 +119,12 @@ def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
 
 
 def _nonzero(rng: np.random.Generator, largest: int, shape: tuple[int, ...]) -> Array:
-    """Integers from 1 to the largest, of either sign; a sum without one of them is wrong."""
+    """Nonzero integers up to the largest, of either sign, so that a sum that leaves one out is wrong."""
     return np.asarray(rng.integers(1, max(largest, 1), shape, endpoint=True) * rng.choice([-1, 1], shape))
 
 
 def _cancelling(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Large terms, each followed by its opposite with other last digits, and small terms between them."""
+    """Large terms, each followed by nearly its negative, and small terms between them."""
     flat = rng.standard_normal(int(np.prod(shape, dtype=int))) * 1024.0
     flat[1::2] = -flat[: flat.size // 2 * 2 : 2] * (1.0 + rng.uniform(-(2.0**-9), 2.0**-9, flat.size // 2))
     flat[rng.random(flat.size) < 0.2] /= 4096.0
@@ -213,7 +213,7 @@ def check_sums(
         most = Dyadic(_ONE, sums.total.exponent + form.precision)
         roundings = np.where(sums.magnitude.exceeds(most), roundings, 0)
     bound = sums.magnitude.times(gammas(roundings, arithmetic.unit))
-    if arithmetic.flushes:  # every operand and every partial sum may have become zero
+    if arithmetic.flushes:  # every operand and every partial sum may be flushed to zero
         bound = bound + Dyadic.of(2 * sums.count).times(2 * form.normal)
     if lost is not None:
         bound = bound + lost
@@ -223,7 +223,7 @@ def check_sums(
     safe = ~high.exceeds(Dyadic.number(form.largest))  # no order of adding overflows
     size = abs(sums.total)
     one_sided = ~sums.magnitude.exceeds(size)
-    sure = one_sided & ~Dyadic.number(form.overflow).exceeds(size - bound)  # each order does
+    sure = one_sided & ~Dyadic.number(form.overflow).exceeds(size - bound)  # every order of adding overflows
     wrong = np.where(finite, error.exceeds(bound) | sure, safe)
     sign = np.where(sums.total.integers < 0, -np.inf, np.inf)
     wrong |= sure & (got != sign)
@@ -254,7 +254,7 @@ def same(got: Array, expected: Array) -> Array:
 
 
 def at(place: tuple[int, ...]) -> str:
-    """The place of an element, for messages."""
+    """The index of an element, for messages."""
     return f" at {list(place)}" if place else ""
 
 

@@ -1,1 +1,1 @@
-"""Oracles: right results, known without any backend."""
+"""Oracles: correct results, computed without any backend."""

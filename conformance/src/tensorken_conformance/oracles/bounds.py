@@ -111,7 +111,7 @@ class Dyadic:
         return Dyadic(_objects(np.abs(self.integers)), self.exponent)
 
     def sum(self, axes: Any = None) -> Dyadic:
-        """The sum over axes, which stay with size 1; by default the sum of all elements."""
+        """The sum over axes, which keep size 1; by default the sum of all elements."""
         if axes is None:
             return Dyadic(_objects(np.add.reduce(self.integers.reshape(-1))), self.exponent)
         return Dyadic(_objects(np.add.reduce(self.integers, axes, keepdims=True)), self.exponent)
@@ -127,12 +127,12 @@ class Dyadic:
         return Dyadic(_objects(-(-wide // _denominators(factors))), self.exponent - GUARD)
 
     def exceeds(self, other: Dyadic) -> Array:
-        """Where this is larger."""
+        """Where this is larger than the other."""
         a, b, _ = aligned(self, other)
         return np.asarray(a > b, bool)
 
     def equals(self, other: Dyadic) -> Array:
-        """Where this is the same number."""
+        """Where both are the same number."""
         a, b, _ = aligned(self, other)
         return np.asarray(a == b, bool)
 
@@ -189,10 +189,10 @@ _denominators = np.frompyfunc(lambda x: x.denominator, 1, 1)
 
 
 def gamma(count: int, unit: Fraction) -> Fraction:
-    """gamma_n = n u / (1 - n u): what n roundings can do to a number (Higham, lemma 3.1).
+    """gamma_n = n u / (1 - n u): the largest relative error of n roundings (Higham, lemma 3.1).
 
     Raises:
-        ValueError: if n u is not below 1, where the lemma says nothing.
+        ValueError: if n u is not below 1, where the lemma does not hold.
 
     >>> gamma(3, Fraction(1, 8)) == Fraction(3, 5)
     True

@@ -28,7 +28,7 @@ FUNCTIONS: dict[str, Unary | Binary] = {**UNARY, **BINARY}
 """The elementary functions."""
 
 _TRUSTED = 2.0**-40
-"""A relative error that estimates of the math module never reach: C libraries err by a few units of 2**-53."""
+"""A relative error that estimates of the math module never reach; C libraries have errors of a few units of 2**-53."""
 
 _TURNS = 2.0**17
 """Sines of larger angles are not trusted: some C libraries reduce them with too few digits of pi."""
@@ -116,7 +116,7 @@ VALUES: dict[str, Callable[..., Any]] = {
 
 
 def known(op: Op) -> bool:
-    """Whether an op has an oracle beside its own meaning on Python numbers."""
+    """Whether an op has an oracle other than its scalar function."""
     return op.name in {**FUNCTIONS, **_BITS, **_EXACT["float"], **_EXACT["int"], **_EXACT["bool"]}
 
 

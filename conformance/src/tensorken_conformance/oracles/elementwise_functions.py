@@ -1,7 +1,7 @@
 """The elementary functions: their facts at special operands, and their values in mpmath elsewhere.
 
 Each row of the tables has the facts of IEEE 754 and of C's annex F at zeros, infinities, poles and outside of the
-domain; an estimate by Python's math module, which is used only where it cannot be wrong; and the value at any
+domain; an estimate by Python's math module, used only if it determines the rounded result; and the value at any
 precision.
 """
 
@@ -29,7 +29,7 @@ Ends = tuple[float | None, float | None, float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A function of one number; of NaN it is NaN.
+    """A function of one number; its value at NaN is NaN.
 
     Attributes:
         ends: the results at -inf, -0.0, 0.0 and inf; None: the value, which has to be computed.

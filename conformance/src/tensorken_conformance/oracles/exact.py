@@ -1,4 +1,4 @@
-"""Exact: shared parts of laws on exact results: values that identify places, comparison to the bit, scripts.
+"""Exact: helpers of laws on exact results: values that identify positions, bitwise comparison, and scripts.
 
 All NaNs are equal, and the two zeros are different.
 """
@@ -141,7 +141,7 @@ def makes(subject: Subject, shape: str, dtype: DType) -> bool:
 
 
 def level_of(case: Case) -> int:
-    """Required ops on ordinary values are of level 1, all others of level 2."""
+    """Level 1 for required ops on ordinary values, else level 2."""
     return 1 if OPS[case.op].body is None and case.values in ("", "ordinary") else 2
 
 
@@ -167,7 +167,7 @@ def differing(got: Array, expected: Array) -> Array | None:
 
 
 def told(got: Array, expected: Array, places: Array) -> str:
-    """The first difference in words, and the number of differences."""
+    """A message with the first difference and the number of differences."""
     index = tuple([int(i) for i in np.argwhere(places)[0]])
     where = f" at {list(index)}" if index else ""
     count = int(places.sum())
@@ -231,7 +231,7 @@ def script_of(
     expected: Array,
     shape: str = "",
 ) -> list[str]:
-    """Python that runs ops one after the other and prints the result; no lines if there is too much to show.
+    """Python that runs ops in sequence and prints the result; empty if the operands are too large to show.
 
     Args:
         subject: the backend under test.

@@ -103,7 +103,7 @@ def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | N
     if not size:
         return 0.0
     dropped = max(size.bit_length() - form.precision, form.least - e)
-    if dropped > size.bit_length() + 1:  # far below half of the smallest number
+    if dropped > size.bit_length() + 1:  # far below half of the smallest positive number
         return -0.0 if n < 0 else 0.0
     kept = size
     if dropped > 0:

@@ -1,7 +1,7 @@
-"""Ulp: the distance of a result from the true one, counted in representable numbers.
+"""Ulp: the distance of a result from the true one, in representable numbers.
 
-All NaNs are alike.  The two zeros are not: a zero with the wrong sign is as far off as possible, since the sign of a
-zero decides the result of a quotient or a logarithm.
+All NaNs are alike.  The two zeros are not: a zero with the wrong sign has the largest distance, since the sign of a
+zero changes the result of a quotient or a logarithm.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def distance(got: Array, expected: Array) -> Array:
 
 
 def distance_beside(got: Array, expected: Array, operands: tuple[Array, ...]) -> Array:
-    """The same, but in the spacing of the largest operand where that is larger than the result.
+    """The distance in the spacing of the largest operand, if that is larger than the result.
 
     The rounding of an operand alone may change the result by as much.
 

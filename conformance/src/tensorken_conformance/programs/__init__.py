@@ -1,1 +1,1 @@
-"""Programs: short computations as data; how they are drawn, run, judged, reduced and printed."""
+"""Programs: short computations as data, which are generated at random, run, checked, reduced and printed."""

@@ -1,4 +1,4 @@
-"""Compiling: trace and compile a whole program; its results must lie in the intervals of its steps."""
+"""Compiling: run a program under jit; its results must lie in the intervals of its steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Values) -> None:
-    """Run a program under jit, with other numbers, and again; compare its results with their enclosures.
+    """Run a program under jit on two sets of numbers, and again on the first; compare its results with intervals.
 
     Args:
         subject: the backend under test.
@@ -37,7 +37,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
     ends = program.ends
     if not ends:  # a reduced program without steps
         return
-    if program.adds_to_scatters:  # the sums may be in another order than that of the intervals
+    if program.adds_to_scatters:  # a compiled program may add in another order than the intervals assume
         return
     function, leaves = function_of(program)
     compiled = tensorken.jit(function)

@@ -1,7 +1,7 @@
-"""Draft: a program that is being written, with the enclosure of each node.
+"""Draft: a program under construction, with the interval of each node.
 
-A step whose result may be anything would prove nothing, so it gets other operands.  Now and then such a step is kept,
-so that infinities and NaN pass through programs as well.
+A step with an unbounded interval would prove nothing, so it gets other operands. Some of these steps are kept, so that
+programs contain infinities and NaN as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 Draw = Callable[[int], int]
-"""Returns a number from 0 to below its argument; smaller ones are simpler."""
+"""Returns an integer from 0 to below its argument; smaller integers mean simpler programs."""
 
 LARGEST = 48
 """The largest number of elements of a node."""
@@ -57,7 +57,7 @@ VAGUE = 2.0**-4
 """An interval this wide, relative to its largest end, is too wide."""
 
 FEW = 64
-"""An interval of at most so many numbers is never too wide, as around zero."""
+"""An interval of at most so many representable numbers is never too wide, such as one around zero."""
 
 
 def vague(x: Interval) -> Array:
@@ -80,7 +80,7 @@ def unknown(x: Interval) -> Array:
 
 
 class Draft:
-    """A program that is being written for a backend with these capabilities; `draw` makes all decisions."""
+    """A program under construction for a backend with these capabilities; `draw` makes all random decisions."""
 
     def __init__(self, draw: Draw, capabilities: Capabilities) -> None:
         self.draw = draw
@@ -97,7 +97,7 @@ class Draft:
         return Program(tuple(self.nodes))
 
     def chance(self, of: int) -> bool:
-        """True once in so many times; the simplest decision is False."""
+        """True with probability 1 / `of`; False is the simplest decision."""
         return self.draw(of) == of - 1
 
     def choice(self, options: Sequence[Any]) -> Any:
@@ -121,11 +121,11 @@ class Draft:
     def leaf(
         self, shape: Shape, dtype: DType, domain: tuple[float, float] = (-2.0, 2.0), wild: bool = False
     ) -> int:
-        """Add a leaf with numbers of the domain, or infinities, NaN and the like; returns its place."""
+        """Add a leaf with random numbers of the domain, or with special values; returns its number."""
         return self.given(self._values(shape, dtype, domain, wild), dtype)
 
     def given(self, values: Array, dtype: DType) -> int:
-        """Add a leaf with these values; returns its place."""
+        """Add a leaf with these values; returns its number."""
         leaf = Leaf(values, dtype)
         self.nodes.append(leaf)
         self.tensors.append(put(self.place, values, dtype))
@@ -153,7 +153,7 @@ class Draft:
     # ---- steps -----------------------------------------------------------------------------------------------
 
     def pick(self, fits: Callable[[Tensor], bool], wild: bool = False) -> int | None:
-        """The place of a node that fits; the latest is the simplest choice; None if none does.
+        """The number of a node that fits, preferably the latest; None if none fits.
 
         With `wild` the node may be infinite, or NaN, or have a wide interval.
         """
@@ -190,4 +190,4 @@ def _moderate(x: Interval) -> bool:
 
 
 Writer = Callable[[Draft], bool]
-"""Adds one step, and the leaves that it needs; returns whether it did."""
+"""Adds one step and the leaves that it needs; returns whether a step was added."""

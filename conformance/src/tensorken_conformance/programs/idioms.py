@@ -84,7 +84,7 @@ def matmul(dtypes: list[DType]) -> Writer:
 
 
 def picked(dtypes: list[DType]) -> Writer:
-    """Writes the choice of one element of each row, by positive or negative indices."""
+    """Writes the selection of one element of each row, by positive or negative indices."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -153,7 +153,7 @@ def product_sum(dtypes: list[DType]) -> Writer:
 
 
 def _strided(draft: Draft, x: Tensor) -> str | None:
-    """Every n-th element of all, where n may be the size of the last axis, after a permutation."""
+    """Every n-th element of a permuted and flattened tensor, where n may be the size of the last axis."""
     permuted = x.ndim > 1 and not draft.chance(3)
     step = x.shape[0] if permuted else 2
     if step < 2 or x.size < 2 * step:
@@ -165,14 +165,14 @@ def _strided(draft: Draft, x: Tensor) -> str | None:
 
 
 def _neighbours(draft: Draft, x: Tensor) -> str | None:
-    """The differences of neighbours of a value that is computed."""
+    """The differences of neighbours of a computed value."""
     if not x.ndim or x.shape[-1] < 2:
         return None
     return f"({{0}} * {{0}})[..., {draft.choice(['1:', '::-1'])}][..., : {x.shape[-1] - 1}] - {{0}}[..., :-1]"
 
 
 def _normed(draft: Draft, x: Tensor) -> str | None:
-    """A reduction, and another of what is computed from it."""
+    """A reduction, and another one of a value computed from it."""
     if not x.ndim or not x.size:
         return None
     axis = draft.draw(x.ndim)

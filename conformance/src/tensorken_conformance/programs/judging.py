@@ -1,7 +1,7 @@
-"""Judging: run a program on the backend and on its enclosure; every result must lie in its interval.
+"""Judging: run a program on the backend and on intervals; every result must lie in its interval.
 
 Where an interval is too wide, because errors grew or because an op has no useful bound, the step runs once more from
-the values that its operands had on the backend: its interval is then that of one op.  Where that is still too wide,
+the values that its operands had on the backend: its interval then has the error of one op. If that is still too wide,
 the step is compared with the reference backend on the same values: elementwise ops of the reference are correctly
 rounded, so a result may differ from them by as much as the backend declares.
 """
@@ -32,7 +32,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 @dataclass(slots=True)
 class Tally:
-    """The number of judged elements of steps.
+    """The number of elements of steps that were checked.
 
     Attributes:
         elements: all elements.
@@ -100,7 +100,7 @@ def judge(
 
 
 def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tensor]:
-    """All nodes on an interpreter; pending fusion of a body is settled, since an enclosure has no bodies."""
+    """The values of all nodes on an interpreter; deferred ops of bodies are computed at once, as on the enclosure."""
     tensors: list[Tensor] = []
     for number, node in enumerate(program.nodes):
         if isinstance(node, Leaf):
@@ -124,7 +124,7 @@ def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # whatever a backend raises is a result
+    except BaseException as error:  # any exception of a backend is a result
         says = f"expected {result}, got {type(error).__name__}: {' '.join(str(error).split())}"
         raise Wrong(number, f"{what}: {says}" if what else says) from error
 

@@ -39,7 +39,7 @@ LARGE = 600
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What decides which kernels a program becomes.
+    """Settings that decide how a program is divided into kernels.
 
     Attributes:
         max_operands: how many values a kernel may read and write; more if an op of the program has more.
@@ -101,7 +101,7 @@ def compile_kernels(limits: Limits, program: ir.Program, backend: RawTensor[Any]
 
 
 def elements(lowered: Lowered) -> int:
-    """The number of elements that kernels compute, where those inside others do not count."""
+    """The number of elements that kernels compute, without those of inner kernels."""
     return sum([group.work * len(group.values) for group in lowered.groups])
 
 
@@ -147,7 +147,7 @@ def judge_kernels(
 
 @contextmanager
 def _noting_missing(subject: Subject) -> Iterator[None]:
-    """Note the op that the backend lacks, which an error names first: tracing runs ops that no counter sees."""
+    """Record the missing op that an error names, since the call counter does not see ops that tracing runs."""
     try:
         yield
     except NotImplementedError as error:

@@ -1,4 +1,4 @@
-"""Operands: earlier nodes that fit, or new leaves that do."""
+"""Operands: earlier nodes, or new leaves, with a given dtype and shape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def operand(
 def lying(draft: Draft, shape: Shape, dtype: DType, domain: Any = (-2.0, 2.0), wild: bool = False) -> int:
     """A new leaf of this shape, or one of another and a movement that gives it this shape.
 
-    So the operand of what follows may be transposed, flipped, expanded, cropped or strided.
+    So the operand of the next step may be transposed, flipped, expanded, cropped or strided.
     """
     if not shape or len(draft.nodes) > ROOM or not draft.chance(3):
         return draft.leaf(shape, dtype, domain, wild)
@@ -64,7 +64,7 @@ def beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> in
         return found
     cut = draft.draw(4) if x.ndim else 0
     shape = x.shape[cut:] if cut < 2 else (*x.shape[:-1], 1)
-    if cut == 3 and 1 in x.shape:  # long where x is not
+    if cut == 3 and 1 in x.shape:  # large where x has size 1
         shape = tuple([3 if n == 1 else 1 for n in x.shape])
     return lying(draft, shape, dtype, domain)
 

@@ -1,4 +1,4 @@
-"""Program: a short computation as data: leaves, which are given numbers, and steps, which are Python expressions."""
+"""Program: a short computation as data: leaves, which are arrays, and steps, which are Python expressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """Given numbers.
+    """An array of numbers.
 
     Attributes:
         values: a numpy array in the format of the dtype.
@@ -102,7 +102,7 @@ class Program:
         return False
 
     def run(self, make: Callable[[Leaf], Tensor]) -> list[Tensor]:
-        """The tensors of all nodes; `make` makes those of leaves."""
+        """The tensors of all nodes; `make` returns the tensor of a leaf."""
         tensors: list[Tensor] = []
         for node in self.nodes:
             if isinstance(node, Leaf):
@@ -121,7 +121,7 @@ class Program:
         return self.only(sorted(wanted))
 
     def only(self, kept: Sequence[int]) -> Program:
-        """These nodes alone."""
+        """The program with only these nodes."""
         places = {old: new for new, old in enumerate(kept)}
 
         def renumbered(node: Node) -> Node:
@@ -132,7 +132,7 @@ class Program:
         return Program(tuple([renumbered(self.nodes[i]) for i in kept]))
 
     def replaced(self, number: int, node: Node) -> Program:
-        """The program with another node in place of one."""
+        """The program with one node replaced."""
         return Program((*self.nodes[:number], node, *self.nodes[number + 1 :]))
 
     def lines(self, last: int) -> list[str]:

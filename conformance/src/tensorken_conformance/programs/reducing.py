@@ -1,7 +1,7 @@
-"""Reducing: replace a program that fails by a smaller one that also fails, as a rule of a line or two.
+"""Reducing: replace a failing program by a smaller one that also fails, usually of one or two lines.
 
 First the nodes that the failing step does not need are removed; then its operands become leaves, with the values that
-they had on the backend; then the numbers become simple.  Each smaller program has failed again.
+they had on the backend; then the numbers become simple.  Each smaller program is run, and kept only if it fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Fails = Callable[[Program], "tuple[int, str, list[Array]] | None"]
 def reduced(program: Program, node: int, says: str, fails: Fails) -> tuple[Program, int, str]:
     """A small program that fails, its wrong node, and the message, from a program with these."""
     found = fails(program)
-    if found is None:  # it failed only once
+    if found is None:  # the failure did not repeat
         return program, node, says
     best, tries, progress = program, 0, True
     while progress and tries < TRIES:

@@ -1,7 +1,7 @@
-"""Stateful: make, view, compute with, drop and read tensors at random, next to a model of whole numbers.
+"""Stateful: make, view, compute with, drop and read tensors in random order, and compare them with numpy arrays.
 
-The numbers are so small that every dtype holds them exactly, so each read must equal the model.  A life is a sequence
-of actions; one that fails is shortened as long as it fails.
+The numbers are small integers, which every dtype holds exactly, so each read must equal the model. A life is a sequence
+of actions; a failing one is shortened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = 30
 """The largest number of actions of a life."""
 
 LARGEST = 1000
-"""The largest number in a life; float16 holds all whole numbers up to 2048."""
+"""The largest number in a life; float16 holds all integers up to 2048."""
 
 ALIVE = 12
 """The largest number of tensors at a time."""
@@ -40,7 +40,7 @@ class Expression:
     Attributes:
         text: the Python.
         model: the same function of numpy arrays.
-        fits: whether it is defined for some operands.
+        fits: whether it is defined for the operands.
     """
 
     text: str
@@ -178,7 +178,7 @@ class _WrongLife(Exception):
 
 
 class _Writer:
-    """Draws and does the actions of a life; its model has the value of each tensor."""
+    """Draws and runs the actions of a life; `model` has the expected value of each tensor."""
 
     def __init__(self, subject: Subject, rng: random.Random) -> None:
         self.life, self.rng = Life(subject), rng
@@ -200,7 +200,7 @@ class _Writer:
         for _ in range(STEPS):
             self.rng.choice(steps)()
         alive = sorted(self.model)
-        for number in (*alive, *reversed(alive)):  # reading one may compute it, where another lies
+        for number in (*alive, *reversed(alive)):  # a read may compute the tensor in memory of another
             self._do(Action("read", number, expected=self.model[number]))
 
     def _do(self, action: Action) -> None:

@@ -1,4 +1,4 @@
-"""Programs for symbolic backends: random ones as for all backends, and written ones, with derivatives."""
+"""Programs for symbolic backends: random programs, and fixed ones with derivatives."""
 
 from __future__ import annotations
 

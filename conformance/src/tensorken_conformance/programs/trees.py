@@ -1,8 +1,8 @@
-"""Trees: a program as a symbolic backend received it, and as its text reads.
+"""Trees: a program as a symbolic backend received it, and the program that its text means.
 
 The text is a Python expression: `x.op(operands, params)`, an operator where Python has one, `new(shape, values)` or
-`new(shape, count)`, a number for a tensor of equal elements, `[i]` for one of several results, and names.  A negative
-number and the negation of a number read the same, and mean the same.
+`new(shape, count)`, a number for a tensor of equal elements, `[i]` for one of several results, and names. A negative
+number and the negation of a number have the same text, and count as equal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def full(value: Any) -> Tree:
 
 
 def plain(param: Any) -> Any:
-    """A param as it reads in text."""
+    """A param as `read` returns it."""
     if isinstance(param, tuple | list):
         return tuple([plain(part) for part in param])
     return str(param) if isinstance(param, DType | str) or param is None else param
@@ -65,7 +65,7 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
     def __init__(self, backend: RawTensor[Any]) -> None:
         self.raw = backend
         self.capabilities = backend.capabilities
-        below = getattr(backend, "raw", backend)  # a call counter has no symbols of its own
+        below = getattr(backend, "raw", backend)  # the call counter has no symbols; its backend does
         self._symbol: Callable[..., Any] | None = getattr(below, "symbol", None)
 
     def __repr__(self) -> str:

@@ -92,7 +92,7 @@ def _each(functions: Sequence[Function], numbers: Numbers, *shapes: tuple[int, .
 
 
 def _dtypes(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
-    """The narrowest first: a program that was kept from it has too few digits for the others."""
+    """The narrowest dtype comes first: a program cached for it would have too few digits for the others."""
     largest = {"float16": 40, "float32": 4_000, "float64": 2**25, "int32": 2**15, "int64": 2**31 - 1}
     rows = [
         (name, [numbers.of(3, dtype=name, largest=top) for _ in "xy"])
@@ -197,7 +197,7 @@ def _layouts(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
     found = []
     for name, chain in chains.possible(subject, dtype.name, 2).items():
         x = chains.fitted(chain, numbers.of())
-        y = np.abs(numbers.of())  # no column adds up to a zero, whose sign would be open
+        y = np.abs(numbers.of())  # no column adds up to zero, since the sign of a zero is not determined
         found.append(_call(name, run, plain, x, y, chain=chain))
     return found
 
@@ -220,7 +220,7 @@ def _same(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
 
 
 def _large(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
-    """So many elements that a backend may reuse their memory."""
+    """Operands with so many elements that a backend may reuse their memory."""
     rows = [(f"{n} elements", [numbers.of(n)]) for n in (1024, 4097, 1024, 20_000)]
     return _calls(lambda x: x * 2 + 1, rows)
 
@@ -238,7 +238,7 @@ def _donated(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
 
 
 def _scans(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
-    """Two carries that change places, rows that are stacked, and several lengths."""
+    """Carries that are exchanged in each step, stacked rows, and several lengths."""
 
     def exchanged(a: Tensor, b: Tensor, xs: Tensor) -> Any:
         (a, b), ys = tk.scan(lambda c, x: ((c[1] + x, c[0]), c[0] - x), (a, b), xs)
@@ -271,7 +271,7 @@ def _scans(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
 
 
 def _branches(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
-    """Both branches of a cond on operands; and loops of no step and of some."""
+    """Both branches of a cond on operands; loops of zero and of several steps."""
 
     def chosen(x: Tensor, y: Tensor) -> Any:
         return tk.cond((x < y)[0], lambda x, y: x + y, lambda x, y: x - y, x, y)
@@ -342,4 +342,4 @@ VARIATIONS: dict[str, tuple[Calls, tuple[str, ...]]] = {
     "batches": (_batches, ()),
     "gradients": (_gradients, ()),
 }
-"""The calls of each variation, and the ops that they need beside sums and products."""
+"""The calls of each variation, and the ops that they need in addition to sums and products."""

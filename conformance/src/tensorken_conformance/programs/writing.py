@@ -51,7 +51,7 @@ def write(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
 
 
 def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
-    """A program of one to four steps; those of odd numbers have the elementwise ops alone that every backend has."""
+    """A program of one to four steps; those of odd numbers have only required elementwise ops."""
     draft = Draft(draw, capabilities)
     declared = _declared(capabilities)
     required = [elementwise(op, on) for op, on in _elementwise_ops(*declared) if op.body is None]
@@ -62,7 +62,7 @@ def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Prog
 
 
 def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
-    """An elementwise op of infinities, NaN, zeros and the largest numbers; consecutive numbers have all ops in turn."""
+    """An elementwise op of infinities, NaN, zeros and the largest numbers; consecutive numbers go through all ops."""
     draft = Draft(draw, capabilities)
     ops = _elementwise_ops(*_declared(capabilities))
     op, dtypes = ops[number % len(ops)]
@@ -106,10 +106,10 @@ WRITTEN = {
     "bitwise_xor": "{0} ^ {1}",
     "shift_left": "{0} << {1}",
 }
-"""The Python of ops with an operator or a function of another name."""
+"""The Python of ops that have an operator, or a function of another name."""
 
 METHODS = ("reshape", "permute", "expand", "flip", "pad", "crop", "gather", "scatter_add")
-"""Ops that are methods with the op's own params."""
+"""Ops that are methods of tensors with the same params."""
 
 UNBROADCAST = (
     "integer_pow",
@@ -120,11 +120,11 @@ UNBROADCAST = (
     "from_bits",
     "threefry2x32",
 )
-"""Ops without a function of users that does just the same."""
+"""Ops without an equivalent public function."""
 
 
 CARRIES = ("where", "cast", "reshape", "permute", "expand", "flip", "pad", "crop", "max", "min", "sort")
-"""Ops that pass values on, infinities and NaN too."""
+"""Ops that return their operands' values, including infinities and NaN."""
 
 OFTEN = (
     "cast",
@@ -139,7 +139,7 @@ OFTEN = (
     "argmax",
     "concatenate",
 )
-"""Ops that are drawn twice as often as others, since much can go wrong with them."""
+"""Ops that are drawn twice as often as others, since they have more possible faults."""
 
 
 MOVED = {
@@ -207,7 +207,7 @@ def _simplicity(dtype: DType) -> int:
 
 
 def elementwise(op: Op, dtypes: list[DType]) -> Writer:
-    """Writes an elementwise op on operands that are broadcast and, now and then, promoted."""
+    """Writes an elementwise op on operands that are broadcast and sometimes promoted."""
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
@@ -220,7 +220,9 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
             places.insert(0, beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
-        if op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2):  # either may be the smaller one
+        if (
+            op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2)
+        ):  # either operand may be the smaller one
             places.reverse()
         if draft.add(Step(written, tuple(places), (op.name,)), wild or draft.chance(12)):
             return True

@@ -1,1 +1,1 @@
-"""Reports: what a run has found, for people and for machines."""
+"""Reports: the results of a run as text, HTML, Markdown, JSON, JUnit XML and badges."""

@@ -10,12 +10,12 @@ from tensorken_conformance.case import Result
 from tensorken_conformance.report.model import Report, is_blocked, stale, timings, written
 
 SHOWN = 12
-"""The number of changes of one kind that are shown; the others are counted."""
+"""The number of changes of a group that are shown; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All changes of one kind: its title, a line for each, and whether they make the backend worse."""
+    """A group of changes: its title, a line for each, and whether they make the backend worse."""
 
     title: str
     lines: tuple[str, ...]
@@ -24,7 +24,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The two reports in words, and the kinds of changes of which there are any."""
+    """The descriptions of the two reports, and the non-empty groups of changes."""
 
     head: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -138,7 +138,7 @@ def _gone(before: Mapping[str, Result], after: Mapping[str, Result]) -> Iterable
 
 
 def _capabilities(had: Report, has: Report) -> Iterable[str]:
-    """The capabilities that the first report has and the second has not."""
+    """The capabilities that only the first report has."""
     dtypes = [d for d in had.capabilities.dtypes if d not in has.capabilities.dtypes]
     yield from (f"dtype {dtype}" for dtype in dtypes)
     for (op, dtype), cell in had.cells.items():
@@ -156,7 +156,7 @@ def _capabilities(had: Report, has: Report) -> Iterable[str]:
 
 
 def _errors(old: Report, new: Report) -> Moves:
-    """The ops whose largest error changed; with other operands, by more than 1 ULP."""
+    """The ops whose largest error changed; by more than 1 ULP if the operands differ."""
     same = all(getattr(old.header, f) == getattr(new.header, f) for f in ("seed", "depth", "kit"))
     slack = 0 if same else 1
     for place, cell in new.cells.items():

@@ -1,4 +1,4 @@
-"""Journal: the results of a run, each written at once, so that a killed run leaves them behind."""
+"""Journal: a file to which each result of a run is written at once, so that a killed run keeps its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_conformance.report.serial import ReportError, from_json, plain, r
 from tensorken_conformance.running.options import Options, Run
 
 FORM = 1
-"""The version of the form; it grows when older readers cannot read the new form."""
+"""The version of the format; it increases when older readers cannot read the new one."""
 
 ENDED_EARLY = "killed"
 """Why cases are missing in the report of a journal."""

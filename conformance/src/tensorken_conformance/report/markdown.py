@@ -60,7 +60,7 @@ def _folded(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Text that is escaped for Markdown, also in a table."""
+    """Text escaped for Markdown, including its tables."""
     for character in "\\`*_[]#~":
         text = text.replace(character, f"\\{character}")
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")

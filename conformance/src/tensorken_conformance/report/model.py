@@ -148,7 +148,7 @@ class LawSummary:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a run has found.
+    """A report: the results of a run, and the facts about it.
 
     Attributes:
         header: the subject of the report.
@@ -190,7 +190,7 @@ class Report:
 
     @property
     def claim(self) -> str:
-        """What one may say of the backend, such as `language 1.0 - L4 - float32, int32, bool - detection 78/78`."""
+        """The claim that the run supports, such as `language 1.0 - L4 - float32, int32, bool - detection 78/78`."""
         header = self.header
         how = {"smoke": "a smoke run only", "deep": "a deep run"}.get(header.depth, "")
         if not header.complete:
@@ -256,7 +256,7 @@ class Report:
 
     @property
     def obstacles(self) -> list[Result]:
-        """The cases that keep the backend from the next level."""
+        """The cases that prevent the next level."""
         return levels.obstacles(self.results, self.level)
 
 
@@ -350,7 +350,7 @@ def results_by_law(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def written(ulp: float | None) -> str:
-    """An error in a few characters; empty if none was measured.
+    """An error in a few characters; empty if it was not measured.
 
     >>> written(0.0), written(0.512), written(3.0), written(123456.0), written(None)
     ('0', '0.51', '3', '1.2e+05', '')

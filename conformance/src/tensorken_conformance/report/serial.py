@@ -1,4 +1,4 @@
-"""Serial: write reports as JSON, in the form of schema.json, and read them."""
+"""Serial: write reports as JSON that conforms to schema.json, and read them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorken_conformance.running.options import RunError, as_tuples
 from tensorken_core.host.plugin import Capabilities
 
 SCHEMA = 1
-"""The version of the form; it grows when older readers cannot read the new form."""
+"""The version of the format; it increases when older readers cannot read the new one."""
 
 
 class ReportError(RunError, ValueError):
@@ -181,7 +181,7 @@ def result_from(data: Mapping[str, Any]) -> Result:
 
 
 def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that this kit knows; a later kit may add fields without changing the form."""
+    """The fields that this kit knows; a later kit may add fields without a new version of the format."""
     names = {f.name for f in fields(kind)}
     return {name: value for name, value in data.items() if name in names}
 

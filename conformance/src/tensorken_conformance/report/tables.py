@@ -1,6 +1,6 @@
-"""Tables: the content of a report in every form: rows of short texts, each with a status.
+"""Tables: the content of a report for all formats: rows of short texts, each with a status.
 
-The text, Markdown and HTML forms lay out the same tables, failures and levels.
+The text, Markdown and HTML formats lay out the same tables, failures and levels.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def levels(report: Report) -> tuple[list[tuple[str, bool, str]], str]:
 
 
 def obstacle(results: Sequence[Result]) -> str:
-    """The cases that keep a backend from the next level, in a line."""
+    """The cases that prevent the next level, in one line."""
     if not results:
         return "no case of it passed"
     most = Counter(result.case.law for result in results).most_common()

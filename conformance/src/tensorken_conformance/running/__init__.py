@@ -1,1 +1,1 @@
-"""A run: which cases, in which worker processes, on which backend, and what became of each."""
+"""A run: the selected cases, the worker processes that examine them, and their results."""

@@ -1,4 +1,4 @@
-"""Delegation: detect that a backend lets another backend of this project do its work."""
+"""Delegation: detect that a backend runs ops on another backend of this project."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
                 found = getattr(kind, method, None)
                 if found is not None and not hasattr(
                     found, "op"
-                ):  # a default method of the language has an op
+                ):  # only default methods of the language have an op
                     setattr(kind, method, _counted(f"{name}.{method}", found, own, seen))
             kind.overrides = Overrides(kind)
         yield seen

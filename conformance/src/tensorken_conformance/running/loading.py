@@ -109,7 +109,7 @@ def _check_options(name: str, make: Callable[..., Any], options: Mapping[str, An
 
 
 def _made(name: str, device: str | None, options: dict[str, Any]) -> RawTensor[Any]:
-    """A backend made with options, and wrapped as the host wraps it."""
+    """A backend made with options, in the same wrapper as the host uses."""
     record = record_of(name)
     after = name.partition(":")[2].strip() if record is not None else ""
 

@@ -33,7 +33,7 @@ class Process:
         group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
         if sys.platform == "win32":
             group["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
-        self._process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one who started it
+        self._process = subprocess.Popen(  # a new process group, so that Ctrl-C reaches only the parent
             [sys.executable, "-P", "-m", f"tensorken_conformance.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -53,7 +53,7 @@ class Process:
     def _pass_on(self, receive: Callable[[dict[str, Any] | None], None]) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            with contextlib.suppress(ValueError):  # a line of another writer
+            with contextlib.suppress(ValueError):  # a line that the backend wrote
                 message = json.loads(line)
                 if isinstance(message, dict):
                     receive(message)
@@ -129,7 +129,7 @@ def _signal_name(number: int) -> str:
 
 
 def last_words(said: bytes) -> str:
-    r"""The last words of a dying process on stderr, in one line.
+    r"""The last error on the stderr of a process, in one line.
 
     >>> last_words(b"nonsense\nValueError: no adapter\n\n")
     'ValueError: no adapter'

@@ -161,7 +161,7 @@ class _Workers:
     def perform(self, stage: int) -> None:
         """Do all jobs of a stage."""
         laws = [law["id"] for law in self._found.laws if law["stage"] == stage]
-        smoke = self._options.depth == "smoke"  # it ends before another process has started
+        smoke = self._options.depth == "smoke"  # the stage may end before another process has started
         parts = 1 if smoke or stage >= ALONE else PARTS
         count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
         jobs = deque(Job(law, part, parts) for part in range(parts) for law in laws)
@@ -179,7 +179,7 @@ class _Workers:
                 pass
             else:
                 if worker not in self._workers:
-                    pass  # it was stopped meanwhile
+                    pass  # the worker was stopped in the meantime
                 elif message is None:
                     self._handle_exit(worker, jobs, "it tells no more")
                 else:

@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     faulthandler.enable()
     serve(jobs, results)
     sys.stderr.flush()
-    os._exit(0)  # threads that the backend has left running do not matter any more
+    os._exit(0)  # do not wait for threads of the backend
 
 
 if __name__ == "__main__":

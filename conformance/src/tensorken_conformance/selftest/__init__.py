@@ -1,1 +1,1 @@
-"""The selftest: examine backends that are known to be wrong or right."""
+"""The selftest: examine backends that are known to be faulty or correct."""

@@ -2,8 +2,8 @@
 
 MODULES hold the bodies: the methods of `Reference`, and the functions that they use to move, convert, add, multiply
 and round.  A site is one node of their syntax trees; a mutant is the whole backend with the code of one function, or
-one value of a module, exchanged in place and put back afterwards.  The oracles of the laws on values use nothing of
-that backend, so a mutant cannot change its own oracle.
+one value of a module, replaced and restored afterwards. The oracles of the laws on values share no code with that
+backend, so a mutant cannot change its own oracle.
 
 Not mutated: the enclosures of elementary functions (`fixed`, `circular`, `exponentials`, `logarithms`, `power` and the
 strategy in `function`), where a guard bit changes the time and never a result; declarations, which compute nothing;
@@ -205,7 +205,7 @@ def mutants() -> dict[str, Mutant]:
 
 @contextmanager
 def mutated(mutant: Mutant) -> Iterator[None]:
-    """Exchange the code of the mutant's function, or its value, for the time of the block."""
+    """Replace the code of the mutant's function, or its value, within a `with` statement."""
     module = importlib.import_module(f"{PACKAGE}.{mutant.module}")
     tree = _changed(mutant)
     if code_of(mutant.module, mutant.function) is not None:

@@ -1,4 +1,4 @@
-"""Selftest: prove that the kit finds every seeded fault and every mutant, and raises no false alarm."""
+"""Selftest: check that the kit detects every seeded fault and every mutant, and that correct backends pass."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tensorken_conformance.selftest.right import RIGHT
 from tensorken_core.host.discovery import did_you_mean
 
 PORTION = 0.05
-"""The share of the cases of right backends that an ordinary selftest examines; each seed picks others."""
+"""The share of the cases of correct backends that an ordinary selftest examines; each seed selects others."""
 
 NARROW = 0.01
-"""The share of the cells of its ops in which a fault may show, unless it is declared crude."""
+"""The largest share of the cells of its ops in which a fault may fail, unless it is declared crude."""
 
 LIMIT = 10.0
 """The seconds that a case may compute on a faulty backend before it counts as hanging."""
@@ -99,7 +99,7 @@ class Selftest:
 def run(
     seeds: int = 1, deep: bool = False, select: Collection[str] = (), tell: Callable[[str], None] = print
 ) -> Selftest:
-    """Try the kit on faulty backends, on mutants of a right one, and on right ones.
+    """Run the kit on faulty backends, on mutants of a correct one, and on correct backends.
 
     Args:
         seeds: the number of seeds, from 0 on.
@@ -140,7 +140,7 @@ def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
 
 
 class _Plan:
-    """The tasks of a selftest, and what they have found so far."""
+    """The tasks of a selftest, and their findings so far."""
 
     def __init__(self, seeds: int, faults: Sequence[Fault], tell: Callable[[str], None]) -> None:
         self._faults, self._tell = faults, tell
@@ -177,11 +177,11 @@ class _Plan:
         return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT, twice=False)
 
     def share_tasks(self) -> list[Task]:
-        """For each fault in ops, the number of cells in which it shows."""
+        """Count the cells in which each fault in ops fails."""
         return [self._share_task(fault) for fault in self._faults if fault.ops]
 
     def _share_task(self, fault: Fault, deadly: tuple[str, ...] = ()) -> Task:
-        """If the process dies in a cell, a new task does the same without that cell."""
+        """Count the failing cells of a fault; if the process dies in a cell, a new task counts the others."""
 
         def note(found: dict[str, Any]) -> None:
             wrong, total = found["wrong"], found["total"]

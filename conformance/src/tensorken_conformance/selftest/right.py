@@ -1,4 +1,4 @@
-"""Right backends: three independent implementations in which no law may find a fault."""
+"""Correct backends: three independent implementations, which must pass all laws."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tensorken_reference.backend import Reference
 
 
 class Different(Numpy):
-    """A right backend unlike numpy: it copies instead of viewing, adds from the end, and derives all ops it can.
+    """A correct backend unlike numpy: it copies instead of viewing, adds from the end, and runs ops as their bodies.
 
-    No view outlives a call, operands do not broadcast, sums run backwards in halves, and every op with a body runs as
-    the body.  So its last bits, its strides and its memory differ from numpy's.
+    It returns no views, its operands do not broadcast, its sums run backwards in halves, and every op with a body runs
+    as the body. So its rounding errors, strides and memory differ from numpy's.
     """
 
     broadcasts = False
@@ -75,4 +75,4 @@ RIGHT: dict[str, Callable[[], RawTensor[Any]]] = {
     "reference": Reference,
     "different": lambda: Fuse(Different()),
 }
-"""The right backends, by name."""
+"""The correct backends by name."""

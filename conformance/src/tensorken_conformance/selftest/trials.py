@@ -1,4 +1,4 @@
-"""Trials: the tasks of a selftest, run in worker processes: a fault, a mutant, or cases on a right backend."""
+"""Trials: the tasks of a selftest, run in worker processes: a fault, a mutant, or cases on a correct backend."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATIENCE = 2.0
 """The CPU seconds after which a mutant that has not finished a case counts as found: it hangs."""
 
 ELSEWHERE = 10.0
-"""The seconds in which other laws may find a fault that the law aimed at has missed."""
+"""The time limit, in seconds, for other laws to detect a fault that its own law missed."""
 
 Start = Callable[[str], None]
 """Receives each case before it is examined, so that a death of the process can be assigned to a case."""
@@ -78,7 +78,7 @@ def _about(law: str, subject: str) -> dict[str, list[Case]]:
 
 
 def try_fault(fault: Fault, seed: int, start: Start, likely: str = "") -> Finding:
-    """The case in which the law aimed at finds a fault, or else any other law; `likely` is tried first."""
+    """The case with which the fault's law detects it, or else another law; `likely` is tried first."""
     with subject_of(fault, seed) as subject:
         aimed = LAWS[fault.law]
         end = math.inf
@@ -157,7 +157,7 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
 
 
 def try_right(name: str, law: Law, seed: int, portion: float, start: Start) -> tuple[int, list[Finding]]:
-    """The number of cases of a law that were examined on a right backend, and the false alarms.
+    """The number of cases of a law that were examined on a correct backend, and the false alarms.
 
     A portion from 0 to 1 of the cases is examined; the seed picks them.
     """

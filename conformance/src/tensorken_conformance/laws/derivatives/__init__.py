@@ -1,7 +1,7 @@
 """The laws on derivatives, one module for each kind; all compute with tensors of the backend under test.
 
-`scenarios` has what is differentiated, `functions` the functions among that which are more than one op, `bounds` how
-far a number may be off.  What the laws compare is never two floating-point numbers with a tolerance.  The computation
-that runs on the backend runs on intervals, too: the backend's numbers must lie inside, and what the mathematics says
-to be equal must have intervals that meet.  The first catches ops that are wrong, the second rules that are.
+`scenarios` has the functions to differentiate, `functions` those of several ops, `bounds` the error bounds. The laws
+never compare two floating-point numbers with a tolerance. The computation that runs on the backend also runs on
+intervals: the backend's numbers must lie inside, and values that are equal in exact arithmetic must have intervals that
+overlap. The first detects wrong ops, the second wrong rules.
 """

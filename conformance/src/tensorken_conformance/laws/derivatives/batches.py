@@ -37,7 +37,7 @@ Axes = tuple[int | None, ...]
 
 
 def ways(count: int) -> dict[str, Axes]:
-    """Which axis of each operand is batched: the first of all, the last of all, and the first of all but one."""
+    """The batch axis of each operand: the first of all, the last of all, or the first of all but one operand."""
     found: dict[str, Axes] = {"first": (0,) * count, "last": (-1,) * count}
     if count > 1:
         for shared in range(count):
@@ -97,7 +97,7 @@ class Batch:
         return [y, pushed, *self._pull(operands, tensors(place, [self.pulls[k]], self.kind)[0])]
 
     def all(self, place: RawTensor[Any]) -> list[Tensor]:
-        """The same for all examples: by vmap of the function and its derivatives, then by derivatives of vmap."""
+        """The same for all examples: vmap of the function and its derivatives, then derivatives of vmap."""
         operands = [
             self._stacked(place, [e[i] for e in self.examples], axis) for i, axis in enumerate(self.axes)
         ]

@@ -1,7 +1,7 @@
-"""Bounds: intervals that contain the results of a right backend, from the same computation on intervals.
+"""Bounds: intervals that contain the results of a correct backend, from the same computation on intervals.
 
 The intervals are those of the exact results of the ops, widened by the errors that the backend declares.  So they
-contain the result of exact arithmetic, and the result of the backend if its ops are right.  If the two sides of an
+contain the result of exact arithmetic, and the result of the backend if its ops are correct.  If the two sides of an
 identity, computed on intervals, have no number in common, a rule is wrong, whatever the rounding.
 """
 
@@ -87,7 +87,7 @@ class Bounds:
 def total(low: Array, high: Array) -> Bounds:
     """The bounds of the sum of products that lie between these, each computed with one rounding.
 
-    A product is off by at most u of its size, u being 2**-53, and `math.fsum` rounds once.
+    The relative error of a product is at most u = 2**-53, and `math.fsum` rounds once.
     """
     ends = []
     for products, away in ((low, -1.0), (high, 1.0)):
@@ -120,7 +120,7 @@ def certified(
 
 
 def require_within(name: str, values: Array, within: Bounds) -> None:
-    """Demand that the values lie within the bounds.
+    """Require the values to lie within the bounds.
 
     Raises:
         Failure: if one does not.
@@ -137,7 +137,7 @@ def require_within(name: str, values: Array, within: Bounds) -> None:
 
 
 def require_equal(left: str, a: Bounds, right: str, b: Bounds) -> None:
-    """Demand that bounds of two values that are equal in exact arithmetic overlap.
+    """Require the bounds of two values that are equal in exact arithmetic to overlap.
 
     Raises:
         Failure: if some do not.
@@ -170,7 +170,7 @@ class Roomy(Errors):
         return super().steps(op, dtype) if op in EXACT else max(1, super().steps(op, dtype))
 
     def result(self, op: str, low: Array, high: Array, maybe_nan: Array, dtype: DType) -> Interval:
-        """As declared; the commonest way to be one number off has a function of its own."""
+        """The interval with the declared errors; `nextafter` is faster for an error of one float64 number."""
         if dtype is not float64 or self.steps(op, dtype) != 1:
             return super().result(op, low, high, maybe_nan, dtype)
         return self.flushed(
@@ -187,7 +187,7 @@ class Known(Enclosure):
     Args:
         capabilities: of the backend.
         keen: whether to find sums and products that need no rounding, if the backend declares correct rounding of these
-            ops; without that, 2 - 1 would only be near 1, and a comparison of it undecided.
+            ops; otherwise the interval of 2 - 1 would be wider than 1, and a comparison with 1 undecided.
 
     Attributes:
         has_met_matrices: whether there was an op on matrices, whose enclosures are wide even if `keen`.
@@ -213,7 +213,7 @@ class Known(Enclosure):
         return op.adjust_samples is not None or super().has(op)
 
     def eq(self, a: Interval, b: Interval) -> Interval:
-        """Each number equals itself, however wide its interval; NaN does not."""
+        """Each number equals itself, even if its interval is wide; NaN does not."""
         if a is not b:
             return self.interpret(OPS["eq"], (a, b), ())  # type: ignore[no-any-return]
         return Interval(~a.maybe_nan, ~a.empty, np.zeros(a.shape, bool), bool_)
@@ -248,7 +248,7 @@ _REMAINDERS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
 
 
 def _unrounded(name: str, result: Interval, a: Interval, b: Interval) -> Interval:
-    """The result, as one number where the operands are and no rounding is needed."""
+    """The result, as a single number where the operands are single numbers and no rounding is needed."""
     with np.errstate(all="ignore"):
         value, remainder = _REMAINDERS[name](a.low, b.low)
         fits = value.astype(result.dtype.name) == value

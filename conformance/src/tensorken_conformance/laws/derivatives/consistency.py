@@ -129,7 +129,7 @@ def _products(
 
 
 def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
-    """Demand that a derivative is linear, from its values at v, w, 8v - w/2 and 0; the last is exactly 0."""
+    """Require a derivative to be linear, from its values at v, w, 8v - w/2 and 0; the last must be exactly 0."""
     one, other, both, _ = parts
     require_equal(
         f"{what} (8v - w/2)", both, f"8 {what} v - {what} w/2", one.scaled(8.0).plus(other.scaled(-0.5))
@@ -139,7 +139,7 @@ def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
 
 
 def _require_alike(what: str, found: Tensor, like: Tensor) -> None:
-    """Demand that a derivative has the shape and dtype of another tensor, also according to the backend."""
+    """Require a derivative to have the shape and dtype of another tensor, also as the backend reports them."""
     place = found.interpreter
     for shape, dtype in (
         (found.shape, found.dtype),

@@ -1,4 +1,4 @@
-"""derivatives.decisions: derivatives where the mathematics leaves a choice, and where there are none."""
+"""derivatives.decisions: derivatives at points where a convention decides, and of integers, which have none."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ DECISIONS: dict[str, Decision] = {
     "nested-levels": _one(_inner_derivative, [3, -2], [6, -4]),
     "empty": _one(lambda x: x.sum(), [], []),
 }
-"""Points where there is a choice, with the specified derivative."""
+"""Points where the specification chooses the derivative, with that derivative."""
 
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "jvp": lambda x: tk.jvp(lambda a: a + a, (x,), (x,)),

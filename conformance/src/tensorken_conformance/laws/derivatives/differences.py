@@ -40,10 +40,10 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 
 NOT_SMOOTH = ("nextafter",)
-"""Ops whose derivative is defined otherwise than by their values."""
+"""Ops whose derivative is not that of their values."""
 
 TRIES = 5
-"""The most directions that are tried until one has no kink."""
+"""The largest number of directions that are tried to find one without a kink."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -1,7 +1,7 @@
 """The functions among the scenarios: common functions to differentiate, written with the public API.
 
-Each takes its variables, then its constants (indices and conditions), and makes constants from its operands alone, so
-that it runs wherever they live.
+Each takes its variables, then its constants (indices and conditions), and creates tensors only from its operands, so
+that it runs on their backend.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Function = Callable[..., Tensor]
 def of_some(
     function: Callable[..., Any], operands: Sequence[Tensor], active: Sequence[int]
 ) -> Callable[..., Any]:
-    """The function of the operands at some places alone, with the others held fixed."""
+    """The function of the operands at some positions, with the other operands fixed."""
 
     def partial(*chosen: Tensor) -> Any:
         full = list(operands)
@@ -87,7 +87,7 @@ class Scenario:
         ]
 
     def along(self, operands: Sequence[Tensor], active: Sequence[int]) -> Function:
-        """The function of the operands at these places alone."""
+        """The function of only the operands at these positions."""
         return of_some(self.function, operands, active)
 
 
@@ -116,7 +116,7 @@ def dyadic(rng: random.Random, shape: Shape) -> Array:
 
 def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
     """The result of an op of the table; several are concatenated, without signs that are not unique."""
-    op = OPS[op.name]  # looked up now, since a fault may have replaced it
+    op = OPS[op.name]  # looked up at each call, since a fault may replace it
     declared = operands[0].interpreter.base.capabilities.dtypes  # type: ignore[attr-defined]
     params = tuple(
         [operands[0].dtype if isinstance(p, DType) and p.name not in declared else p for p in params]
@@ -146,7 +146,7 @@ def sample_name(sample: Sample) -> str:
 
 
 def scenarios() -> dict[tuple[str, str], Scenario]:
-    """All scenarios, by name and detail; made again when the table of ops has changed, as by plugins."""
+    """All scenarios by name and detail; they are made again if the table of ops changes, for example by a plugin."""
     return _scenarios(tuple(OPS.values()))
 
 
@@ -159,7 +159,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
     """The ops without derivatives, at their main samples, and a dtype for each."""
     floats = main_dtype(subject)
     for op in OPS.values():
-        if op.differentiable or op.name == "fused_multiply_add":  # transforms never see it
+        if op.differentiable or op.name == "fused_multiply_add":  # transforms never run it
             continue
         dtype = next((d for d in (floats, int32, bool_) if d is not None and takes(op, d)), None)
         if dtype is not None:
@@ -295,7 +295,7 @@ def _functions() -> Iterator[Scenario]:
 
 
 def choices(places: Sequence[int]) -> list[tuple[int, ...]]:
-    """Which operands are differentiated: each alone, and all."""
+    """The sets of operands that are differentiated: each alone, and all."""
     alone: list[tuple[int, ...]] = [(i,) for i in places]
     return alone if len(places) == 1 else [*alone, tuple(places)]
 

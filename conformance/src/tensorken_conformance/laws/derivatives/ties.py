@@ -84,7 +84,7 @@ class Tie:
 
 
 def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
-    """All elements that equal the extreme have an equal share."""
+    """The elements that equal the extreme share the derivative equally."""
 
     def rule(w: Array, x: Array) -> list[Array]:
         hits = x == extreme(x, axis=axis, keepdims=True)

@@ -1,4 +1,4 @@
-"""Mistakes: calls that must be refused, their operands, and the table of all of them."""
+"""Mistakes: invalid calls, which must raise errors, their operands, and the table of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUILT_IN: dict[type[TensorkenError], tuple[type[Exception], ...]] = {
     errors.LinearAlgebraError: (ValueError,),
     errors.ExchangeError: (BufferError, ValueError),
 }
-"""The built-in exceptions that each class of ours must derive from."""
+"""The built-in exceptions from which each exception class of the language must derive."""
 
 
 class Elsewhere(Numpy):
@@ -57,7 +57,7 @@ TENSORS: dict[str, tuple[Any, DType]] = {
 
 
 class Operands:
-    """Tensors to make mistakes with, on the backend under test as users have it; each is made at its first use.
+    """Operands of mistakes, on the stack of the backend under test; each is made at its first use.
 
     Attributes:
         made: the tensors that exist, with their values.

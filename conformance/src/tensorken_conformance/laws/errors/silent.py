@@ -25,7 +25,7 @@ SHOWN = 200
 
 
 @dataclass(slots=True)
-class Said:
+class Output:
     """The output in a block of `listening`.
 
     Attributes:
@@ -43,7 +43,7 @@ class Said:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Said]:
+def listening() -> Iterator[Output]:
     """Capture all output of the block, also of compiled code, and every warning.
 
     >>> with listening() as said:
@@ -51,7 +51,7 @@ def listening() -> Iterator[Said]:
     >>> str(said)
     "on the console 'hello'"
     """
-    said = Said()
+    said = Output()
     with (
         tempfile.TemporaryFile() as file,
         open(file.fileno(), "w", encoding="utf-8", errors="backslashreplace", closefd=False) as text,

@@ -135,7 +135,7 @@ def survived(subject: Subject, case: Case) -> None:
 
 
 class Watch:
-    """Records state, to compare it with later state."""
+    """Records state, and compares it with later state."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject

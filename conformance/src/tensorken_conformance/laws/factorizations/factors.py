@@ -1,4 +1,4 @@
-"""Checks of factors of a matrix: Cholesky, QR, eigenvalues and -vectors, singular values and vectors."""
+"""Checks of factors of a matrix: Cholesky, QR, eigenvalues and eigenvectors, singular values and vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def symmetric(a: Array) -> Array:
 
 
 def lower_triangle(a: Array) -> Array:
-    """The lower triangle; NaN above it does not matter."""
+    """The lower triangle; elements above it may be NaN."""
     return np.where(np.tri(*a.shape) == 1, a, 0).astype(a.dtype)
 
 
@@ -93,7 +93,7 @@ def eigvalsh(given: Given) -> float:
 
 
 def _near(given: Given, says: str, a: Array, got: Array, true: list[float], count: int) -> float:
-    """Demand that values are the true ones within the backward error."""
+    """Require values to equal the true ones within the backward error."""
     exact, unit = Dyadic.of(a), 2 * given.arithmetic.format.unit
     norm = float((exact * exact).sum().fraction()) ** 0.5
     if not got.size:

@@ -1,4 +1,4 @@
-"""Matrices of every kind: the shapes and value classes of factorizations."""
+"""Operands of factorizations: kinds of matrices, shapes and value classes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ far from 1; `structured`: diagonals, permutations, equal values.
 """
 
 DOMINANT = "dominant"
-"""The value class of large matrices: elements of the diagonal are larger than the rest of their column together."""
+"""The value class of large matrices: each element of the diagonal is larger than the sum of the rest of its column."""
 
 SPOILT = ("singular", "indefinite", "nan")
 """Value classes where the first matrix of a batch has no regular result."""
@@ -101,7 +101,7 @@ def _spoil(rng: np.random.Generator, matrix: Array, values: str, kind: str) -> N
 
 
 def _general(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) -> Array:
-    """Any matrix; regular, if it is square."""
+    """A general matrix, which is regular if it is square."""
     least = min(m, n)
     if values == "small-integers":
         found = rng.integers(-4, 5, (m, n)).astype(float)

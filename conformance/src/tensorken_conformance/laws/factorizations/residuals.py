@@ -1,4 +1,4 @@
-"""Shared by the checks of factorizations: one matrix with its results, residuals, the constants of the theorems."""
+"""Residuals: the error bounds that the checks of factorizations share."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Given:
 
 
 def root(n: int) -> int:
-    """The least whole number that is not below the root of n.
+    """The smallest integer that is not below the root of n.
 
     >>> root(4), root(5), root(0)
     (2, 3, 0)
@@ -59,7 +59,7 @@ def root(n: int) -> int:
 
 
 def demand(good: Any, says: str, got: Array, ulp: float | None = None) -> None:
-    """Demand that all of `good` is True.
+    """Require all of `good` to be True.
 
     Raises:
         Failure: if some is False.
@@ -72,7 +72,7 @@ def demand(good: Any, says: str, got: Array, ulp: float | None = None) -> None:
 def _bounded(
     given: Given, says: str, good: Any, size: float, coefficient: Fraction, of: str, got: Array
 ) -> float:
-    """Demand `good`; returns the size of a residual in units in the last place, which the message has, too."""
+    """Require `good`; returns the size of a residual in units in the last place, which is also in the message."""
     unit = float(2 * given.arithmetic.format.unit)
     ulp, allowed = size / unit, float(coefficient) / unit
     demand(good, f"{says} to {allowed:.3g} units in the last place of {of}, is off by {ulp:.3g}", got, ulp)
@@ -82,7 +82,7 @@ def _bounded(
 def small(
     given: Given, says: str, residual: Dyadic, coefficient: Fraction, scale: Dyadic, got: Array
 ) -> float:
-    """Demand that the Frobenius norm of a residual is at most `coefficient` times that of `scale`.
+    """Require the Frobenius norm of a residual to be at most `coefficient` times that of `scale`.
 
     Returns:
         The norm, in units in the last place of the norm of `scale`.
@@ -95,7 +95,7 @@ def small(
 def elementwise(
     given: Given, says: str, residual: Dyadic, coefficient: Fraction, scale: Dyadic, got: Array
 ) -> float:
-    """Demand that each element of a residual is at most `coefficient` times that of `scale`.
+    """Require each element of a residual to be at most `coefficient` times that of `scale`.
 
     Returns:
         The largest element, in units in the last place of the elements of `scale`.
@@ -111,7 +111,7 @@ def identity(n: int) -> Dyadic:
 
 
 def orthonormal(given: Given, says: str, q: Array, allowed: Fraction) -> float:
-    """Demand that the columns are orthonormal up to a deviation of `allowed` in norm from a matrix that is orthogonal.
+    """Require the columns to be orthonormal, with a deviation from an orthogonal matrix of at most `allowed` in norm.
 
     Q = P + D with orthonormal columns in P and a norm of D of at most d has |Q.T @ Q - 1| <= 2 d + d**2.
     """

@@ -13,7 +13,7 @@ from tensorken_conformance.laws.factorizations.residuals import Given, demand, e
 from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 UP = 1 + 2.0**-20
-"""The factor of bounds computed in float64, so that their own rounding cannot make them too small."""
+"""The factor of bounds computed in float64, which makes up for their rounding errors."""
 
 EXACTLY = 8
 """The largest size of matrices that are eliminated with fractions."""
@@ -30,7 +30,7 @@ def solve(given: Given) -> float:
 
 
 def _solved(given: Given, says: str, a: Dyadic, b: Dyadic, x: Dyadic, got: Array) -> float:
-    """Demand that the columns of x solve a @ x = b within the backward error of elimination."""
+    """Require the columns of x to solve a @ x = b within the backward error of elimination."""
     if not got.size:
         return 0.0
     sizes, coefficient = _sizes(given)
@@ -174,7 +174,7 @@ def cofactors(given: Given) -> None:
 
 
 def _beside(says: str, got: Array, true: facts.Rows, allowed: float) -> None:
-    """Demand that a matrix is within a distance of the true one, in norm."""
+    """Require a matrix to be within a distance of the true one, in norm."""
     off = [
         [Fraction(float(v)) - w for v, w in zip(p, q, strict=True)] for p, q in zip(got, true, strict=True)
     ]

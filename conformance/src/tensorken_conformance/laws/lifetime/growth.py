@@ -39,7 +39,7 @@ TYPICAL = (
 ON_LARGE = ("create", "elementwise", "movement", "reduction", "contraction", "derivative", "batch")
 
 WARM = 20
-"""Cycles before the first measurement, in which caches fill."""
+"""The number of cycles before the first measurement, in which caches fill."""
 
 PATIENCE = 0.5
 """Seconds of a measurement after which its cycles end early."""
@@ -56,8 +56,8 @@ arena of Python that is sometimes empty) may look like growth each time, so all 
 
 
 NESTED = 4
-"""The number of garbage collections: each one ends the tracking of one level of nested tuples of numbers, which would
-look like objects that are left."""
+"""The number of garbage collections: each one stops tracking one level of nested tuples of numbers, which would
+otherwise count as objects that are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Growth:
 
     @property
     def left(self) -> dict[str, int]:
-        """What is left, by kind."""
+        """The memory that is left, by kind."""
         left = {"objects tracked": self.after.objects - self.before.objects}
         if self.size == "small":
             return left | {"bytes allocated": self.after.traced - self.before.traced}
@@ -231,7 +231,7 @@ class Growth:
 
     @property
     def allowed(self) -> dict[str, float]:
-        """How much may be left, by kind."""
+        """The limits of the memory that is left, by kind."""
         of_each = {"objects tracked": 1 / 50, "bytes allocated": 4.0, "bytes resident": self.unit / 16}
         return {name: of_each[name] * self.count for name in self.left}
 

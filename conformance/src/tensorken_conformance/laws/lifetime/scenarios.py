@@ -62,7 +62,7 @@ def _added(x: Array) -> Array:
 
 @tk.jit
 def _compiled(x: Tensor, y: Tensor) -> Tensor:
-    """Steps whose intermediate results a compiler may keep in memory of its own."""
+    """Steps whose intermediate results a compiler may keep in its own memory."""
     z = (x + y) * x - y
     return z * x.sum(axis=1, keepdims=True) - (z - x) * y
 
@@ -137,7 +137,7 @@ SCENARIOS: dict[str, Scenario] = {
 def cases(
     law: str, subject: Subject, details: Sequence[str] = ("",), names: Sequence[str] = tuple(SCENARIOS)
 ) -> list[Case]:
-    """Each scenario in a dtype of each kind, in the deep run in all; in the quick run one of them."""
+    """Each scenario in a dtype of each kind, in a deep run in all; in a smoke run one of them."""
     found = []
     for name in names:
         for dtype in dtypes(subject):
@@ -152,7 +152,7 @@ def cases(
 
 
 def dtypes(subject: Subject) -> list[DType]:
-    """One dtype of each kind, in the deep run all."""
+    """One dtype of each kind, in a deep run all."""
     declared = subject.dtypes()
     if subject.depth == "deep":
         return declared

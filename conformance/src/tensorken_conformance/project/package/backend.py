@@ -1,4 +1,4 @@
-"""Mine: a whole backend in nothing but Python. A tensor is its shape, a flat list of numbers, and a dtype."""
+"""Mine: a complete backend in pure Python. A tensor is its shape, a flat list of numbers, and a dtype."""
 
 import operator
 from array import array
@@ -15,48 +15,48 @@ from tensorken_core.language.shapes import Shape, reduced
 
 
 class Array(NamedTuple):
-    """A tensor, row by row."""
+    """A tensor in row-major order."""
 
     shape: Shape
     data: list[Any]
     dtype: DType
 
     @property
-    def steps(self) -> list[int]:  # how far apart neighbours along each axis are
+    def steps(self) -> list[int]:  # the distance of neighbours along each axis
         return [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
 
 
 def whole(v: int | float) -> int:
-    """An int32: an integer wraps; a float is cut off, at the ends of the range as well, and NaN is 0."""
+    """An int32: integers wrap; floats are truncated and saturate, and NaN is 0."""
     n = v if isinstance(v, int) else 0 if v != v else int(max(-(2.0**31), min(v, 2.0**31 - 1)))
     return (n + 2**31) % 2**32 - 2**31
 
 
 def stored(values: Iterable[Any], dtype: DType) -> list[Any]:
-    """Values as the dtype keeps them: floats rounded to 32 bits, integers wrapped."""
+    """Values in the format of the dtype: floats rounded to 32 bits, integers wrapped."""
     keep: Any = {bool_: bool, int32: whole, float32: float}[dtype]
     return array("f", values).tolist() if keep is float else list(map(keep, values))
 
 
 def mapped(function: Callable[..., Any], *operands: Array) -> Array:
-    """A function of numbers on each element."""
+    """A method that applies a function to each element."""
     dtype = bool_ if function in (operator.eq, operator.lt) else operands[-1].dtype
     return Array(operands[0].shape, stored(map(function, *[x.data for x in operands]), dtype), dtype)
 
 
 def places(shape: Shape, steps: Iterable[int], start: int = 0) -> list[int]:
-    """Where the elements of a view of this shape lie in the data, row by row."""
+    """The positions in the data of the elements of a view, in row-major order."""
     along = [range(0, n * step, step) if step else [0] * n for n, step in zip(shape, steps, strict=True)]
     return [start + sum(index) for index in product(*along)]
 
 
 def view(x: Array, shape: Shape, steps: Iterable[int], start: int = 0) -> Array:
-    """The elements of x that a view of this shape, these steps and this start has."""
+    """The elements of x in a view of this shape, these steps and this start."""
     return Array(shape, [x.data[i] for i in places(shape, steps, start)], x.dtype)
 
 
 def totals(x: Array, axes: Shape, total: Callable[[list[Any]], Any]) -> Array:
-    """One number for each row along the axes, which stay with size 1."""
+    """One number for each slice along the axes, which keep size 1."""
     row = places(tuple([x.shape[axis] for axis in axes]), [x.steps[axis] for axis in axes])
     data = [total([x.data[start + i] for i in row]) for start in places(reduced(x.shape, axes), x.steps)]
     return Array(reduced(x.shape, axes), stored(data, x.dtype), x.dtype)

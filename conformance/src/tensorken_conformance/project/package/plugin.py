@@ -1,4 +1,4 @@
-"""The door through which the host finds this backend; it imports nothing heavy before the backend is wanted."""
+"""The plugin of the backend, which the host imports at discovery; `load` does the heavy imports."""
 
 from __future__ import annotations
 

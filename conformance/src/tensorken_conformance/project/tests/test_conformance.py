@@ -1,4 +1,4 @@
-"""The backend keeps the laws of the language: one test for each law and op."""
+"""The backend conforms to the laws of the language: one test for each law and op."""
 
 from __future__ import annotations
 
