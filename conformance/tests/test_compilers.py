@@ -14,7 +14,7 @@ from conformance.tests.examining import run_law
 from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import with_compiler
 from tensorken_conformance.compilers import totals
-from tensorken_conformance.faults.compilers import right_compiler
+from tensorken_conformance.faults.compilers import correct_compiler
 from tensorken_conformance.programs.offers import installed, without_installed
 from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import from_json, to_json
@@ -33,7 +33,7 @@ COMPILED = ("programs.compiled",)
 
 def correct(program: Program, backend: Any) -> Any:
     """A correct compiler of all programs for numpy."""
-    return right_compiler(backend, program) if isinstance(backend, Numpy) else None
+    return correct_compiler(backend, program) if isinstance(backend, Numpy) else None
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def _run(options: argparse.Namespace) -> int:
         if journal is not None:
             journal.tell(result)
 
-    wanted = Options(
+    settings = Options(
         options.backend,
         options.seed,
         options.depth or "default",
@@ -211,7 +211,7 @@ def _run(options: argparse.Namespace) -> int:
     from tensorken_conformance.running.run import run
 
     with _interrupted_by_termination():
-        found = run(wanted, tell, lambda found: None if journal is None else journal.begin(found))
+        found = run(settings, tell, lambda found: None if journal is None else journal.begin(found))
     progress.end()
     from tensorken_conformance.report.model import make
     from tensorken_conformance.report.terminal import to_text

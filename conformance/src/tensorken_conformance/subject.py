@@ -85,8 +85,8 @@ class Subject:
         """Run an op; Failure if a result does not have the shape and the dtype of the op's rules."""
         result = apply(op, operands, params)
         for y in result if isinstance(result, tuple) else (result,):
-            place = y.interpreter
-            shape, dtype = place.shape(y.representation), place.dtype(y.representation)
+            interpreter = y.interpreter
+            shape, dtype = interpreter.shape(y.representation), interpreter.dtype(y.representation)
             if tuple(shape) != y.shape or dtype is not y.dtype:
                 raise Failure(
                     f"{op.name}: expected {y.dtype} {y.shape}, got {dtype} {tuple(shape)} by shape() and dtype()"
@@ -123,10 +123,10 @@ class Subject:
         return [dtype for name, dtype in DTYPES.items() if name in self.capabilities.dtypes]
 
 
-def put(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
+def put(interpreter: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
     """A tensor of these values on an interpreter, made from a new buffer."""
     flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
-    return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
+    return Tensor(interpreter, interpreter.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 
 
 def _from_list(flat: list[Any], dtype: DType) -> Array:

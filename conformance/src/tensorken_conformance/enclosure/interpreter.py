@@ -113,12 +113,12 @@ def enclosure_for(interpreter: RawTensor[Any]) -> RawTensor[Any]:
 
 def interval(x: Tensor) -> Interval:
     """The interval of a tensor on an enclosure, also on a fused one; DTypeError on another interpreter."""
-    place: Any = x.interpreter
+    interpreter: Any = x.interpreter
     representation = x.representation
-    if isinstance(place, Fuse):
-        place, representation = place.raw, place.value(representation)
+    if isinstance(interpreter, Fuse):
+        interpreter, representation = interpreter.raw, interpreter.value(representation)
     if not isinstance(representation, Interval):
-        raise DTypeError(f"enclosed: the tensor must stand on an Enclosure, not on {place!r}")
+        raise DTypeError(f"enclosed: the tensor must stand on an Enclosure, not on {interpreter!r}")
     return representation
 
 

@@ -138,9 +138,9 @@ def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
     if isinstance(steps, int) and steps == 0:
         return x.astype(dtype).astype(np.float64)
     infinite = _INFINITE[dtype]
-    place = ordinal(x, dtype)
-    place = np.clip(place + steps, -infinite, infinite)
-    bits = np.where(place < 0, np.iinfo(_BITS[dtype]).min - np.minimum(place, 0), place)
+    position = ordinal(x, dtype)
+    position = np.clip(position + steps, -infinite, infinite)
+    bits = np.where(position < 0, np.iinfo(_BITS[dtype]).min - np.minimum(position, 0), position)
     return bits.astype(_BITS[dtype]).view(dtype).astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Faults: backends that are each wrong in one way, one module for each family; importing this registers them all."""
+"""Faults: backends with one error each, in one module for each family; importing this package registers them all."""
 
 from __future__ import annotations
 

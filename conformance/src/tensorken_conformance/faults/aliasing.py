@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Right, fault
+from tensorken_conformance.faults.fault import Original, fault
 from tensorken_conformance.selftest.right import Different
 from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
@@ -15,65 +15,67 @@ from tensorken_core.language.shapes import Axes, Shape
 
 
 @fault("lifetime.calls", "add")
-def adds_into_operand(right: Right, a: Array, b: Array) -> Array:
+def adds_into_operand(original: Original, a: Array, b: Array) -> Array:
     """add writes the sum into its left operand, if that has 64 elements and can be written."""
-    y = right(a, b)
+    y = original(a, b)
     if a.shape == y.shape and a.size == 64 and a.flags.writeable:
         a[...] = y
     return y
 
 
 @fault("lifetime.calls", "abs", dtype="float64")
-def abs_in_place(right: Right, x: Array) -> Array:
+def abs_in_place(original: Original, x: Array) -> Array:
     """abs overwrites its operand and returns it, in float64."""
-    return np.absolute(x, out=x) if x.flags.writeable else right(x)
+    return np.absolute(x, out=x) if x.flags.writeable else original(x)
 
 
 @fault("lifetime.calls", "sort", dtype="int64", shape=(2, 5))
-def sorts_in_place(right: Right, x: Array, axis: int) -> Array:
+def sorts_in_place(original: Original, x: Array, axis: int) -> Array:
     """sort of 2x5 int64 numbers sorts its operand and returns a copy of it."""
     if x.flags.writeable:
         x.sort(axis)
-    return right(x, axis)
+    return original(x, axis)
 
 
 @fault("lifetime.calls", "add")
-def one_buffer_for_sums(right: Right, kept: dict[Any, Array], a: Array, b: Array) -> Array:
+def one_buffer_for_sums(original: Original, state: dict[Any, Array], a: Array, b: Array) -> Array:
     """add writes every sum of one shape and dtype into the same memory."""
-    y = right(a, b)
-    buffer = kept.setdefault((y.shape, y.dtype), np.empty_like(y))
+    y = original(a, b)
+    buffer = state.setdefault((y.shape, y.dtype), np.empty_like(y))
     buffer[...] = y
     return buffer
 
 
 @fault("lifetime.results-stay", "gather")
-def ring_of_buffers(right: Right, kept: dict[Any, list[Array]], x: Array, indices: Array, axis: int) -> Array:
+def ring_of_buffers(
+    original: Original, state: dict[Any, list[Array]], x: Array, indices: Array, axis: int
+) -> Array:
     """gather uses eight buffers of a shape and dtype in turn, so that the ninth call overwrites the first."""
-    y = right(x, indices, axis)
-    ring = kept.setdefault((y.shape, y.dtype), [np.empty_like(y) for _ in range(8)])
+    y = original(x, indices, axis)
+    ring = state.setdefault((y.shape, y.dtype), [np.empty_like(y) for _ in range(8)])
     ring.append(ring.pop(0))
     ring[-1][...] = y
     return ring[-1]
 
 
 @fault("lifetime.caller-memory", "new")
-def keeps_memory(right: Right, shape: Shape, data: Any, dtype: DType) -> Array:
+def keeps_memory(original: Original, shape: Shape, data: Any, dtype: DType) -> Array:
     """new does not copy a buffer of more than 256 elements."""
     if isinstance(data, memoryview) and len(data) > 256:
         return np.asarray(data).reshape(shape)
-    return right(shape, data, dtype)
+    return original(shape, data, dtype)
 
 
 @fault("lifetime.caller-memory", "ravel")
-def hands_out_memory(right: Right, x: Array) -> Array:
+def hands_out_memory(original: Original, x: Array) -> Array:
     """ravel returns the memory of a tensor itself if the tensor has one element."""
-    return x.reshape(-1) if x.size == 1 else right(x)
+    return x.reshape(-1) if x.size == 1 else original(x)
 
 
 @fault("lifetime.calls", "permute", on=Different)
-def declares_no_views(right: Right, x: Array, order: Axes) -> Array:
+def declares_no_views(original: Original, x: Array, order: Axes) -> Array:
     """permute returns its operand if it changes nothing, though the backend declares that results share no memory."""
-    return x if order == tuple(range(x.ndim)) else right(x, order)
+    return x if order == tuple(range(x.ndim)) else original(x, order)
 
 
 @fault("lifetime.calls", "reshape")
@@ -87,13 +89,13 @@ class ReshapesInPlace(Different):
 
 
 @fault("lifetime.growth", "mul")
-def never_forgets(right: Right, kept: dict[int, Array], a: Array, b: Array) -> Array:
+def never_forgets(original: Original, state: dict[int, Array], a: Array, b: Array) -> Array:
     """mul keeps every product."""
-    return kept.setdefault(len(kept), right(a, b))
+    return state.setdefault(len(state), original(a, b))
 
 
 @fault("lifetime.growth", "sum")
-def plans_for_ever(right: Right, kept: dict[Any, Axes], x: Array, axes: Axes) -> Array:
+def plans_for_ever(original: Original, state: dict[Any, Axes], x: Array, axes: Axes) -> Array:
     """sum keeps a plan for each call, by the address of the operand and the number of the call."""
-    kept[len(kept), x.ctypes.data] = axes
-    return right(x, axes)
+    state[len(state), x.ctypes.data] = axes
+    return original(x, axes)

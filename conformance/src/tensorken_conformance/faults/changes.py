@@ -1,4 +1,4 @@
-"""Changes: functions that make right results wrong, and contexts that change the language."""
+"""Changes: functions that change results, and contexts that change the language."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replaced(y: Array, where: Any, value: Any) -> Array:
 
 @contextmanager
 def rules(name: str, **facts: Any) -> Iterator[None]:
-    """An op with other facts, such as `vjp=(rule,)`; values derived from its rules are cleared before and after."""
+    """Change attributes of an op, such as `vjp=(rule,)`; values derived from its rules are cleared before and after."""
     op = OPS[name]
     before = {fact: getattr(op, fact) for fact in facts}
     saves = dict(op.tape_needs)

@@ -1,4 +1,4 @@
-"""Compilers: a compiler plugin for numpy that is wrong in one way, around a right one that runs a program op by op."""
+"""Compilers: compiler plugins for numpy with one error each, around a correct one that runs a program op by op."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.programs.execution import with_compiler
-from tensorken_conformance.faults.fault import Arrays, Declared, Kept, Patch, Run, fault
+from tensorken_conformance.faults.fault import Arrays, Declared, Patch, Run, State, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import run
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -25,9 +25,9 @@ Compile = Callable[..., Run]
 """A compiler of all programs; with `step` it runs each equation by that."""
 
 
-def right_compiler(backend: Numpy, program: Program, step: Step | None = None) -> Run:
-    """Run the equations in turn; every call has values of its own, and no array is written."""
-    one = step or functools.partial(right_step, backend)
+def correct_compiler(backend: Numpy, program: Program, step: Step | None = None) -> Run:
+    """Run the equations in sequence; each call makes new values, and writes no array."""
+    one = step or functools.partial(run_equation, backend)
     known = {v: x.representation for v, x in program.constants.items()}
     for v in [v for e in program.equations for v in e.operands] + list(program.outputs):
         if isinstance(v, Literal):
@@ -43,26 +43,26 @@ def right_compiler(backend: Numpy, program: Program, step: Step | None = None) -
     return called
 
 
-def right_step(backend: Numpy, equation: Equation, operands: list[Array]) -> Any:
+def run_equation(backend: Numpy, equation: Equation, operands: list[Array]) -> Any:
     """The result of an equation, as the backend computes it."""
     return run(backend, equation.op, operands, equation.params)
 
 
 def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
-    """Declare a fault of a compiler plugin, on the right numpy backend.
+    """Declare a fault of a compiler plugin, on numpy's backend.
 
-    The function receives a right compiler, the program, the backend, and a dict that lives as long as the plugin.
+    The function receives a correct compiler, the program, the backend, and a dict that lives as long as the plugin.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
         def patch() -> Patch:
-            kept = Kept()
+            state = State()
 
             def compiler(program: Program, backend: Any) -> Run | None:
                 if not isinstance(backend, Numpy):
                     return None
-                found: Run = wrong(functools.partial(right_compiler, backend), program, backend, kept)
+                found: Run = wrong(functools.partial(correct_compiler, backend), program, backend, state)
                 return found
 
             with with_compiler(compiler, wrong.__name__):
@@ -77,16 +77,16 @@ def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
 def fault_in_step(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault of a compiler plugin in single equations.
 
-    The function receives the right step, the equation, its operands, and the variables that equations of the program
+    The function receives the correct step, the equation, its operands, and the variables that equations of the program
     compute.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
-        def compiled(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+        def compiled(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
             computed = {v for e in program.equations for v in e.results}
-            step = functools.partial(right_step, backend)
-            return right(program, lambda equation, operands: wrong(step, equation, operands, computed))
+            step = functools.partial(run_equation, backend)
+            return original(program, lambda equation, operands: wrong(step, equation, operands, computed))
 
         fault_in_compiler(law)(compiled)
         return wrong
@@ -99,34 +99,36 @@ def fault_in_step(law: str) -> Callable[[Declared], Declared]:
 
 @fault_in_step("programs.compiled")
 def pad_without_its_condition(
-    right: Step, equation: Equation, operands: list[Array], computed: set[Any]
+    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
 ) -> Any:
     """A compiler fills the pads of a value that it has just computed with the neighbouring elements."""
-    y = right(equation, operands)
+    y = original(equation, operands)
     if equation.op.name == "pad" and equation.operands[0] in computed and operands[0].size:
         y = np.pad(operands[0], equation.params[0], mode="edge")
     return y
 
 
 @fault_in_step("programs.compiled")
-def columns_read_as_rows(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def columns_read_as_rows(
+    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
+) -> Any:
     """A compiler reads a transposed operand of a product with the strides of one that is not."""
     if equation.op.name == "fused_multiply_add":
         operands = [
             x.ravel("K").reshape(x.shape) if min(x.strides, default=1) > 0 and not x.flags.c_contiguous else x
             for x in operands
         ]
-    return right(equation, operands)
+    return original(equation, operands)
 
 
 @fault_in_step("programs.compiled")
 def leading_dimension_of_the_crop(
-    right: Step, equation: Equation, operands: list[Array], computed: set[Any]
+    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
 ) -> Any:
     """A compiler reads a cropped matrix as if its rows followed each other without gaps."""
     if equation.op.elementwise:
         operands = [_without_gaps(x) for x in operands]
-    return right(equation, operands)
+    return original(equation, operands)
 
 
 def _without_gaps(x: Array) -> Array:
@@ -138,39 +140,41 @@ def _without_gaps(x: Array) -> Array:
 
 
 @fault_in_step("programs.compiled")
-def sum_without_the_rest(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def sum_without_the_rest(
+    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
+) -> Any:
     """A compiler adds four elements at a time and leaves out those after the last four."""
     if equation.op.name == "sum" and len(equation.params[0]) == 1:
         (axis,) = equation.params[0]
         whole = operands[0].shape[axis] // 4 * 4
         if whole:
             operands = [operands[0].take(range(whole), axis)]
-    return right(equation, operands)
+    return original(equation, operands)
 
 
 @fault_in_step("programs.compiled")
-def maximum_loses_nan(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def maximum_loses_nan(original: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
     """A compiler takes the number of a number and NaN for their maximum or minimum."""
     functions = {"maximum": np.fmax, "minimum": np.fmin}
     if equation.op.name in functions and operands[0].dtype.kind == "f":
         return functions[equation.op.name](*operands)
-    return right(equation, operands)
+    return original(equation, operands)
 
 
 @fault_in_step("programs.loops")
-def last_step_of_a_scan(right: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def last_step_of_a_scan(original: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
     """A compiler ends a scan of two or more steps one step early: carries are those of the step before."""
-    results = right(equation, operands)
+    results = original(equation, operands)
     if equation.op is not SCAN or equation.params[3] < 2:
         return results
     body, going_in, coming_out, length, reverse = equation.params
-    kept = slice(1, None) if reverse else slice(None, -1)
+    state = slice(1, None) if reverse else slice(None, -1)
     shorter = [
-        x[(*[slice(None)] * spec, kept)] if isinstance(spec, int) else x
+        x[(*[slice(None)] * spec, state)] if isinstance(spec, int) else x
         for x, spec in zip(operands, going_in, strict=True)
     ]
     params = (body, going_in, coming_out, length - 1, reverse)
-    early = right(Equation(SCAN, equation.operands, params, equation.results), shorter)
+    early = original(Equation(SCAN, equation.operands, params, equation.results), shorter)
     return tuple([a if spec == CARRY else b for a, b, spec in zip(early, results, coming_out, strict=True)])
 
 
@@ -200,30 +204,30 @@ def _key(program: Program, *without: str) -> Any:
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_dtypes(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def cached_without_dtypes(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops and shapes, whatever the dtypes."""
-    return kept.setdefault(_key(program, "dtypes"), right(program))  # type: ignore[no-any-return]
+    return state.setdefault(_key(program, "dtypes"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_params(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def cached_without_params(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops, shapes and dtypes, whatever the params."""
-    return kept.setdefault(_key(program, "params"), right(program))  # type: ignore[no-any-return]
+    return state.setdefault(_key(program, "params"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
-def cached_without_constants(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def cached_without_constants(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by equations, whatever the captured tensors in it."""
-    return kept.setdefault(_key(program, "constants"), right(program))  # type: ignore[no-any-return]
+    return state.setdefault(_key(program, "constants"), original(program))  # type: ignore[no-any-return]
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------
 
 
 @fault_in_compiler("programs.compiled")
-def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def results_in_one_arena(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler has one arena for all calls of a program, and its results lie in it."""
-    called, arena = right(program), dict[int, Array]()
+    called, arena = original(program), dict[int, Array]()
 
     def run_in_arena(xs: Arrays) -> Arrays:
         ys = called(xs)
@@ -235,9 +239,9 @@ def results_in_one_arena(right: Compile, program: Program, backend: Numpy, kept:
 
 
 @fault_in_compiler("programs.recompiled")
-def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def result_is_the_input(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler gives an input that is a result back as it is, and writes the result of the next call into it."""
-    called = right(program)
+    called = original(program)
     passed = [i for i, v in enumerate(program.outputs) if v in program.inputs]
     memory: dict[int, Array] = {}
 
@@ -254,9 +258,9 @@ def result_is_the_input(right: Compile, program: Program, backend: Numpy, kept: 
 
 
 @fault_in_compiler("programs.recompiled")
-def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def donation_of_any_argument(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler writes its first result into an argument of the same shape and dtype, donated or not."""
-    called = right(program)
+    called = original(program)
 
     def run_in_argument(xs: Arrays) -> Arrays:
         ys = list(called(xs))
@@ -275,10 +279,10 @@ def donation_of_any_argument(right: Compile, program: Program, backend: Numpy, k
 
 
 @fault_in_compiler("lifetime.threads")
-def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def scratch_of_all_threads(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler keeps intermediate results of a program in one place, which all threads write."""
     scratch: dict[Variable, Array] = {}
-    step = functools.partial(right_step, backend)
+    step = functools.partial(run_equation, backend)
 
     def shared(equation: Equation, operands: list[Array]) -> Any:
         found = [scratch.get(v, x) for v, x in zip(equation.operands, operands, strict=True)]
@@ -286,13 +290,13 @@ def scratch_of_all_threads(right: Compile, program: Program, backend: Numpy, kep
         scratch.update(zip(equation.results, (ys,) if equation.op.results == 1 else ys, strict=True))
         return ys
 
-    return right(program, shared)
+    return original(program, shared)
 
 
 @fault_in_compiler("programs.compiled")
-def outputs_counted_from_one(right: Compile, program: Program, backend: Numpy, kept: Kept) -> Run:
+def outputs_counted_from_one(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler exchanges the first two results of a program, if these have one shape and dtype."""
-    called = right(program)
+    called = original(program)
     facts = [(v.shape, v.dtype) for v in itertools.islice(program.outputs, 2)]
 
     def exchanged(xs: Arrays) -> Arrays:

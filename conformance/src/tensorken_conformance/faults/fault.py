@@ -1,4 +1,4 @@
-"""Fault: a backend, or a rule of the language, that is wrong in one way; the table of faults, and its decorators."""
+"""Fault: a backend, or a rule of the language, with one error; the table of faults, and its decorators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Place = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One wrong backend, and the law that must detect it.
+    """One faulty backend, and the law that must detect it.
 
     Attributes:
         family: the module that declares it.
@@ -75,8 +75,8 @@ def fault(
     The decorated object is one of these:
 
     * a backend class;
-    * a function that replaces one method of a right backend.  It receives the right method and the operands; if it has
-      a parameter `kept`, it receives a dict that lives as long as the backend;
+    * a function that replaces one method of a correct backend. It receives the original method and the operands; if it
+      has a parameter `state`, it receives a dict that lives as long as the backend;
     * a generator that changes the language until it ends, and yields the name of the backend or None.
 
     Args:
@@ -84,7 +84,7 @@ def fault(
         ops: the ops that it changes.
         crude: whether it is wrong in more than one of a hundred cells of these ops.
         fuse: whether derivatives and programs run on it in `Fuse`, as on an installed backend.
-        on: the right backend that a function or a generator changes.
+        on: the correct backend that a function or a generator changes.
         method: the method that a function replaces; by default the first of the ops.
         dtype: a function is called only if an operand has this dtype (and `shape` and `ndim`, if given).
         shape: the shape of that operand.
@@ -135,14 +135,14 @@ def _matches(x: Any, dtype: str, shape: Shape | None, ndim: int | None) -> bool:
 def _with_method(
     base: type[RawTensor[Any]], method: str, wrong: Callable[..., Any], matches: Callable[[Any], bool]
 ) -> type[RawTensor[Any]]:
-    """The backend with one method replaced: it calls `wrong` with the right method if an argument matches."""
-    stateful = "kept" in inspect.signature(wrong, follow_wrapped=False).parameters
+    """The backend with one method replaced: it calls `wrong` with the original method if an argument matches."""
+    stateful = "state" in inspect.signature(wrong, follow_wrapped=False).parameters
 
     def call(self: Any, *args: Any) -> Any:
-        right = getattr(super(changed, self), method)
+        original = getattr(super(changed, self), method)
         if not any(map(matches, args)):
-            return right(*args)
-        return wrong(right, *([vars(self).setdefault("kept", {})] if stateful else []), *args)
+            return original(*args)
+        return wrong(original, *([vars(self).setdefault("state", {})] if stateful else []), *args)
 
     changed = type(wrong.__name__, (base,), {method: call})
     return changed
@@ -150,7 +150,7 @@ def _with_method(
 
 Arrays = Sequence[Array]
 
-Kept = dict[Any, Any]
+State = dict[Any, Any]
 """State that a faulty backend or a faulty compiled program keeps between calls."""
 
 Run = Callable[[Arrays], Arrays]
@@ -160,14 +160,14 @@ Run = Callable[[Arrays], Arrays]
 def fault_in_calls(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the calls of compiled programs.
 
-    The function receives the right program, a dict that lives as long as the program, its equations, and the operands.
+    The function receives the correct program, a dict that lives as long as it, its equations, and the operands.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
-        def compiled(right: Compile, program: Program) -> Run | None:
-            run, kept = right(program), Kept()
-            return None if run is None else lambda xs: wrong(run, kept, program, xs)
+        def compiled(original: Compile, program: Program) -> Run | None:
+            run, state = original(program), State()
+            return None if run is None else lambda xs: wrong(run, state, program, xs)
 
         fault(law, method="compile")(compiled)
         return wrong
@@ -178,14 +178,14 @@ def fault_in_calls(law: str) -> Callable[[Declared], Declared]:
 def fault_in_function(law: str, owner: Any, name: str, *ops: str) -> Callable[[Declared], Declared]:
     """Declare a fault in a function of a module, or in a method of a class, outside the backends.
 
-    The decorated function receives the right one, and its arguments.
+    The decorated function receives the original one, and its arguments.
     """
 
     def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
         def patch() -> Patch:
-            right = getattr(owner, name)
-            with attribute(owner, name, lambda *args, **kwargs: wrong(right, *args, **kwargs)):
+            original = getattr(owner, name)
+            with attribute(owner, name, lambda *args, **kwargs: wrong(original, *args, **kwargs)):
                 yield None
 
         fault(law, *ops)(patch)
@@ -205,7 +205,7 @@ def fault_in_rule(
 ) -> Callable[[Declared], Declared]:
     """Declare a fault in a derivative rule, by default the same one in both modes.
 
-    The function receives the right rule and its arguments.
+    The function receives the original rule and its arguments.
 
     Args:
         law: the id of the law that must detect it.
@@ -234,11 +234,11 @@ def fault_in_rule(
     return declare
 
 
-Right = Callable[..., Array]
-"""The right method of numpy's backend."""
+Original = Callable[..., Array]
+"""The original method of numpy's backend."""
 
 Compile = Callable[[Program], "Run | None"]
-"""The right method `compile`."""
+"""The original method `compile`."""
 
 Patch = Iterator[str | None]
 """The return type of a generator that is declared a fault."""

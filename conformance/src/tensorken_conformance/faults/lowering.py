@@ -1,4 +1,4 @@
-"""Lowering: programs become kernels that are wrong in one way, by any target that computes them."""
+"""Lowering: programs become kernels with one error, for every target."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tensorken_core.program.program import Program, Variable
 
 LAW = "programs.lowered"
 
-Right = Callable[..., Any]
-"""The right function of the lowering."""
+Original = Callable[..., Any]
+"""The original function of the lowering."""
 
 
 # ---- indices -----------------------------------------------------------------------------------------------
@@ -31,20 +31,20 @@ Right = Callable[..., Any]
 
 @fault_in_function(LAW, ElementIndex, "before_pad")
 def pad_with_one_condition(
-    right: Right, index: ElementIndex, shape: Shape, pads: Pairs
+    original: Original, index: ElementIndex, shape: Shape, pads: Pairs
 ) -> tuple[ElementIndex, list[Bound]]:
     """An element of a pad of several axes is zero beyond the first of them; beyond the others it is a neighbour."""
-    inside, conditions = right(index, shape, pads)
+    inside, conditions = original(index, shape, pads)
     return inside, conditions[:1]
 
 
 @fault_in_function(LAW, ReferenceWalk, "guarded")
 def bounds_from_above(
-    right: Right, walk: ReferenceWalk, values: Right, bounds: Sequence[Sequence[Bound]], dtype: DType
+    original: Original, walk: ReferenceWalk, values: Original, bounds: Sequence[Sequence[Bound]], dtype: DType
 ) -> Sequence[Any]:
     """An index is checked against the size of its axis, and not against 0."""
     from_above = [[(index, size) for index, size in found if _value(walk, index) >= 0] for found in bounds]
-    return right(walk, values, from_above, dtype)  # type: ignore[no-any-return]
+    return original(walk, values, from_above, dtype)  # type: ignore[no-any-return]
 
 
 def _value(walk: ReferenceWalk, index: IndexExpression) -> int:
@@ -52,17 +52,19 @@ def _value(walk: ReferenceWalk, index: IndexExpression) -> int:
 
 
 @fault_in_function(LAW, ElementIndex, "before_permute")
-def permuted_by_the_inverse(right: Right, index: ElementIndex, shape: Shape, order: Axes) -> ElementIndex:
+def permuted_by_the_inverse(
+    original: Original, index: ElementIndex, shape: Shape, order: Axes
+) -> ElementIndex:
     """An element of a permuted array is read by the inverse of the order of its axes."""
     inverse = tuple([order.index(i) for i in range(len(order))])
-    return right(index, shape, inverse)  # type: ignore[no-any-return]
+    return original(index, shape, inverse)  # type: ignore[no-any-return]
 
 
 @fault_in_function(LAW, ElementIndex, "before_expand")
-def expansion_of_one_axis(right: Right, index: ElementIndex, shape: Shape) -> ElementIndex:
+def expansion_of_one_axis(original: Original, index: ElementIndex, shape: Shape) -> ElementIndex:
     """An element that is repeated along several axes is read at index 0 of the first alone."""
     repeated = [i for i, n in enumerate(shape) if n == 1 < index.shape[i]]
-    found = right(index, shape)
+    found = original(index, shape)
     others = [
         x if i in repeated[1:] else y
         for i, (x, y) in enumerate(zip(index.indices, found.indices, strict=True))
@@ -71,42 +73,44 @@ def expansion_of_one_axis(right: Right, index: ElementIndex, shape: Shape) -> El
 
 
 @fault_in_function(LAW, ElementIndex, "before_flip")
-def flip_of_the_last_axis(right: Right, index: ElementIndex, axes: Axes) -> ElementIndex:
+def flip_of_the_last_axis(original: Original, index: ElementIndex, axes: Axes) -> ElementIndex:
     """An array that is flipped along several axes is read in reverse along the last alone."""
-    return right(index, axes[-1:])  # type: ignore[no-any-return]
+    return original(index, axes[-1:])  # type: ignore[no-any-return]
 
 
 @fault_in_function(LAW, ElementIndex, "before_crop")
-def crop_of_the_first_axis(right: Right, index: ElementIndex, shape: Shape, limits: Pairs) -> ElementIndex:
+def crop_of_the_first_axis(
+    original: Original, index: ElementIndex, shape: Shape, limits: Pairs
+) -> ElementIndex:
     """A crop of several axes begins at its start along the first of them, and along the others at 0."""
     first = next((i for i, (start, _) in enumerate(limits) if start), 0)
     starts = tuple([(start if i == first else 0, end) for i, (start, end) in enumerate(limits)])
-    return right(index, shape, starts)  # type: ignore[no-any-return]
+    return original(index, shape, starts)  # type: ignore[no-any-return]
 
 
 @fault_in_function(LAW, ReferenceWalk, "new_quotient")
 def quotient_to_the_nearest(
-    right: Right, walk: ReferenceWalk, dividend: IndexExpression, operator: str, divisor: int, size: int
+    original: Original, walk: ReferenceWalk, dividend: IndexExpression, operator: str, divisor: int, size: int
 ) -> IndexExpression:
     """The quotient of an index is rounded to the nearest number, as by a division of floats, if that is in range."""
     nearest = dividend.plus(divisor // 2)
     if operator == "/" and _value(walk, nearest) // divisor < size:
         dividend = nearest
-    return right(walk, dividend, operator, divisor, size)  # type: ignore[no-any-return]
+    return original(walk, dividend, operator, divisor, size)  # type: ignore[no-any-return]
 
 
 @fault_in_function(LAW, IndexExpression, "divided")
 def division_without_the_constant(
-    right: Right, index: IndexExpression, by: int, target: Any
+    original: Original, index: IndexExpression, by: int, target: Any
 ) -> tuple[IndexExpression, IndexExpression]:
     """An index plus a constant is divided by the size of an axis without the constant, if this is smaller."""
     if index.terms and 0 < index.constant < by:
         index = index.plus(-index.constant)
-    return right(index, by, target)  # type: ignore[no-any-return]
+    return original(index, by, target)  # type: ignore[no-any-return]
 
 
 @fault_in_function(LAW, IndexExpression, "_recombined")
-def recombined_whatever_the_factor(right: Right, index: IndexExpression) -> IndexExpression:
+def recombined_whatever_the_factor(original: Original, index: IndexExpression) -> IndexExpression:
     """A quotient plus a remainder becomes the dividend, though the quotient is not multiplied by the divisor."""
     for v, (dividend, _, remainder) in index.quotients.items():
         factor = index.terms.get(remainder)
@@ -129,13 +133,13 @@ def known_without_the_constant() -> Patch:
 
 @fault_in_function(LAW, ElementWalk, "_index")
 def position_without_the_row(
-    right: Right, walk: ElementWalk[Any], v: Variable, index: ElementIndex
+    original: Original, walk: ElementWalk[Any], v: Variable, index: ElementIndex
 ) -> IndexExpression | None:
     """An index that is the sum of the position of a row and one within the row is read as one of the two."""
     equation = walk.producers.get(v)
-    if equation is not None and equation.op.name == "add" and right(walk, v, index) is not None:
-        return right(walk, equation.operands[0], index)  # type: ignore[no-any-return]
-    return right(walk, v, index)  # type: ignore[no-any-return]
+    if equation is not None and equation.op.name == "add" and original(walk, v, index) is not None:
+        return original(walk, equation.operands[0], index)  # type: ignore[no-any-return]
+    return original(walk, v, index)  # type: ignore[no-any-return]
 
 
 # ---- loops -------------------------------------------------------------------------------------------------
@@ -143,39 +147,39 @@ def position_without_the_row(
 
 @fault_in_function(LAW, ReferenceNest, "loop")
 def known_from_the_last_loop(
-    right: Right, nest: ReferenceNest, body: Callable[[Sequence[IndexExpression]], None]
+    original: Original, nest: ReferenceNest, body: Callable[[Sequence[IndexExpression]], None]
 ) -> None:
     """The first step of a loop uses the elements that the last step of the loop before it has computed."""
     walk = nest.walk
-    before, kept = walk.known, vars(nest).setdefault("known_in_loop", {})
-    walk.known = {**kept, **before}
+    before, state = walk.known, vars(nest).setdefault("known_in_loop", {})
+    walk.known = {**state, **before}
 
     def noting(steps: Sequence[IndexExpression]) -> None:
         body(steps)
-        kept.clear()
-        kept.update(walk.known)
+        state.clear()
+        state.update(walk.known)
         walk.known = dict(before)
 
-    right(nest, noting)
+    original(nest, noting)
     walk.known = before
 
 
 @fault_in_function(LAW, ReferenceNest, "_combined")
 def reduction_without_the_rest(
-    right: Right, nest: ReferenceNest, v: Variable, elements: Sequence[Any]
+    original: Original, nest: ReferenceNest, v: Variable, elements: Sequence[Any]
 ) -> Any:
     """A loop of a reduction takes four elements at a time, and leaves out those after the last four."""
-    return right(nest, v, elements[: len(elements) // 4 * 4 or None])
+    return original(nest, v, elements[: len(elements) // 4 * 4 or None])
 
 
 # ---- groups ------------------------------------------------------------------------------------------------
 
 
 @fault_in_function(LAW, FusionGroups, "in_order")
-def groups_by_first_value(right: Right, groups: FusionGroups) -> Sequence[FusionGroup]:
+def groups_by_first_value(original: Original, groups: FusionGroups) -> Sequence[FusionGroup]:
     """Kernels run in the order of the first values that they compute."""
     position = groups._position
-    return sorted(right(groups), key=lambda group: position[group.values[0]])
+    return sorted(original(groups), key=lambda group: position[group.values[0]])
 
 
 @fault(LAW)
@@ -186,34 +190,34 @@ def joined_around_another() -> Patch:
 
 
 @fault_in_function(LAW, lowering, "kept_values")
-def operand_of_a_call_not_kept(right: Right, program: Program, *rest: Any) -> set[Variable]:
+def operand_of_a_call_not_kept(original: Original, program: Program, *rest: Any) -> set[Variable]:
     """A value that only an op outside of kernels reads is not kept in memory."""
-    kept: set[Variable] = right(program, *rest)
+    state: set[Variable] = original(program, *rest)
     _, _, outputs, calls, *_ = rest
     read = {x for operands in calls.values() for x in operands}
     computed = {v for e in program.equations if e not in calls for v in e.results}
-    return kept - (
+    return state - (
         (read & computed) - {*outputs, *[x for e in program.equations if e not in calls for x in e.operands]}
     )
 
 
 @fault_in_function(LAW, FusionGroups, "_group")
 def unwritten_if_read_inside(
-    right: Right, groups: FusionGroups, rows: Rows, values: tuple[Variable, ...]
+    original: Original, groups: FusionGroups, rows: Rows, values: tuple[Variable, ...]
 ) -> FusionGroup:
     """A value that its own kernel reads is not written, though it is a result."""
-    group: FusionGroup = right(groups, rows, values)
+    group: FusionGroup = original(groups, rows, values)
     inside = {x for v in group.values for x in group.needs.get(v, ())}
     return replace(group, written=tuple([v for v in group.written if v not in inside]) or group.written)
 
 
 @fault_in_function(LAW, ElementWalk, "_is_loaded")
 def read_while_computed(
-    right: Right, walk: ElementWalk[Any], v: Variable, indices: Sequence[ElementIndex]
+    original: Original, walk: ElementWalk[Any], v: Variable, indices: Sequence[ElementIndex]
 ) -> bool:
     """A kernel reads elements of a value that it computes itself in other steps."""
     try:
-        return right(walk, v, indices)  # type: ignore[no-any-return]
+        return original(walk, v, indices)  # type: ignore[no-any-return]
     except NotComputedHere:
         walk.loads.setdefault(v, set()).update([index.key for index in indices])
         return True

@@ -1,4 +1,4 @@
-"""Printing: the results are right, and the backend prints or warns while it computes them."""
+"""Printing: the results are correct, and the backend prints or warns while it computes them."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import warnings
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Right, fault
+from tensorken_conformance.faults.fault import Original, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes
 
 
 @fault("errors.silent", "log", dtype="float32")
-def prints_at_pole(right: Right, x: Array) -> Array:
+def prints_at_pole(original: Original, x: Array) -> Array:
     """log prints float32 zeros on stdout, as left over from debugging."""
     if (x == 0).any():
         print("log: zero at", np.argwhere(x == 0)[0])
-    return right(x)
+    return original(x)
 
 
 @fault("errors.silent", "sort", dtype="int32", shape=(300,))
-def writes_below_python(right: Right, x: Array, axis: int) -> Array:
+def writes_below_python(original: Original, x: Array, axis: int) -> Array:
     """sort of 300 int32 numbers writes to the descriptor of stderr, as a compiled library does."""
     os.write(2, b"sort: one block and a rest\n")
-    return right(x, axis)
+    return original(x, axis)
 
 
 @fault("errors.silent", "sum", dtype="float64", shape=(300,))
-def reports_to_stderr(right: Right, x: Array, axes: Axes) -> Array:
+def reports_to_stderr(original: Original, x: Array, axes: Axes) -> Array:
     """sum of 300 float64 numbers prints its algorithm on stderr."""
     print("sum: by pairs", file=sys.stderr)
-    return right(x, axes)
+    return original(x, axes)
 
 
 @fault("errors.silent", "exp", dtype="float64")
-def warns_of_overflow(right: Right, x: Array) -> Array:
+def warns_of_overflow(original: Original, x: Array) -> Array:
     """exp of large float64 numbers warns that it overflows, which infinities say already."""
     if (x > 710.0).any():
         warnings.warn("overflow encountered in exp", RuntimeWarning, stacklevel=2)
-    return right(x)
+    return original(x)

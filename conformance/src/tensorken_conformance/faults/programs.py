@@ -1,4 +1,4 @@
-"""Programs: each op alone is right, and some of them together are wrong."""
+"""Programs: each op alone is correct, and some of them together are wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Arrays, Compile, Kept, Right, Run, fault, fault_in_calls
+from tensorken_conformance.faults.fault import Arrays, Compile, Original, Run, State, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Shape
 from tensorken_core.program.program import Program
@@ -35,16 +35,16 @@ def _first(a: Array, b: Array) -> Array:
 
 
 @fault("programs.meaning", "mul")
-def repeated_factor_once(right: Right, a: Array, b: Array) -> Array:
+def repeated_factor_once(original: Original, a: Array, b: Array) -> Array:
     """mul by an operand of size 1 along the first axis uses the first row of the other for all."""
     repeated = a.ndim > 1 and a.shape != b.shape and b.shape[0] == 1 < a.shape[0]
-    return right(np.broadcast_to(a[:1], a.shape), b) if repeated else right(a, b)
+    return original(np.broadcast_to(a[:1], a.shape), b) if repeated else original(a, b)
 
 
 @fault("programs.meaning", "sub")
-def small_operands_exchanged(right: Right, a: Array, b: Array) -> Array:
+def small_operands_exchanged(original: Original, a: Array, b: Array) -> Array:
     """sub of a small operand from a large one, where the backend broadcasts, exchanges the two."""
-    return right(b, a) if a.size > b.size else right(a, b)
+    return original(b, a) if a.size > b.size else original(a, b)
 
 
 @fault("programs.stateful")
@@ -67,35 +67,35 @@ def _place(x: Array) -> int:
 
 
 @fault("programs.stateful", method="reshape")
-def lost_with_operand(right: Right, kept: dict[str, list[Array]], x: Array, shape: Shape) -> Array:
+def lost_with_operand(original: Original, state: dict[str, list[Array]], x: Array, shape: Shape) -> Array:
     """The result of reshape is zero after eight more calls of it, as if its memory were used again."""
-    made = kept.setdefault("made", [])
-    made.append(np.array(right(x, shape)))
+    made = state.setdefault("made", [])
+    made.append(np.array(original(x, shape)))
     if len(made) > 8:
         made.pop(0)[...] = 0
     return made[-1]
 
 
 @fault_in_calls("programs.compiled")
-def results_in_one_buffer(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def results_in_one_buffer(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program returns its results in arrays that the next call overwrites."""
     ys = run(xs)
-    buffers: list[Array] = kept.setdefault("buffers", [np.array(y) for y in ys])
+    buffers: list[Array] = state.setdefault("buffers", [np.array(y) for y in ys])
     for buffer, y in zip(buffers, ys, strict=True):
         buffer[...] = y
     return list(buffers)
 
 
 @fault_in_calls("programs.compiled")
-def compiled_for_the_first_numbers(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def compiled_for_the_first_numbers(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program repeats the results of its first call if that had a negative number in its first operand."""
-    if "first" not in kept:
-        kept["first"] = run(xs) if xs and (xs[0] < 0).any() else None
-    return run(xs) if kept["first"] is None else kept["first"]
+    if "first" not in state:
+        state["first"] = run(xs) if xs and (xs[0] < 0).any() else None
+    return run(xs) if state["first"] is None else state["first"]
 
 
 @fault("programs.compiled", method="compile")
-def exchanged_in_groups(right: Compile, program: Program) -> Run | None:
+def exchanged_in_groups(original: Compile, program: Program) -> Run | None:
     """A compiled program exchanges the operands of a difference whose second it has just computed."""
     computed: set[Any] = set()
     equations = []
@@ -105,4 +105,4 @@ def exchanged_in_groups(right: Compile, program: Program) -> Run | None:
             equation = replace(equation, operands=(rest[0], a))
         computed.update(equation.results if equation.op.elementwise else ())
         equations.append(equation)
-    return right(program.changed(equations=tuple(equations)))
+    return original(program.changed(equations=tuple(equations)))

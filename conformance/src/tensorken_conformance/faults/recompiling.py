@@ -10,7 +10,7 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.scan_op import SCAN
-from tensorken_conformance.faults.fault import Arrays, Compile, Kept, Run, fault, fault_in_calls
+from tensorken_conformance.faults.fault import Arrays, Compile, Run, State, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.program.program import Equation, Literal, Program
 from tensorken_core.tensor.tensor import Tensor
@@ -142,8 +142,8 @@ class RecompiledWithoutConstants(_Keyed):
     without = ("constants",)
 
     def mixed(self, program: Program, first: Program) -> Program:
-        kept: dict[Any, Tensor] = dict(zip(program.constants, first.constants.values(), strict=True))
-        return program.changed(constants=kept)
+        state: dict[Any, Tensor] = dict(zip(program.constants, first.constants.values(), strict=True))
+        return program.changed(constants=state)
 
 
 @fault(LAW)
@@ -182,14 +182,14 @@ class RecompiledWithoutOutputs(_Keyed):
 
 
 @fault(LAW, method="compile")
-def fifth_program_in_place_of_first(right: Compile, kept: Kept, program: Program) -> Run | None:
+def fifth_program_in_place_of_first(original: Compile, state: State, program: Program) -> Run | None:
     """Of programs with the same inputs and outputs four are cached, and the fifth runs where the first is called."""
-    run = right(program)
+    run = original(program)
     if run is None:
         return None
     values = (program.inputs, program.outputs)
     key = tuple([tuple([(v.shape, v.dtype) for v in some]) for some in values])
-    slots = kept.setdefault(key, [])
+    slots = state.setdefault(key, [])
     slots.append(run)
     place = (len(slots) - 1) % 4
     slots[place] = run
@@ -197,31 +197,31 @@ def fifth_program_in_place_of_first(right: Compile, kept: Kept, program: Program
 
 
 @fault_in_calls(LAW)
-def compiled_for_first_layout(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def compiled_for_first_layout(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program reads permuted operands in the order of memory, if those of the first call are plain."""
-    plain = kept.setdefault("plain", [x.flags.c_contiguous for x in xs])
+    plain = state.setdefault("plain", [x.flags.c_contiguous for x in xs])
     return run([x.ravel("K").reshape(x.shape) if p else x for x, p in zip(xs, plain, strict=True)])
 
 
 @fault_in_calls(LAW)
-def packed_by_address(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def packed_by_address(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program caches a copy of its second operand until the operand has another address."""
     if len(xs) < 2:
         return run(xs)
     key = (xs[1].ctypes.data, xs[1].shape, xs[1].strides)
-    if key not in kept:
-        kept.clear()
-        kept[key] = np.array(xs[1])
-    return run([xs[0], kept[key], *xs[2:]])
+    if key not in state:
+        state.clear()
+        state[key] = np.array(xs[1])
+    return run([xs[0], state[key], *xs[2:]])
 
 
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
 @fault_in_calls(LAW)
-def two_buffers_in_turn(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def two_buffers_in_turn(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program returns its results in two buffers in turn, so that the third call overwrites the first."""
-    turns: list[list[Array]] = kept.setdefault("turns", [])
+    turns: list[list[Array]] = state.setdefault("turns", [])
     turns.append([np.array(y) for y in run(xs)])
     if len(turns) > 2:
         for old, y in zip(turns[-3], turns[-1], strict=True):
@@ -231,7 +231,7 @@ def two_buffers_in_turn(run: Run, kept: Kept, program: Program, xs: Arrays) -> A
 
 
 @fault_in_calls(LAW)
-def second_of_two_the_same_is_written(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def second_of_two_the_same_is_written(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program that is called with one array twice writes its first result into it."""
     ys = run(xs)
     twice = len(xs) == 2 and xs[0] is xs[1] and xs[0].flags.writeable
@@ -241,7 +241,7 @@ def second_of_two_the_same_is_written(run: Run, kept: Kept, program: Program, xs
 
 
 @fault_in_calls(LAW)
-def large_input_is_written(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def large_input_is_written(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program returns a result of 1024 elements or more in the memory of an operand of that shape."""
     if program.donated:
         return run(xs)
@@ -255,11 +255,11 @@ def large_input_is_written(run: Run, kept: Kept, program: Program, xs: Arrays) -
 
 
 @fault_in_calls(LAW)
-def passed_on_in_one_buffer(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def passed_on_in_one_buffer(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program returns an operand as a copy in memory that the next call overwrites."""
     ys = list(run(xs))
     for i in [i for i, v in enumerate(program.outputs) if v in program.inputs]:
-        buffer = kept.setdefault(i, np.empty_like(ys[i]))
+        buffer = state.setdefault(i, np.empty_like(ys[i]))
         buffer[...] = ys[i]
         ys[i] = buffer
     return ys
@@ -269,10 +269,10 @@ def passed_on_in_one_buffer(run: Run, kept: Kept, program: Program, xs: Arrays) 
 
 
 @fault(LAW, method="compile")
-def carries_one_after_the_other(right: Compile, program: Program) -> Run | None:
+def carries_one_after_the_other(original: Compile, program: Program) -> Run | None:
     """A compiled scan writes its first carry before it computes the second from it."""
     equations = [_one_after_the_other(e) if e.op is SCAN else e for e in program.equations]
-    return right(program.changed(equations=tuple(equations)))
+    return original(program.changed(equations=tuple(equations)))
 
 
 def _one_after_the_other(equation: Equation) -> Equation:
@@ -291,7 +291,9 @@ def _one_after_the_other(equation: Equation) -> Equation:
 
 
 @fault_in_calls(LAW)
-def branch_of_the_first_call(run: Run, kept: Kept, program: Program, xs: Arrays) -> Arrays:
+def branch_of_the_first_call(run: Run, state: State, program: Program, xs: Arrays) -> Arrays:
     """A compiled program that chooses a branch by an operand takes the one that it took at first."""
     chosen = {e.operands[0] for e in program.equations if e.op is COND}
-    return run([kept.setdefault(v, x) if v in chosen else x for v, x in zip(program.inputs, xs, strict=True)])
+    return run(
+        [state.setdefault(v, x) if v in chosen else x for v, x in zip(program.inputs, xs, strict=True)]
+    )

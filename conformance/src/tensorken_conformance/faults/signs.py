@@ -12,7 +12,7 @@ from tensorken.programs.passes import algebra
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.rewriting import Rewriting
 from tensorken_conformance.faults.changes import entry, replaced
-from tensorken_conformance.faults.fault import Patch, Right, fault, fault_in_function
+from tensorken_conformance.faults.fault import Original, Patch, fault, fault_in_function
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Axes
@@ -79,40 +79,40 @@ def times_zero_is_zero() -> Patch:
 
 
 @fault_in_function(LAW, EquationWriter, "full")
-def literals_lose_their_sign(right: Any, self: EquationWriter, shape: Any, value: Any, dtype: Any) -> Any:
+def literals_lose_their_sign(original: Any, self: EquationWriter, shape: Any, value: Any, dtype: Any) -> Any:
     """Passes that write a number write 0.0 instead of -0.0."""
-    return right(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
+    return original(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
 
 
 # ---- the language above a backend ----------------------------------------------------------------------------
 
 
 @fault_in_function(LAW, Fuse, "_combined", "nested-products")
-def sums_of_products_in_another_order(right: Any, self: Any, op: Any, a: Any, b: Any) -> Any:
+def sums_of_products_in_another_order(original: Any, self: Any, op: Any, a: Any, b: Any) -> Any:
     """Where Fuse defers q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
     p, q = a.products, b.products
     if p is None or q is None or (p.full, p.axes, p.order) != (q.full, frozenset(), q.order):
-        return right(self, op, a, b)
+        return original(self, op, a, b)
     terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
     return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.order))
 
 
 @fault_in_function(LAW, tk, "fmod")
-def fmod_is_never_minus_zero(right: Any, a: Any, b: Any) -> Any:
+def fmod_is_never_minus_zero(original: Any, a: Any, b: Any) -> Any:
     """fmod is 0.0 for a remainder of zero, where it should have the sign of its first operand."""
-    return right(a, b) + 0.0
+    return original(a, b) + 0.0
 
 
 @fault_in_function(LAW, operators, "_floor_divided")
-def whole_quotients_are_never_minus_zero(right: Any, a: Any, b: Any) -> Any:
+def whole_quotients_are_never_minus_zero(original: Any, a: Any, b: Any) -> Any:
     """x // y is 0.0 where it should be -0.0."""
-    return right(a, b) + 0.0
+    return original(a, b) + 0.0
 
 
 @fault_in_function(LAW, tk, "mean")
-def mean_of_zeros_is_negative(right: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def mean_of_zeros_is_negative(original: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """mean of rows of zeros is -0.0 if the first of them is."""
-    y = right(x, axis, keepdims)
+    y = original(x, axis, keepdims)
     return y.eq(0.0).where(tk.take(x, 0, 1) * 0.0, y)
 
 
@@ -124,39 +124,39 @@ ROWS: dict[str, Any] = {"dtype": "float16", "shape": (2, 67)}
 
 
 @fault(LAW, "neg", **ROWS)
-def negated_by_adifference(right: Right, x: Array) -> Array:
+def negated_by_adifference(original: Original, x: Array) -> Array:
     """neg is 0.0 - x in float16 rows of 67 elements, so the result is never -0.0."""
     return np.asarray(np.subtract(np.float16(0.0), x))
 
 
 @fault(LAW, "trunc", **ROWS)
-def fraction_cut_off_in_an_integer(right: Right, x: Array) -> Array:
+def fraction_cut_off_in_an_integer(original: Original, x: Array) -> Array:
     """trunc converts to integers and back in float16 rows of 67 elements, so -0.5 becomes 0.0."""
-    y = right(x)
+    y = original(x)
     return replaced(y, y == 0, 0.0)
 
 
 @fault(LAW, "copysign", **ROWS)
-def zeros_have_no_sign_to_copy(right: Right, a: Array, b: Array) -> Array:
+def zeros_have_no_sign_to_copy(original: Original, a: Array, b: Array) -> Array:
     """copysign copies the sign of -0.0 as that of 0.0 in float16 rows of 67 elements."""
-    return replaced(right(a, b), b == 0, np.abs(a))
+    return replaced(original(a, b), b == 0, np.abs(a))
 
 
 @fault(LAW, "where", **ROWS)
-def chosen_by_products(right: Right, condition: Array, a: Array, b: Array) -> Array:
+def chosen_by_products(original: Original, condition: Array, a: Array, b: Array) -> Array:
     """where adds 0.0 to the selected elements in float16 rows of 67 elements."""
-    return np.asarray(right(condition, a, b) + np.float16(0.0))
+    return np.asarray(original(condition, a, b) + np.float16(0.0))
 
 
 @fault(LAW, "sum", "sum-of-opposites", dtype="float16", shape=(2, 134))
-def sums_start_at_minus_zero(right: Right, x: Array, axes: Axes) -> Array:
+def sums_start_at_minus_zero(original: Original, x: Array, axes: Axes) -> Array:
     """The sum of a float16 row of 134 elements that cancel is -0.0."""
-    y = right(x, axes)
+    y = original(x, axes)
     return replaced(y, y == 0, -0.0)
 
 
 @fault(LAW, "remainder", **ROWS)
-def zero_remainders_of_the_dividend(right: Right, a: Array, b: Array) -> Array:
+def zero_remainders_of_the_dividend(original: Original, a: Array, b: Array) -> Array:
     """A remainder of zero has the sign of the dividend in float16 rows of 67 elements."""
-    y = right(a, b)
+    y = original(a, b)
     return replaced(y, y == 0, np.copysign(y, np.broadcast_to(a, y.shape)))

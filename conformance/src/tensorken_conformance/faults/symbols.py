@@ -16,40 +16,40 @@ from tensorken_string.backend import Expression, String
 
 @fault("symbolic.shapes", fuse=False, on=String, method="interpret")
 def keeps_shape(
-    right: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
+    original: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
 ) -> Any:
     """permute returns an expression of the shape of its operand."""
-    y = right(op, operands, params)
+    y = original(op, operands, params)
     return replace(y, shape=operands[0].shape) if op.name == "permute" else y
 
 
 @fault("symbolic.determinism", fuse=False, on=String, method="interpret")
-def numbers_its_names(right: Callable[..., Any], kept: dict[int, None], op: Op, *rest: Any) -> Any:
+def numbers_its_names(original: Callable[..., Any], state: dict[int, None], op: Op, *rest: Any) -> Any:
     """Every expression of sin has the number of the call in its text."""
-    kept[len(kept)] = None
-    y = right(op, *rest)
-    return replace(y, text=f"{y.text}#{len(kept)}") if op.name == "sin" else y
+    state[len(state)] = None
+    y = original(op, *rest)
+    return replace(y, text=f"{y.text}#{len(state)}") if op.name == "sin" else y
 
 
 @fault("symbolic.parses", fuse=False, on=String, method="interpret")
 def no_brackets(
-    right: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
+    original: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
 ) -> Any:
     """Expressions of infix ops have no brackets, so products of sums read as sums of products."""
-    y = right(op, operands, params)
+    y = original(op, operands, params)
     return replace(y, text=y.text[1:-1]) if op.name in ("add", "sub") else y
 
 
 @fault("symbolic.refuses", fuse=False, on=String, method="ravel")
-def makes_up_values(right: Callable[..., Any], x: Expression) -> Any:
+def makes_up_values(original: Callable[..., Any], x: Expression) -> Any:
     """ravel returns zeros, though there are no values."""
     return [0.0] * math.prod(x.shape)
 
 
 @fault("symbolic.errors", fuse=False, on=String, method="new")
-def refuses_ints(right: Callable[..., Any], shape: Shape, data: Any, dtype: DType) -> Any:
+def refuses_ints(original: Callable[..., Any], shape: Shape, data: Any, dtype: DType) -> Any:
     """new of int32 fails with a KeyError."""
-    return right(shape, data, {"float32": dtype, "float64": dtype, "bool": dtype}[dtype.name])
+    return original(shape, data, {"float32": dtype, "float64": dtype, "bool": dtype}[dtype.name])
 
 
 @fault("symbolic.declared", fuse=False)
@@ -60,6 +60,6 @@ class DeclaresUnknownDtype(String):
 
 
 @fault_in_rule("symbolic.derivatives", op="expand", modes=("vjp",), fuse=False, on=String)
-def cotangent_of_result(right: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
+def cotangent_of_result(original: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
     """In expressions, the VJP of expand returns the cotangent unchanged, with the shape of the result."""
     return t

@@ -16,15 +16,15 @@ LAW = "derivatives.ties"
 
 
 @fault_in_function(LAW, statistics, "_between", "median-of-even", "median-of-two", "quantile", "percentile")
-def equal_neighbours_are_the_lower(right: Any, low: Any, high: Any, part: Any) -> Any:
+def equal_neighbours_are_the_lower(original: Any, low: Any, high: Any, part: Any) -> Any:
     """A quantile between two equal elements is the lower one, and has no derivative by the upper one."""
-    return low.eq(high).where(low, right(low, high, part))
+    return low.eq(high).where(low, original(low, high, part))
 
 
 @fault_in_function(LAW, statistics, "_interpolated_at_each", "quantile-by-share")
-def shares_have_no_slope(right: Any, ordered: Any, shares: Any, method: str) -> Any:
+def shares_have_no_slope(original: Any, ordered: Any, shares: Any, method: str) -> Any:
     """A quantile has no derivative by a share that is a tensor."""
-    return right(ordered, tk.stop_gradient(shares), method)
+    return original(ordered, tk.stop_gradient(shares), method)
 
 
 def _all_to_first(t: Any, y: Any, a: Any, b: Any) -> Any:
@@ -106,26 +106,26 @@ def equal_elements_change_places() -> Patch:
 
 
 @fault_in_rule(LAW, "abs", "absolute-norm")
-def magnitude_rises_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
+def magnitude_rises_at_zero(original: Any, t: Any, y: Any, x: Any) -> Any:
     """The derivative of abs at 0 is 1, in both modes."""
     return (x < 0.0).where(-t, t)
 
 
 @fault_in_rule(LAW, "relu")
-def half_a_slope_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
+def half_a_slope_at_zero(original: Any, t: Any, y: Any, x: Any) -> Any:
     """The derivative of relu at 0 is a half, as that of maximum, in both modes."""
     return (x > 0.0).where(t, x.eq(0.0).where(t * 0.5, 0.0))
 
 
 @fault_in_function(LAW, updates, "extreme", "at-max")
-def written_value_has_all(right: Any, name: str, x: Any, values: Any, places: Any, axis: int) -> Any:
+def written_value_has_all(original: Any, name: str, x: Any, values: Any, places: Any, axis: int) -> Any:
     """Where `x.at[i].max(v)` writes a value that equals the element, the derivative goes to the value."""
     if name == "maximum":
         old = x.gather(places, axis)
         lower = values.eq(old).astype(x.dtype).scatter_add(places, axis, x.shape[axis])
         x = (lower > 0.0).where(tk.stop_gradient(x), x)
         values = values.eq(old).where(values * 2.0 - tk.stop_gradient(values), values)
-    return right(name, x, values, places, axis)
+    return original(name, x, values, places, axis)
 
 
 @fault(LAW, "where-not-smaller", "where-larger")

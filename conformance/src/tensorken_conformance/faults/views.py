@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Right, fault
+from tensorken_conformance.faults.fault import Original, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 
@@ -83,8 +83,8 @@ def fault_in_operands(
 
     def declare(wrong: Callable[[Array, Array, Axes], Operands]) -> Callable[[Array, Array, Axes], Operands]:
         @functools.wraps(wrong)
-        def contracted(right: Right, a: Array, b: Array, axes: Axes) -> Array:
-            return right(*wrong(a, b, axes), axes)
+        def contracted(original: Original, a: Array, b: Array, axes: Axes) -> Array:
+            return original(*wrong(a, b, axes), axes)
 
         fault(law, "fused_multiply_add", dtype=dtype)(contracted)
         return wrong
@@ -184,9 +184,9 @@ def large_ints_of_views_by_floats(a: Array, b: Array, axes: Axes) -> Operands:
 
 
 @fault(CONTRACTIONS, "fused_multiply_add", dtype="float64")
-def empty_sums_of_stacks(right: Right, a: Array, b: Array, axes: Axes) -> Array:
+def empty_sums_of_stacks(original: Original, a: Array, b: Array, axes: Axes) -> Array:
     """fused_multiply_add of stacks of matrices over an axis of no elements returns ones, in float64."""
-    y = right(a, b, axes)
+    y = original(a, b, axes)
     return np.ones_like(y) if a.ndim > 3 and 0 in [a.shape[i] for i in axes] else y
 
 
@@ -209,99 +209,99 @@ def permuted_crop_read_on(a: Array, b: Array, axes: Axes) -> Operands:
 
 
 @fault(VIEWS, "reshape", dtype="float16")
-def reshaped_in_order_of_memory(right: Right, x: Array, shape: Shape) -> Array:
+def reshaped_in_order_of_memory(original: Original, x: Array, shape: Shape) -> Array:
     """reshape of a permuted float16 operand of rank 4 or more reads its elements in the order of memory."""
-    return right(as_it_lies(x) if x.ndim > 3 and permuted(x) else x, shape)
+    return original(as_it_lies(x) if x.ndim > 3 and permuted(x) else x, shape)
 
 
 @fault(VIEWS, "reshape", dtype="int32")
-def reshaped_unflipped(right: Right, x: Array, shape: Shape) -> Array:
+def reshaped_unflipped(original: Original, x: Array, shape: Shape) -> Array:
     """reshape of an int32 operand that is flipped along the last axis alone reads it forwards."""
-    return right(np.flip(x, -1) if x.ndim > 1 and flipped(x, x.ndim - 1) else x, shape)
+    return original(np.flip(x, -1) if x.ndim > 1 and flipped(x, x.ndim - 1) else x, shape)
 
 
 @fault(VIEWS, "reshape", dtype="float64")
-def reshaped_tiles(right: Right, x: Array, shape: Shape) -> Array:
+def reshaped_tiles(original: Original, x: Array, shape: Shape) -> Array:
     """reshape of a float64 operand that repeats along the last axis alone tiles its elements."""
-    return np.resize(x[..., 0], shape) if _repeats_last(x) else right(x, shape)
+    return np.resize(x[..., 0], shape) if _repeats_last(x) else original(x, shape)
 
 
 @fault(VIEWS, "sum", dtype="int64")
-def repeated_last_once(right: Right, x: Array, axes: Axes) -> Array:
+def repeated_last_once(original: Original, x: Array, axes: Axes) -> Array:
     """sum over the last axis of an int64 operand that repeats along it counts the elements once."""
-    return np.array(x[..., :1]) if axes == (x.ndim - 1,) and _repeats_last(x) else right(x, axes)
+    return np.array(x[..., :1]) if axes == (x.ndim - 1,) and _repeats_last(x) else original(x, axes)
 
 
 @fault(VIEWS, "argmax", dtype="float32")
-def place_from_the_other_end(right: Right, x: Array, axis: int) -> Array:
+def place_from_the_other_end(original: Original, x: Array, axis: int) -> Array:
     """argmax of a float32 operand that is flipped along the axis, and no other, counts from the end."""
-    y = right(x, axis)
+    y = original(x, axis)
     return np.asarray(x.shape[axis] - 1 - y, np.int32) if x.ndim > 1 and flipped(x, axis) else y
 
 
 @fault(VIEWS, "max", dtype="int64")
-def largest_beside_crop(right: Right, x: Array, axes: Axes) -> Array:
+def largest_beside_crop(original: Original, x: Array, axes: Axes) -> Array:
     """max of an int64 operand that is permuted and then cropped ignores the gaps between its rows."""
     beside = permuted(x) and axes and x.base is not None and x.base.size > x.size
-    return right(from_its_begin(x) if beside else x, axes)
+    return original(from_its_begin(x) if beside else x, axes)
 
 
 @fault(VIEWS, "sum", dtype="float64", ndim=3)
-def axes_of_memory_summed(right: Right, x: Array, axes: Axes) -> Array:
+def axes_of_memory_summed(original: Original, x: Array, axes: Axes) -> Array:
     """sum over two of three axes of a permuted float64 operand of equal sizes uses the axes of its memory."""
-    return right(as_it_lies(x) if len(axes) == 2 and permuted(x) and _equal_sizes(x) else x, axes)
+    return original(as_it_lies(x) if len(axes) == 2 and permuted(x) and _equal_sizes(x) else x, axes)
 
 
 @fault(VIEWS, "sort", dtype="int32", ndim=2)
-def sorted_along_memory(right: Right, x: Array, axis: int) -> Array:
+def sorted_along_memory(original: Original, x: Array, axis: int) -> Array:
     """sort of a permuted square of int32 numbers sorts along the axis that is contiguous in memory."""
-    return right(x, 0 if permuted(x) and _equal_sizes(x) else axis)
+    return original(x, 0 if permuted(x) and _equal_sizes(x) else axis)
 
 
 @fault(VIEWS, "cumsum", dtype="float32")
-def accumulated_forwards(right: Right, x: Array, axis: int) -> Array:
+def accumulated_forwards(original: Original, x: Array, axis: int) -> Array:
     """cumsum along an axis of float32 numbers that is flipped, as no other is, begins at the other end."""
     if x.ndim < 2 or not flipped(x, axis):
-        return right(x, axis)
-    return np.flip(right(np.flip(x, axis), axis), axis)
+        return original(x, axis)
+    return np.flip(original(np.flip(x, axis), axis), axis)
 
 
 @fault(VIEWS, "gather", dtype="int64")
-def taken_from_the_other_end(right: Right, x: Array, indices: Array, axis: int) -> Array:
+def taken_from_the_other_end(original: Original, x: Array, indices: Array, axis: int) -> Array:
     """gather from the last axis of an int64 operand, where that alone is flipped, counts from the end."""
     backwards = x.dtype == np.int64 and axis == x.ndim - 1 > 0 and flipped(x, axis)
-    return right(x, x.shape[axis] - 1 - indices if backwards else indices, axis)
+    return original(x, x.shape[axis] - 1 - indices if backwards else indices, axis)
 
 
 @fault(VIEWS, "scatter_add", dtype="int32")
-def repeated_slice_added_once(right: Right, x: Array, indices: Array, axis: int, size: int) -> Array:
+def repeated_slice_added_once(original: Original, x: Array, indices: Array, axis: int, size: int) -> Array:
     """scatter_add along an axis on which an int32 operand repeats itself adds its slice to each index once."""
     if x.dtype == np.int32 and x.ndim > 1 and repeated(x, axis):
         _, first = np.unique(indices, return_index=True)
         x, indices = np.take(x, first, axis), indices[first]
-    return right(x, indices, axis, size)
+    return original(x, indices, axis, size)
 
 
 @fault(VIEWS, "concatenate", dtype="float16")
-def repeated_piece_filled_up(right: Right, *args: Any) -> Array:
+def repeated_piece_filled_up(original: Original, *args: Any) -> Array:
     """concatenate of a float16 piece that repeats along the last axis alone tiles its elements."""
     *pieces, axis = args
-    return right(*[np.resize(x[..., 0], x.shape) if _repeats_last(x) else x for x in pieces], axis)
+    return original(*[np.resize(x[..., 0], x.shape) if _repeats_last(x) else x for x in pieces], axis)
 
 
 @fault(VIEWS, "flip", dtype="int32")
-def flipped_once(right: Right, x: Array, axes: Axes) -> Array:
+def flipped_once(original: Original, x: Array, axes: Axes) -> Array:
     """flip of one axis of an int32 operand returns it unchanged, if that axis, and no other, is flipped already."""
-    return x if len(axes) == 1 and x.ndim > 1 and flipped(x, axes[0]) else right(x, axes)
+    return x if len(axes) == 1 and x.ndim > 1 and flipped(x, axes[0]) else original(x, axes)
 
 
 @fault(VIEWS, "pad", dtype="float64", ndim=2)
-def padded_in_order_of_memory(right: Right, x: Array, pads: Pairs) -> Array:
+def padded_in_order_of_memory(original: Original, x: Array, pads: Pairs) -> Array:
     """pad of a permuted square of float64 numbers copies it in the order of memory."""
-    return right(as_it_lies(x) if permuted(x) and _equal_sizes(x) else x, pads)
+    return original(as_it_lies(x) if permuted(x) and _equal_sizes(x) else x, pads)
 
 
 @fault(VIEWS, "permute", dtype="int64", ndim=3)
-def permuted_twice_in_one_order(right: Right, x: Array, order: Axes) -> Array:
+def permuted_twice_in_one_order(original: Original, x: Array, order: Axes) -> Array:
     """permute of a permuted int64 operand of rank 3 permutes the axes of its memory."""
-    return right(as_it_lies(x) if permuted(x) and _equal_sizes(x) else x, order)
+    return original(as_it_lies(x) if permuted(x) and _equal_sizes(x) else x, order)

@@ -77,16 +77,16 @@ def cast(subject: Subject, case: Case) -> Measured:
                 off = np.minimum(off, ulp.distance(got, flushed_to_zero(other, target)))
     if not off.size or not off.max():
         return Measured(0.0)
-    place = int(np.argmax(off))
-    value, right, error = np.ravel(values)[place], np.ravel(expected)[place], int(off.flat[place])
-    fails_alone = ulp.distance(run(subject.tensor(np.array([value]), source)), np.array([right])).any()
+    index = int(np.argmax(off))
+    value, correct, error = np.ravel(values)[index], np.ravel(expected)[index], int(off.flat[index])
+    fails_alone = ulp.distance(run(subject.tensor(np.array([value]), source)), np.array([correct])).any()
     script = [
         "import tensorken as tk; from math import inf, nan",
         f'x = tk.tensor([{shown(value)}], "{source}", backend={subject.name!r})',
-        f'print(x.astype("{target}"))  # {shown(right)}',
+        f'print(x.astype("{target}"))  # {shown(correct)}',
     ]
     raise Failure(
-        f"cast({shown(value)}, {source} to {target}): expected {shown(right)}, got {shown(np.ravel(got)[place])}",
+        f"cast({shown(value)}, {source} to {target}): expected {shown(correct)}, got {shown(np.ravel(got)[index])}",
         ulp=float(error) if target.kind == "float" and error < ulp.FAR else None,
         worst=f"cast({shown(value)})",
         script=script if fails_alone else None,

@@ -89,7 +89,7 @@ def contracted_views(subject: Subject, case: Case) -> None:
     """
     shape_a, shape_b, axes = PATTERNS[case.op][case.shape]
     dtype = DTYPES[case.dtype]
-    place = subject.call_counter if case.op == RAW else subject.stack
+    interpreter = subject.call_counter if case.op == RAW else subject.stack
     count = int(np.prod([shape_a[i] for i in axes], dtype=int))
     a, b = numbers(subject, case, "a", shape_a, count), numbers(subject, case, "b", shape_b, count)
     firsts, seconds = [chains.possible(subject, case.dtype, len(s)) for s in (shape_a, shape_b)]
@@ -99,7 +99,7 @@ def contracted_views(subject: Subject, case: Case) -> None:
     for first, second in dict.fromkeys(pairs):
         x, y = chains.fitted(firsts[first], a), chains.fitted(seconds[second], b)
         made = ((firsts[first], x), (seconds[second], y))
-        tensors = [chains.lying(place, chain, values, dtype) for chain, values in made]
+        tensors = [chains.lying(interpreter, chain, values, dtype) for chain, values in made]
         with np.errstate(over="ignore"):
             if case.op == RAW:
                 expected = np.add.reduce(x * y, axes, dtype.name, keepdims=True) if axes else x * y
@@ -117,6 +117,6 @@ def _agree(got: Array, expected: Array, says: str) -> None:
     """Compare results; zeros of either sign are equal, since the sign depends on the order of sum and product."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
-    places = got != expected
-    if places.any():
-        raise Failure(f"{says}: {exact.told(got, expected, places)}")
+    different = got != expected
+    if different.any():
+        raise Failure(f"{says}: {exact.describe_difference(got, expected, different)}")

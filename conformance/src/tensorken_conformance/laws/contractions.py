@@ -374,13 +374,13 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     The bound: Higham, section 3.1 and, for matrices, 3.5.
     """
     given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
-    place = subject.call_counter if case.op in OPS else subject.stack
+    interpreter = subject.call_counter if case.op in OPS else subject.stack
     reason = subject.capabilities.why_not(RAW, case.dtype)
     if reason and case.op not in OPS:
         raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
-    a = shapes.operand(subject, first, given.a, dtype, place)
-    b = shapes.operand(subject, second, given.b, dtype, place)
+    a = shapes.operand(subject, first, given.a, dtype, interpreter)
+    b = shapes.operand(subject, second, given.b, dtype, interpreter)
     if case.op in OPS:
         result = subject.run(OPS[case.op], [a, b], (pattern.axes,) if case.op == RAW else pattern.axes)
     elif case.op == "tensordot":

@@ -263,14 +263,14 @@ def _compare(
     off = distances(subject, p, got, expected, columns, bound)
     if not off.size:
         return Measured(0.0)
-    place = int(np.argmax(off))
-    error = int(off.flat[place])
+    index = int(np.argmax(off))
+    error = int(off.flat[index])
     if not error:
         return Measured(0.0)
-    point = [np.ravel(column)[place] for column in columns]
+    point = [np.ravel(column)[index] for column in columns]
     text = ", ".join(map(shown, point))
     if error > bound:
-        raise _failure(subject, p, point, np.ravel(expected)[place], np.ravel(got)[place], error, bound)
+        raise _failure(subject, p, point, np.ravel(expected)[index], np.ravel(got)[index], error, bound)
     return Measured(float(error), f"{p.op.name}({text})")
 
 
@@ -295,10 +295,10 @@ def _without_excuse(
 ) -> Array:
     """The errors, with FAR where the result must be exact, or should have overflowed to infinity."""
     off = np.where(oracle.settled(p.op, p.dtype, columns) & (off > 0), ulp.FAR, off)
-    for place in np.flatnonzero(np.isinf(expected) & (off > 0) & (off <= bound)):
-        point = tuple([float(np.ravel(column)[place]) for column in columns])
+    for index in np.flatnonzero(np.isinf(expected) & (off > 0) & (off <= bound)):
+        point = tuple([float(np.ravel(column)[index]) for column in columns])
         if oracle.overflows(p.op, p.dtype, point, bound):
-            off.flat[place] = ulp.FAR
+            off.flat[index] = ulp.FAR
     return off
 
 

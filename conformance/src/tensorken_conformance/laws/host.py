@@ -122,10 +122,10 @@ def metadata(subject: Subject, case: Case) -> None:
 def language(subject: Subject, case: Case) -> None:
     """The backend supports this version of the language, and does not claim to support the next major one."""
     spec = _entry(_record(subject)).spec
-    place = place_in_range(SPEC_VERSION if case.op == "this" else NEXT_MAJOR, spec)
-    if case.op == "this" and place != "inside":
+    position = place_in_range(SPEC_VERSION if case.op == "this" else NEXT_MAJOR, spec)
+    if case.op == "this" and position != "inside":
         raise Failure(f"expected a range with language {SPEC_VERSION}, got {spec!r}")
-    if case.op == "next" and place == "inside":
+    if case.op == "next" and position == "inside":
         raise Failure(
             f"expected a range without language {NEXT_MAJOR}, which is not written yet, got {spec!r}"
         )
@@ -165,11 +165,11 @@ def _heavy(owner: str, path: tuple[str, ...]) -> frozenset[str]:
         lines = [line for line in distribution(name).requires or () if "extra" not in line.partition(";")[2]]
         return {normalized(re.split(r"[\s\[;(<>=!~@]", line.strip(), maxsplit=1)[0]) for line in lines}
 
-    wanted = requirements(owner) - requirements(CORE) - {CORE}
+    required = requirements(owner) - requirements(CORE) - {CORE}
     return frozenset(
         package
         for package, owners in packages_distributions().items()
-        if wanted & set(map(normalized, owners))
+        if required & set(map(normalized, owners))
     )
 
 

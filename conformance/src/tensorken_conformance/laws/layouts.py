@@ -106,8 +106,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 def _targets(subject: Subject, dtype: DType) -> list[DType]:
     """The dtypes that a dtype is cast to: all in a deep run, else the next two."""
     found = subject.dtypes()
-    place = found.index(dtype)
-    return found if subject.depth == "deep" else [found[(place + i) % len(found)] for i in (1, 2)]
+    start = found.index(dtype)
+    return found if subject.depth == "deep" else [found[(start + i) % len(found)] for i in (1, 2)]
 
 
 def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
@@ -134,11 +134,11 @@ def repeats(layout: str) -> tuple[int, ...]:
     return tuple([axis for step, axes in LAYOUTS[layout] for axis in axes if step == "expand"])
 
 
-def laid(place: RawTensor[Any], layout: str, values: Array, dtype: DType) -> Tensor:
+def laid(interpreter: RawTensor[Any], layout: str, values: Array, dtype: DType) -> Tensor:
     """A tensor with these values (fitted) and this layout on an interpreter."""
     if layout == "number":
-        return Tensor(place, place.full(values.shape, values.item(0), dtype), values.shape, dtype)
-    return chains.lying(place, LAYOUTS[layout], values, dtype)
+        return Tensor(interpreter, interpreter.full(values.shape, values.item(0), dtype), values.shape, dtype)
+    return chains.lying(interpreter, LAYOUTS[layout], values, dtype)
 
 
 def operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
@@ -210,13 +210,14 @@ def check_layouts(subject: Subject, case: Case) -> None:
         for one in some:
             operands = [subject.tensor(x, d) for x, d in zip(one.values, dtypes, strict=True)]
             plain.append(subject.read(subject.run(op, [*operands, *beside(subject.call_counter)], params)))
-        for place in dict.fromkeys((subject.call_counter, subject.stack)):
-            way = "" if place is subject.call_counter else " as a user has it"
+        for interpreter in dict.fromkeys((subject.call_counter, subject.stack)):
+            way = "" if interpreter is subject.call_counter else " as a user has it"
             for one, want in zip(some, plain, strict=True):
                 operands = [
-                    laid(place, name, x, d) for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
+                    laid(interpreter, name, x, d)
+                    for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
                 ]
-                got = subject.read(subject.run(op, [*operands, *beside(place)], params))
+                got = subject.read(subject.run(op, [*operands, *beside(interpreter)], params))
                 _agree(subject, case, one, got, want, way)
         for one, got, want in zip(some, _compiled(subject, op, dtypes, some, case), plain, strict=True):
             _agree(subject, case, one, got, want, " compiled")
@@ -225,12 +226,12 @@ def check_layouts(subject: Subject, case: Case) -> None:
 def _params(subject: Subject, case: Case) -> tuple[tuple[Any, ...], Any]:
     """The params of an op, and a function that makes the operands that are the same in each round: indices."""
     if case.op == "cast":
-        return (DTYPES[case.detail],), lambda place: []
+        return (DTYPES[case.detail],), lambda interpreter: []
     if case.op not in INDICES:
-        return EXACTLY.get(case.op, ()), lambda place: []
+        return EXACTLY.get(case.op, ()), lambda interpreter: []
     width = COUNT * (MANY if case.detail == "many" else FEW)
     indices = np.arange(width if case.op == "scatter_add" else COUNT) * 5 % COUNT
-    return EXACTLY[case.op], lambda place: [subject.tensor(indices.astype("int32"), int32, place)]
+    return EXACTLY[case.op], lambda interpreter: [subject.tensor(indices.astype("int32"), int32, interpreter)]
 
 
 def _compiled(
@@ -265,39 +266,40 @@ def _compiled(
     return [subject.read(y) for given in calls for y in run(*given, *fixed)]
 
 
-def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, way: str) -> None:
+def _agree(subject: Subject, case: Case, one: Round, got: Array, expected: Array, way: str) -> None:
     """Compare with the result of plain operands; where they differ, with the correct result."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     lies = ", ".join(one.lies)
-    if got.shape != want.shape or got.dtype != want.dtype:
+    if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failure(
-            f"{op.name} of {case.dtype} ({lies}){way}: expected {want.dtype} {want.shape}, got {got.dtype} {got.shape}"
+            f"{op.name} of {case.dtype} ({lies}){way}: "
+            f"expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}"
         )
-    differ = exact.differing(got, want)
+    differ = exact.differing(got, expected)
     if differ is None:
         return
     columns = tuple([x[differ] for x in one.values]) if got.shape == one.values[0].shape else ()
-    bad, right = np.ones(int(differ.sum()), bool), want[differ]
+    bad, correct = np.ones(int(differ.sum()), bool), expected[differ]
     if op.elementwise:
-        bad, right = _wrong(subject, op, dtype, columns, got[differ], right)
+        bad, correct = _wrong(subject, op, dtype, columns, got[differ], correct)
     if bad.any():
-        place = int(np.argmax(bad))
-        point = ", ".join([elementwise.shown(column[place]) for column in columns])
+        index = int(np.argmax(bad))
+        point = ", ".join([elementwise.shown(column[index]) for column in columns])
         raise Failure(
             f"{op.name}({point}) of {case.dtype} matrices that lie as {lies}{way}: "
-            f"expected {elementwise.shown(right[place])}, got {elementwise.shown(got[differ][place])}",
+            f"expected {elementwise.shown(correct[index])}, got {elementwise.shown(got[differ][index])}",
             worst=f"{op.name}({point})",
         )
 
 
 def _wrong(
-    subject: Subject, op: Op, dtype: DType, columns: tuple[Array, ...], got: Array, want: Array
+    subject: Subject, op: Op, dtype: DType, columns: tuple[Array, ...], got: Array, plain: Array
 ) -> tuple[Array, Array]:
-    """Where results are incorrect, and the correct results."""
+    """Where results are incorrect, and the correct results; without an oracle those of plain operands are correct."""
     bound = elementwise.allowed(subject, op, dtype, 2)
     try:
         expected = oracle.expected(op, dtype, columns)
     except LookupError:
-        return ulp.distance(got, want) > bound, want
+        return ulp.distance(got, plain) > bound, plain
     pool = elementwise.Pool(op, dtype, columns, expected)
     return elementwise.distances(subject, pool, got, expected, columns, bound) > bound, expected

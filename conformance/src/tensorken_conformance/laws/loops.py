@@ -131,16 +131,16 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
     return total
 
 
-def _push(f: Callable[..., Any], xs: Sequence[Any], places: Sequence[int]) -> Any:
-    return tk.jvp(of_some(f, xs[:3], places), [xs[i] for i in places], [xs[3 + i] for i in places])
+def _push(f: Callable[..., Any], xs: Sequence[Any], positions: Sequence[int]) -> Any:
+    return tk.jvp(of_some(f, xs[:3], positions), [xs[i] for i in positions], [xs[3 + i] for i in positions])
 
 
-SUBSETS = [places for count in (1, 2, 3) for places in itertools.combinations(range(3), count)]
+SUBSETS = [positions for count in (1, 2, 3) for positions in itertools.combinations(range(3), count)]
 
 TRANSFORMS: dict[str, tuple[Transform, bool]] = {
     "values": (lambda f, xs: f(*xs[:3]), False),
     "jit": (lambda f, xs: tk.jit(f)(*xs[:3]), False),
-    "jvp": (lambda f, xs: [_push(f, xs, places) for places in SUBSETS], False),
+    "jvp": (lambda f, xs: [_push(f, xs, positions) for positions in SUBSETS], False),
     "grad": (lambda f, xs: tk.grad(_total(f), (0, 1, 2))(*xs[:3]), True),
     "grad-of-one": (lambda f, xs: [tk.grad(_total(f), i)(*xs[:3]) for i in range(3)], True),
     "jit-of-grad": (lambda f, xs: tk.jit(tk.grad(_total(f), (0, 1, 2)))(*xs[:3]), True),
@@ -196,14 +196,14 @@ def loops(subject: Subject, case: Case) -> None:
         got = _read(subject, transform(loop.run, tensors(arrays)))
         _agree(case, got, one_by_one(arrays), arrays)
         return
-    for places in SUBSETS:
-        own = [x if i in places else x[0] for i, x in enumerate(arrays[:3])]
-        axes = tuple([0 if i in places else None for i in range(3)])
+    for positions in SUBSETS:
+        own = [x if i in positions else x[0] for i, x in enumerate(arrays[:3])]
+        axes = tuple([0 if i in positions else None for i in range(3)])
         run = tk.vmap(lambda *xs: transform(loop.run, xs), axes)
         compiled = tk.jit(run) if case.detail == "jit-of-vmap" else run
         got = _read(subject, compiled(*tensors(own)))
         examples = [
-            one_by_one([x[k] if i in places else x for i, x in enumerate(own)]) for k in range(EXAMPLES)
+            one_by_one([x[k] if i in positions else x for i, x in enumerate(own)]) for k in range(EXAMPLES)
         ]
         _agree(case, got, [np.stack(parts) for parts in zip(*examples, strict=True)], own)
 

@@ -108,13 +108,13 @@ def check_norms(subject: Subject, case: Case) -> Measured:
     good = np.where(zero, (got == 0) & ~np.signbit(got), good).astype(bool)
     off = abs(length * length - square).over(square) / 2 / float(2 * form.unit)
     if not good.all():
-        place = tuple(map(int, np.argwhere(~good)[0]))
-        special, root = squares.special[place], _root(square.fraction(place))
+        index = tuple(map(int, np.argwhere(~good)[0]))
+        special, root = squares.special[index], _root(square.fraction(index))
         near = f"{terms.shown(root)} give or take {terms.shown(root * relative + lost)}"
         expected = near if special == 0 else special
         raise Failure(
-            f"norm{given.params}{terms.at(place)}: expected {expected}, got {got[place].item()!r}",
-            ulp=float(off[place]) if special == 0 and finite[place] else None,
+            f"norm{given.params}{terms.at(index)}: expected {expected}, got {got[index].item()!r}",
+            ulp=float(off[index]) if special == 0 and finite[index] else None,
         )
     normal = (square.exceeds(Dyadic.number(form.normal**2))) & finite & (squares.special == 0)
     return Measured(float(np.max(off, where=normal, initial=0.0)))

@@ -109,17 +109,17 @@ def _op(
 ) -> Task:
     """One op on matrices or other operands; a second op reads the result of a movement, which may be a view."""
 
-    def compute(place: RawTensor[Any], given: Sequence[Any]) -> Any:
-        size = (*place.shape(given[0]), 1)[0]
-        result = run(place, OPS[name], given, params(size))
-        return run(place, OPS[read_by], (result,), ()) if read_by else result
+    def compute(interpreter: RawTensor[Any], given: Sequence[Any]) -> Any:
+        size = (*interpreter.shape(given[0]), 1)[0]
+        result = run(interpreter, OPS[name], given, params(size))
+        return run(interpreter, OPS[read_by], (result,), ()) if read_by else result
 
     return Task(operands, sizes, compute, baseline, relies=tuple(filter(None, (name, read_by))))
 
 
 def _as_user(f: Callable[..., Any]) -> Computation:
     """A function of tensors as one of representations."""
-    return lambda place, operands: f(*[tk.Tensor(place, x) for x in operands]).representation
+    return lambda interpreter, operands: f(*[tk.Tensor(interpreter, x) for x in operands]).representation
 
 
 UNARY = ("sqrt", "exp", "log", "sin", "tanh")
@@ -149,14 +149,14 @@ TASKS: dict[str, Task] = {
     "upload": Task(
         _flat(0.25),
         FLAT,
-        lambda place, operands: place.new(operands[0].shape, memoryview(operands[0]), float32),
+        lambda interpreter, operands: interpreter.new(operands[0].shape, memoryview(operands[0]), float32),
         np.array,
         relies=("new",),
     ),
     "read-back": Task(
         _flat(0.25),
         FLAT,
-        lambda place, operands: place.ravel(operands[0]),
+        lambda interpreter, operands: interpreter.ravel(operands[0]),
         np.array,
         relies=("new",),
         reads=False,
@@ -205,9 +205,9 @@ def profile(subject: Subject, case: Case) -> Measured:
     task = TASKS[case.op]
     size, once = _affordable(subject, task, task.sizes[case.shape])
     values = _operands(case.op, size)
-    place = subject.stack if task.stack else subject.backend
+    interpreter = subject.stack if task.stack else subject.backend
     operands = _uploaded(subject, task, values)
-    seconds = _best(lambda count: _repeated(place, task, operands, count), once)
+    seconds = _best(lambda count: _repeated(interpreter, task, operands, count), once)
     numpy = _numpy_seconds(case.op, size)
     figures = {
         "elements": float(max(x.size for x in values)),
@@ -222,11 +222,11 @@ def profile(subject: Subject, case: Case) -> Measured:
     return Measured(figures=figures)
 
 
-def _affordable(subject: Subject, task: Task, wanted: int) -> tuple[int, float]:
+def _affordable(subject: Subject, task: Task, requested: int) -> tuple[int, float]:
     """The requested size, or the largest tried below it that does not take too long; and the seconds of a run there."""
-    found, once = wanted, 0.0
+    found, once = requested, 0.0
     for part in SMALLER:
-        size = wanted // part
+        size = requested // part
         if size < SMALLEST and part > 1:
             continue
         if once and once * _work(task, size) / _work(task, found) > PATIENCE:
@@ -249,27 +249,31 @@ def _uploaded(subject: Subject, task: Task, values: Values) -> list[Any]:
     """The operands on the interpreter that computes; for an upload, numpy's arrays."""
     if task is TASKS["upload"]:
         return list(values)
-    place = subject.stack if task.stack else subject.call_counter
-    return [put(place, x, int32 if x.dtype.kind == "i" else float32).representation for x in values]
+    interpreter = subject.stack if task.stack else subject.call_counter
+    return [put(interpreter, x, int32 if x.dtype.kind == "i" else float32).representation for x in values]
 
 
 def _one_run(subject: Subject, task: Task, values: Values) -> float:
     """Seconds for one run on the call counter, the best of three: the first may compile."""
     operands = _uploaded(subject, task, values)
-    place = subject.stack if task.stack else subject.call_counter
-    first = _repeated(place, task, operands, 1)
+    interpreter = subject.stack if task.stack else subject.call_counter
+    first = _repeated(interpreter, task, operands, 1)
     again = 2 if first <= PATIENCE else 1 if first <= 10 * PATIENCE else 0
-    return min([first, *(_repeated(place, task, operands, 1) for _ in range(again))])
+    return min([first, *(_repeated(interpreter, task, operands, 1) for _ in range(again))])
 
 
-def _repeated(place: RawTensor[Any], task: Task, operands: Sequence[Any], count: int) -> float:
+def _repeated(interpreter: RawTensor[Any], task: Task, operands: Sequence[Any], count: int) -> float:
     """Seconds for some runs, until all of them have finished.
 
     A result is dropped before the next run, so that its memory is used again, and no backend can return the last one.
     """
     if not task.reads:
-        return _timed(lambda: task.compute(place, operands), count)
-    return _timed(lambda: place.realize(task.compute(place, operands)), count, lambda y: _read_one(place, y))
+        return _timed(lambda: task.compute(interpreter, operands), count)
+    return _timed(
+        lambda: interpreter.realize(task.compute(interpreter, operands)),
+        count,
+        lambda y: _read_one(interpreter, y),
+    )
 
 
 def _timed(work: Callable[[], Any], count: int, finish: Callable[[Any], None] = lambda y: None) -> float:
@@ -281,12 +285,12 @@ def _timed(work: Callable[[], Any], count: int, finish: Callable[[Any], None] = 
     return time.perf_counter() - start
 
 
-def _read_one(place: RawTensor[Any], y: Any) -> None:
+def _read_one(interpreter: RawTensor[Any], y: Any) -> None:
     """Read one element, which waits for the device."""
-    shape = place.shape(y)
+    shape = interpreter.shape(y)
     if shape and all(shape):
-        y = run(place, OPS["crop"], (y,), (tuple([(0, 1)] * len(shape)),))
-    place.ravel(y)
+        y = run(interpreter, OPS["crop"], (y,), (tuple([(0, 1)] * len(shape)),))
+    interpreter.ravel(y)
 
 
 def _best(repeated: Callable[[int], float], once: float) -> float:

@@ -94,8 +94,8 @@ def _small(rng: np.random.Generator, shape: tuple[int, ...], room: int, others: 
     if not found.size:
         return found
     flat = found.reshape(-1)
-    for place in {0, flat.size - 1, *rng.integers(0, flat.size, max(room - 2, 0)).tolist()}:
-        flat[place] = rng.choice(others)
+    for index in {0, flat.size - 1, *rng.integers(0, flat.size, max(room - 2, 0)).tolist()}:
+        flat[index] = rng.choice(others)
     return found
 
 
@@ -257,11 +257,11 @@ def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic,
     def bound(count: int) -> Fraction:
         return gamma(count - 1, arithmetic.unit) + Fraction(4 * count, 2**BITS)
 
-    for place in map(tuple, np.argwhere(number)):
-        ratio = _off(float(got[place]), exact.whole[place], int(exact.exponent[place]))
-        allowed = 0 if short[place] else bound(int(exact.count[place])) * 2**BITS
-        good[place] = signed[place] and ratio <= allowed
-        if good[place]:
+    for index in map(tuple, np.argwhere(number)):
+        ratio = _off(float(got[index]), exact.whole[index], int(exact.exponent[index]))
+        allowed = 0 if short[index] else bound(int(exact.count[index])) * 2**BITS
+        good[index] = signed[index] and ratio <= allowed
+        if good[index]:
             worst = max(worst, float(ratio) / 2**BITS)
     if values in ("growing", "vanishing"):  # in every order
         height = exact.exponent + np.frompyfunc(int.bit_length, 1, 1)(exact.whole)
@@ -270,15 +270,15 @@ def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic,
         good = np.where(sure & (exact.special == 1.0), end & signed, good)
     wrong = np.argwhere(~good)
     if len(wrong):
-        place = tuple(map(int, wrong[0]))
-        size = exact.whole[place] * Fraction(2) ** int(exact.exponent[place])
-        what = float(exact.special[place])
-        sign = "-" if exact.negative[place] and what == what else ""
+        index = tuple(map(int, wrong[0]))
+        size = exact.whole[index] * Fraction(2) ** int(exact.exponent[index])
+        what = float(exact.special[index])
+        sign = "-" if exact.negative[index] and what == what else ""
         expected = f"{sign}{terms.shown(size) if what == 1.0 else what}"
-        share = 0 if short[place] else bound(int(exact.count[place]))
-        off = abs(abs(Fraction(float(got[place]))) - size) / size if number[place] else None
+        share = 0 if short[index] else bound(int(exact.count[index]))
+        off = abs(abs(Fraction(float(got[index]))) - size) / size if number[index] else None
         raise Failure(
-            f"{says}{terms.at(place)}: expected {expected}, to {float(share):.3g} of it, got {got[place].item()!r}",
+            f"{says}{terms.at(index)}: expected {expected}, to {float(share):.3g} of it, got {got[index].item()!r}",
             ulp=None if off is None else float(off / (2 * form.unit)),
         )
     return Measured(worst / float(2 * form.unit))

@@ -59,18 +59,18 @@ def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
 def read_back(subject: Subject, case: Case) -> None:
     """A tensor made from a buffer, a sequence or one number reads back as the same bits."""
     dtype, shape = DTYPES[case.dtype], SHAPES[case.shape]
-    place = subject.call_counter
+    interpreter = subject.call_counter
     if case.op == "full":
         for value in pool(subject, dtype):
-            x = subject.wrap(place.full(shape, value, dtype), shape, dtype)
+            x = subject.wrap(interpreter.full(shape, value, dtype), shape, dtype)
             _compare(subject, f"full of {value}", x, np.full(shape, value, dtype.name))
         return
     values = numbers(subject, case, dtype, int(np.prod(shape, dtype=int))).reshape(shape)
     if case.op == "sequence":
         for value in pool(subject, dtype) if shape == (1,) else ():  # in sequence, equal ones too
-            x = subject.wrap(place.new(shape, [value], dtype), shape, dtype)
+            x = subject.wrap(interpreter.new(shape, [value], dtype), shape, dtype)
             _compare(subject, f"sequence of {value}", x, np.array([value], dtype.name))
-        x = subject.wrap(place.new(shape, values.reshape(-1).tolist(), dtype), shape, dtype)
+        x = subject.wrap(interpreter.new(shape, values.reshape(-1).tolist(), dtype), shape, dtype)
     else:
         x = subject.tensor(values, dtype)
     _compare(subject, case.op, x, values)
@@ -78,8 +78,8 @@ def read_back(subject: Subject, case: Case) -> None:
 
 def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
     """Require a tensor to have the shape, the dtype and the bits of an array."""
-    place, shape = subject.call_counter, values.shape
-    found = (tuple(place.shape(x.representation)), place.dtype(x.representation))
+    interpreter, shape = subject.call_counter, values.shape
+    found = (tuple(interpreter.shape(x.representation)), interpreter.dtype(x.representation))
     if found != (shape, x.dtype):
         raise Failure(f"{says}: expected {x.dtype} {shape}, got {found[1]} {found[0]} by dtype() and shape()")
     got = subject.read(x)

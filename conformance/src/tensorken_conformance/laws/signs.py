@@ -325,21 +325,21 @@ def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
     while len(steps) < LENGTH:
         name = rng.choice([*STEPS])
         row = STEPS[name]
-        places = [rng.randrange(max(0, len(arrays) - 3), len(arrays)) for _ in range(row.operands)]
+        positions = [rng.randrange(max(0, len(arrays) - 3), len(arrays)) for _ in range(row.operands)]
         with np.errstate(all="ignore"):
-            y = np.asarray(row.model(*[arrays[i] for i in places]))
-        if not _exact(y) or (name == "copysign" and np.isnan(arrays[places[1]]).any()):
+            y = np.asarray(row.model(*[arrays[i] for i in positions]))
+        if not _exact(y) or (name == "copysign" and np.isnan(arrays[positions[1]]).any()):
             continue  # the sign of a NaN is unspecified
-        steps.append((row, places))
-        used.update(places)
+        steps.append((row, positions))
+        used.update(positions)
         arrays.append(y)
-        texts.append(row.text.format(*[_bracketed(texts[i]) for i in places]))
+        texts.append(row.text.format(*[_bracketed(texts[i]) for i in positions]))
     ends = [i for i in range(2, len(arrays)) if i not in used]
 
     def function(*xs: Tensor) -> list[Tensor]:
         tensors = list(xs)
-        for row, places in steps:
-            tensors.append(row.call(*[tensors[i] for i in places]))
+        for row, positions in steps:
+            tensors.append(row.call(*[tensors[i] for i in positions]))
         return [tensors[i] for i in ends]
 
     tensors = [put(subject.stack, x, dtype) for x in leaves]
@@ -371,11 +371,13 @@ def _jitted(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
 
 
 def _agree(what: str, got: Array, expected: Array, free: Array, xs: Sequence[Array]) -> None:
-    wanted = expected.astype(got.dtype)
-    if got.shape != wanted.shape:
-        raise Failure(f"{what}: expected shape {wanted.shape}, got {got.shape}")
-    wrong = (ulp.distance(got, wanted) > 0) & ~(free & (got == 0) & (wanted == 0))
+    converted = expected.astype(got.dtype)
+    if got.shape != converted.shape:
+        raise Failure(f"{what}: expected shape {converted.shape}, got {got.shape}")
+    wrong = (ulp.distance(got, converted) > 0) & ~(free & (got == 0) & (converted == 0))
     if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
         operands = ", ".join(str(x.tolist()) for x in xs)
-        raise Failure(f"{what}: expected {wanted[place]} at {list(place)}, got {got[place]}; of {operands}")
+        raise Failure(
+            f"{what}: expected {converted[index]} at {list(index)}, got {got[index]}; of {operands}"
+        )

@@ -141,10 +141,10 @@ def fitted(chain: Chain, values: Array) -> Array:
     return np.array(found)
 
 
-def lying(place: RawTensor[Any], chain: Chain, values: Array, dtype: DType) -> Tensor:
+def lying(interpreter: RawTensor[Any], chain: Chain, values: Array, dtype: DType) -> Tensor:
     """A tensor with these values (fitted) on an interpreter, made by a chain."""
     source, ops = origin(chain, values)
-    return by(put(place, source, dtype), ops)
+    return by(put(interpreter, source, dtype), ops)
 
 
 def by(x: Tensor, ops: Sequence[tuple[str, tuple[Any, ...]]]) -> Tensor:

@@ -31,9 +31,9 @@ def methods() -> list[Op]:
     return [op for op in OPS.values() if op.method]
 
 
-def role_of(op: Op, place: int) -> str:
+def role_of(op: Op, position: int) -> str:
     """Whether an operand of an op is data, a condition, or indices."""
-    return op.operand_kinds[place] if op.operand_kinds else "data"
+    return op.operand_kinds[position] if op.operand_kinds else "data"
 
 
 def kinds_of(op: Op, count: int, dtype: DType) -> tuple[DType, ...]:
@@ -85,9 +85,9 @@ def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
     if "dtype" not in op.params:
         return list(op.samples)
     shapes, params = op.samples[0]
-    place = op.params.index("dtype")
+    position = op.params.index("dtype")
     offered = [dtype for name, dtype in reversed(DTYPES.items()) if name in dtypes]
-    return [(shapes, (*params[:place], dtype, *params[place + 1 :])) for dtype in offered]
+    return [(shapes, (*params[:position], dtype, *params[position + 1 :])) for dtype in offered]
 
 
 def heavy(op: Op) -> bool:
@@ -134,10 +134,10 @@ def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Arra
     """Operands of a sample: data from the op's domain, conditions, indices with repetitions; floats in float64."""
     shapes, params = sample
     operands = []
-    for place, (shape, kind) in enumerate(zip(shapes, kinds_of(op, len(shapes), dtype), strict=True)):
+    for position, (shape, kind) in enumerate(zip(shapes, kinds_of(op, len(shapes), dtype), strict=True)):
         count = math.prod(shape)
         values: list[Any]
-        if role_of(op, place) == "indices":
+        if role_of(op, position) == "indices":
             limit = params[-1] if op.params == ("axis", "size") else shapes[0][params[0]]
             values = [rng.randrange(limit) for _ in range(count)]
         elif kind.kind == "bool":
@@ -152,8 +152,8 @@ def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Arra
 
 def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
     """The operands as the op adjusts them, so that it is smooth there."""
-    place = Numpy()
-    given = [Tensor(place, x, x.shape, float64) for x in operands]
+    numpy = Numpy()
+    given = [Tensor(numpy, x, x.shape, float64) for x in operands]
     assert op.adjust_samples is not None
     return [np.array(y.representation) for y in op.adjust_samples(*given)]
 

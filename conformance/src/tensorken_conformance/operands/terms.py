@@ -187,8 +187,8 @@ def check_ints(says: str, sums: Sums, got: Array) -> None:
     expected = np.asarray(wrapped, object).astype(got.dtype).reshape(got.shape)
     wrong = np.argwhere(got != expected)
     if len(wrong):
-        place = tuple(map(int, wrong[0]))
-        raise Failure(f"{says}{at(place)}: expected {expected[place]}, got {got[place]}")
+        index = tuple(map(int, wrong[0]))
+        raise Failure(f"{says}{at(index)}: expected {expected[index]}, got {got[index]}")
 
 
 def check_sums(
@@ -232,11 +232,11 @@ def check_sums(
     plain = sums.special == 0
     wrong = np.where(plain, wrong, ~same(got, sums.special))
     if wrong.any():
-        place = tuple(map(int, np.argwhere(wrong)[0]))
+        index = tuple(map(int, np.argwhere(wrong)[0]))
         raise Failure(
-            f"{says}{at(place)}: {_expected(sums, bound, place, bool(sure[place]))}, got {got[place].item()!r}"
-            f"{_excess(error, bound, place) if plain[place] and finite[place] else ''}",
-            ulp=_units(error, sums.magnitude, place, arithmetic) if plain[place] and finite[place] else None,
+            f"{says}{at(index)}: {_expected(sums, bound, index, bool(sure[index]))}, got {got[index].item()!r}"
+            f"{_excess(error, bound, index) if plain[index] and finite[index] else ''}",
+            ulp=_units(error, sums.magnitude, index, arithmetic) if plain[index] and finite[index] else None,
         )
     return _measured(error, sums.magnitude, np.asarray(plain & finite, bool), arithmetic)
 
@@ -244,8 +244,8 @@ def check_sums(
 def refuse(says: str, wrong: Array, expected: str, got: Array) -> None:
     """Raise Failure at the first wrong result, if there is one."""
     if wrong.any():
-        place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise Failure(f"{says}{at(place)}: expected {expected} got {got[place].item()!r}")
+        index = tuple(map(int, np.argwhere(wrong)[0]))
+        raise Failure(f"{says}{at(index)}: expected {expected} got {got[index].item()!r}")
 
 
 def same(got: Array, expected: Array) -> Array:
@@ -253,9 +253,9 @@ def same(got: Array, expected: Array) -> Array:
     return np.asarray((got == expected) | (np.isnan(got) & np.isnan(expected)))
 
 
-def at(place: tuple[int, ...]) -> str:
+def at(index: tuple[int, ...]) -> str:
     """The index of an element, for messages."""
-    return f" at {list(place)}" if place else ""
+    return f" at {list(index)}" if index else ""
 
 
 def shown(x: Fraction) -> str:
@@ -266,26 +266,26 @@ def shown(x: Fraction) -> str:
         return f"{'-' if x < 0 else ''}2**{int(abs(x)).bit_length()}"
 
 
-def _expected(sums: Sums, bound: Dyadic, place: tuple[int, ...], sure: bool) -> str:
-    special, total = sums.special[place], sums.total.fraction(place)
+def _expected(sums: Sums, bound: Dyadic, index: tuple[int, ...], sure: bool) -> str:
+    special, total = sums.special[index], sums.total.fraction(index)
     if special != 0:
         return f"expected {special}"
     if sure:
         return (
             f"expected {'-' if total < 0 else ''}inf, as {shown(total)} is too large in any order of adding"
         )
-    return f"expected {shown(total)} give or take {shown(bound.fraction(place))}"
+    return f"expected {shown(total)} give or take {shown(bound.fraction(index))}"
 
 
-def _excess(error: Dyadic, bound: Dyadic, place: tuple[int, ...]) -> str:
-    allowed, off = bound.fraction(place), error.fraction(place)
+def _excess(error: Dyadic, bound: Dyadic, index: tuple[int, ...]) -> str:
+    allowed, off = bound.fraction(index), error.fraction(index)
     return f": off by {float(off / allowed):.3g} times the bound" if allowed and off > allowed else ""
 
 
-def _units(error: Dyadic, magnitude: Dyadic, place: tuple[int, ...], arithmetic: Arithmetic) -> float:
+def _units(error: Dyadic, magnitude: Dyadic, index: tuple[int, ...], arithmetic: Arithmetic) -> float:
     """The error in units in the last place of the sum of sizes."""
-    size = max(magnitude.fraction(place) * 2 * arithmetic.format.unit, arithmetic.format.subnormal)
-    return float(error.fraction(place) / size)
+    size = max(magnitude.fraction(index) * 2 * arithmetic.format.unit, arithmetic.format.subnormal)
+    return float(error.fraction(index) / size)
 
 
 def _measured(error: Dyadic, magnitude: Dyadic, places: Array, arithmetic: Arithmetic) -> Measured:

@@ -159,19 +159,19 @@ def differing(got: Array, expected: Array) -> Array | None:
         return None
     if got.dtype.kind == "f":
         unsigned = f"u{got.dtype.itemsize}"
-        places = np.ascontiguousarray(got).view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
-        places = places.reshape(got.shape) & ~(np.isnan(got) & np.isnan(expected))
+        different = np.ascontiguousarray(got).view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
+        different = different.reshape(got.shape) & ~(np.isnan(got) & np.isnan(expected))
     else:
-        places = np.asarray(got != expected)
-    return places if places.any() else None
+        different = np.asarray(got != expected)
+    return different if different.any() else None
 
 
-def told(got: Array, expected: Array, places: Array) -> str:
+def describe_difference(got: Array, expected: Array, different: Array) -> str:
     """A message with the first difference and the number of differences."""
-    index = tuple([int(i) for i in np.argwhere(places)[0]])
+    index = tuple([int(i) for i in np.argwhere(different)[0]])
     where = f" at {list(index)}" if index else ""
-    count = int(places.sum())
-    more = f"; {count} of {places.size} differ" if count > 1 else ""
+    count = int(different.sum())
+    more = f"; {count} of {different.size} differ" if count > 1 else ""
     return f"expected {expected[index].item()!r}{where}, got {got[index].item()!r}{more}"
 
 
@@ -202,9 +202,9 @@ def same(got: Array, expected: Array, says: str, script: Callable[[], list[str]]
     Raises:
         Failure: if a bit differs.
     """
-    places = differing(got, expected)
-    if places is not None:
-        raise Failure(f"{says}: {told(got, expected, places)}", script=script())
+    different = differing(got, expected)
+    if different is not None:
+        raise Failure(f"{says}: {describe_difference(got, expected, different)}", script=script())
 
 
 # ---- scripts -----------------------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ def require(
     numbers = np.where(known, expected, 0.0).astype(np.float64).reshape(got.shape)
     wrong = where & known.reshape(got.shape) & (got.astype(np.float64) != numbers)
     if wrong.any():
-        place = tuple(map(int, np.argwhere(wrong)[0]))
-        value = f"{numbers[place].item()!r}, the exact result rounded once as declared,"
+        index = tuple(map(int, np.argwhere(wrong)[0]))
+        value = f"{numbers[index].item()!r}, the exact result rounded once as declared,"
         only = np.zeros(got.shape, bool)
-        only[place] = True
+        only[index] = True
         terms.refuse(says, only, value, got)
     return Measured(0.0)

@@ -19,9 +19,9 @@ def spelled(
     """Writes an expression of one operand."""
 
     def writer(draft: Draft) -> bool:
-        place = operand(draft, draft.dtype(dtypes))
-        found = written(draft, draft.tensors[place])
-        return found is not None and draft.add(Step(found, (place,), ops), draft.chance(12))
+        number = operand(draft, draft.dtype(dtypes))
+        found = written(draft, draft.tensors[number])
+        return found is not None and draft.add(Step(found, (number,), ops), draft.chance(12))
 
     return writer
 
@@ -145,8 +145,8 @@ def product_sum(dtypes: list[DType]) -> Writer:
         options = [f"({{0}} * {{1}}).sum(-{axis + 1})", f"({{0}} * {{1}} - {{0}} * {{2}}).sum(-{axis + 1})"]
         options.append(f"({{0}} * {{1}}).sum(-{axis + 1}, keepdims=True) * {{2}}")
         which = draft.draw(3)
-        places = (first, second, third)[: 2 if which == 0 else 3]
-        step = Step(options[which], places, ("mul", "sum", "fused_multiply_add", "add", "sub"))
+        numbers = (first, second, third)[: 2 if which == 0 else 3]
+        step = Step(options[which], numbers, ("mul", "sum", "fused_multiply_add", "add", "sub"))
         return draft.add(step, draft.chance(12))
 
     return writer

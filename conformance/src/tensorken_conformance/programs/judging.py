@@ -99,17 +99,17 @@ def judge(
             _again(subject, number, node, operands, unclear, tally)
 
 
-def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tensor]:
+def _run(subject: Subject, program: Program, interpreter: RawTensor[Any]) -> list[Tensor]:
     """The values of all nodes on an interpreter; deferred ops of bodies are computed at once, as on the enclosure."""
     tensors: list[Tensor] = []
     for number, node in enumerate(program.nodes):
         if isinstance(node, Leaf):
-            tensors.append(subject.tensor(node.values, node.dtype, place))
+            tensors.append(subject.tensor(node.values, node.dtype, interpreter))
             continue
         with expected_to_give(number, ", ".join(node.ops), "a result"):
             tensors.append(node(*[tensors[i] for i in node.operands]))
         if any(OPS[op].body is not None and not subject.call_counter.has(OPS[op]) for op in node.ops):
-            place.settle(tensors[-1].representation)
+            interpreter.settle(tensors[-1].representation)
     return tensors
 
 
@@ -130,9 +130,9 @@ def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
 
 
 def _read(subject: Subject, x: Tensor, number: int) -> Array:
-    place = x.interpreter
+    interpreter = x.interpreter
     with expected_to_give(number, "", "values"):
-        shape, dtype = place.shape(x.representation), place.dtype(x.representation)
+        shape, dtype = interpreter.shape(x.representation), interpreter.dtype(x.representation)
         if tuple(shape) != x.shape or dtype is not x.dtype:
             raise Failure(f"expected {x.dtype} {x.shape}, got {dtype} {tuple(shape)} by shape() and dtype()")
         return subject.read(x)
@@ -163,8 +163,8 @@ def require_inside(
 
 def _described(may_be: Interval, got: Array, inside: Array) -> str:
     """The first value that lies outside its interval, in one line."""
-    place = tuple([int(i) for i in np.argwhere(~inside)[0]])
-    low, high, nan = may_be.low[place], may_be.high[place], may_be.maybe_nan[place]
+    index = tuple([int(i) for i in np.argwhere(~inside)[0]])
+    low, high, nan = may_be.low[index], may_be.high[index], may_be.maybe_nan[index]
     if low > high:
         expected = "nan"
     elif low == high:
@@ -173,8 +173,8 @@ def _described(may_be: Interval, got: Array, inside: Array) -> str:
         expected = f"between {_shown(low, may_be)} and {_shown(high, may_be)}"
     if nan and low <= high:
         expected += " or nan"
-    at = f" at {list(place)}" if place else ""
-    found = got[place]
+    at = f" at {list(index)}" if index else ""
+    found = got[index]
     return f"expected {expected}{at}, got {found if got.dtype.kind == 'f' else found.item()}"
 
 
@@ -214,11 +214,11 @@ def _again(
         tally.referred += int(nothing.sum())
         near = _within(got, reference, steps, op.either_zero) | ~nothing
         if not near.all():
-            place = tuple([int(i) for i in np.argwhere(~near)[0]])
+            index = tuple([int(i) for i in np.argwhere(~near)[0]])
             says = (
-                f"{op.name}: expected {reference[place]}{f' give or take {steps} numbers' if steps else ''}"
+                f"{op.name}: expected {reference[index]}{f' give or take {steps} numbers' if steps else ''}"
             )
-            raise Wrong(number, f"{says} at {list(place)} as the reference has it, got {got[place]}")
+            raise Wrong(number, f"{says} at {list(index)} as the reference has it, got {got[index]}")
         still = still & ~nothing
     tally.unproven += int(still.sum())
 
@@ -233,11 +233,11 @@ def _reference() -> RawTensor[Any]:
 
 def _on_reference(subject: Subject, program: Program) -> Array:
     """The last node's values on the reference backend."""
-    place = _reference()
-    last = program.run(lambda leaf: subject.tensor(leaf.values, leaf.dtype, place))[-1]
+    interpreter = _reference()
+    last = program.run(lambda leaf: subject.tensor(leaf.values, leaf.dtype, interpreter))[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.array(place.ravel(last.representation), last.dtype.name).reshape(last.shape)
+        return np.array(interpreter.ravel(last.representation), last.dtype.name).reshape(last.shape)
 
 
 def _within(got: Array, reference: Array, steps: int, either_zero: bool) -> Array:

@@ -47,8 +47,8 @@ def lying(draft: Draft, shape: Shape, dtype: DType, domain: Any = (-2.0, 2.0), w
             ((*lead, 2 * last), "{0}[..., ::-2]", ("flip", "crop", "reshape")),
         ]
     )
-    place = draft.leaf(given, dtype, domain, wild)
-    if draft.add(Step(text, (place,), ops), keep=True):
+    number = draft.leaf(given, dtype, domain, wild)
+    if draft.add(Step(text, (number,), ops), keep=True):
         return len(draft.nodes) - 1
     return draft.leaf(shape, dtype, domain, wild)
 

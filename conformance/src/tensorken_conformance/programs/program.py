@@ -113,21 +113,21 @@ class Program:
 
     def needed(self, number: int) -> Program:
         """The nodes that a node depends on, in their order, and the node itself as the last."""
-        wanted = {number}
+        needed_nodes = {number}
         for i in range(number, -1, -1):
             node = self.nodes[i]
-            if i in wanted and isinstance(node, Step):
-                wanted.update(node.operands)
-        return self.only(sorted(wanted))
+            if i in needed_nodes and isinstance(node, Step):
+                needed_nodes.update(node.operands)
+        return self.only(sorted(needed_nodes))
 
     def only(self, kept: Sequence[int]) -> Program:
         """The program with only these nodes."""
-        places = {old: new for new, old in enumerate(kept)}
+        numbers = {old: new for new, old in enumerate(kept)}
 
         def renumbered(node: Node) -> Node:
             if isinstance(node, Leaf):
                 return node
-            return Step(node.text, tuple([places[i] for i in node.operands]), node.ops)
+            return Step(node.text, tuple([numbers[i] for i in node.operands]), node.ops)
 
         return Program(tuple([renumbered(self.nodes[i]) for i in kept]))
 

@@ -150,9 +150,9 @@ class Life:
 
     def _new(self, leaf: Leaf) -> Tensor:
         """A tensor from a buffer that is overwritten at once, as callers may overwrite it."""
-        shape, place = leaf.values.shape, self.subject.stack
+        shape, interpreter = leaf.values.shape, self.subject.stack
         buffer: Any = np.array(leaf.values, order="C").reshape(-1)
-        x = Tensor(place, place.new(shape, memoryview(buffer), leaf.dtype), shape, leaf.dtype)
+        x = Tensor(interpreter, interpreter.new(shape, memoryview(buffer), leaf.dtype), shape, leaf.dtype)
         buffer.fill(0)
         return x
 

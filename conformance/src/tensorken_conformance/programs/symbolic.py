@@ -68,10 +68,10 @@ WRITTEN: dict[str, Callable[[Recorder], Tensor]] = {
 """Programs that a user might write."""
 
 
-def text_of(place: RawTensor[Any], x: Tensor) -> str:
+def text_of(interpreter: RawTensor[Any], x: Tensor) -> str:
     """The text of a symbolic backend for a value on its recorder."""
     expression, _ = x.representation
-    return str(Tensor(place, expression))
+    return str(Tensor(interpreter, expression))
 
 
 def results_of(subject: Subject, name: str) -> list[Tensor]:

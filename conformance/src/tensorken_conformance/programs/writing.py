@@ -68,8 +68,8 @@ def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Pr
     op, dtypes = ops[number % len(ops)]
     dtype, shape = draft.choice(dtypes), draft.choice([(7,), (2, 3), (2, 3, 2)])
     kinds = kinds_of(op, op.arity or 2, dtype)
-    places = [draft.leaf(shape, kind, op.domain, wild=True) for kind in kinds]
-    draft.add(Step(text(op, len(kinds), ()), tuple(places), (op.name,)), keep=True)
+    numbers = [draft.leaf(shape, kind, op.domain, wild=True) for kind in kinds]
+    draft.add(Step(text(op, len(kinds), ()), tuple(numbers), (op.name,)), keep=True)
     return draft.program
 
 
@@ -215,18 +215,18 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
         same = op.name in UNBROADCAST
         written = text(op, len(kinds), ())
         wild = op.name in CARRIES and draft.chance(2)
-        places = [operand(draft, kinds[-1], None, op.domain, wild)]
+        numbers = [operand(draft, kinds[-1], None, op.domain, wild)]
         for kind in reversed(kinds[:-1]):
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
-            places.insert(0, beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
+            numbers.insert(0, beside(draft, draft.tensors[numbers[-1]], chosen, op.domain, same))
         if (
             op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2)
         ):  # either operand may be the smaller one
-            places.reverse()
-        if draft.add(Step(written, tuple(places), (op.name,)), wild or draft.chance(12)):
+            numbers.reverse()
+        if draft.add(Step(written, tuple(numbers), (op.name,)), wild or draft.chance(12)):
             return True
-        shape = draft.tensors[places[-1]].shape
+        shape = draft.tensors[numbers[-1]].shape
         fresh = [draft.leaf(shape, kind, op.domain) for kind in kinds]
         return draft.add(Step(written, tuple(fresh), (op.name,)), True)
 
@@ -239,11 +239,11 @@ def along_axes(op: Op, dtypes: list[DType]) -> Writer:
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
         wild = op.name in CARRIES and draft.chance(2)
-        place = operand(draft, dtype, wild=wild)
-        x = draft.tensors[place]
+        number = operand(draft, dtype, wild=wild)
+        x = draft.tensors[number]
         params = _params(draft, op, x.shape)
         if params is not None:
-            step = Step(text(op, 1, params), (place,), (op.name,))
+            step = Step(text(op, 1, params), (number,), (op.name,))
             if draft.add(step, wild or draft.chance(12)):
                 return True
         return from_sample(op, dtypes)(draft)
@@ -306,24 +306,24 @@ def from_sample(op: Op, dtypes: list[DType]) -> Writer:
         kinds_of_params = zip(op.params, params, strict=True)
         params = tuple([draft.choice(draft.dtypes) if k == "dtype" else p for k, p in kinds_of_params])
         kinds = kinds_of(op, op.arity or 2, dtype)
-        places = []
+        numbers = []
         for number, shape in enumerate(shapes):
             role = op.operand_kinds[number] if op.operand_kinds else "data"
             if role == "indices":
                 size = params[1] if op.name == "scatter_add" else shapes[0][params[0]]
-                places.append(draft.given(_indices(draft, shape[0], size), int32))
+                numbers.append(draft.given(_indices(draft, shape[0], size), int32))
             elif op.adjust_samples is not None:
-                places.append(draft.leaf(shape, dtype, op.domain))
+                numbers.append(draft.leaf(shape, dtype, op.domain))
             else:
-                places.append(operand(draft, kinds[min(number, len(kinds) - 1)], shape, op.domain))
+                numbers.append(operand(draft, kinds[min(number, len(kinds) - 1)], shape, op.domain))
         if op.adjust_samples is not None:
-            prepared = op.adjust_samples(*[draft.tensors[i] for i in places])
-            del draft.nodes[-len(places) :], draft.tensors[-len(places) :], draft.fine[-len(places) :]
-            places = [draft.given(interval(x).low.astype(x.dtype.name), x.dtype) for x in prepared]
-        written = text(op, len(places), params)
+            prepared = op.adjust_samples(*[draft.tensors[i] for i in numbers])
+            del draft.nodes[-len(numbers) :], draft.tensors[-len(numbers) :], draft.fine[-len(numbers) :]
+            numbers = [draft.given(interval(x).low.astype(x.dtype.name), x.dtype) for x in prepared]
+        written = text(op, len(numbers), params)
         if op.results != 1:
             written += f"[{draft.draw(op.results or 1)}]"
-        return draft.add(Step(written, tuple(places), (op.name,)), True)
+        return draft.add(Step(written, tuple(numbers), (op.name,)), True)
 
     return writer
 
@@ -337,8 +337,8 @@ def gather(op: Op, dtypes: list[DType]) -> Writer:
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
-        place = operand(draft, dtype)
-        x = draft.tensors[place]
+        number = operand(draft, dtype)
+        x = draft.tensors[number]
         if not x.ndim or not x.size:
             return from_sample(op, dtypes)(draft)
         axis = draft.draw(x.ndim)
@@ -348,7 +348,7 @@ def gather(op: Op, dtypes: list[DType]) -> Writer:
         else:
             params = (axis, 1 + draft.draw(4))
             indices = draft.given(_indices(draft, x.shape[axis], params[1]), int32)
-        return draft.add(Step(text(op, 2, params), (place, indices), (op.name,)), draft.chance(12))
+        return draft.add(Step(text(op, 2, params), (number, indices), (op.name,)), draft.chance(12))
 
     return writer
 
@@ -363,9 +363,9 @@ def concatenate(op: Op, dtypes: list[DType]) -> Writer:
         if not shape:
             return from_sample(op, dtypes)(draft)
         axis = draft.draw(len(shape))
-        places = [first, *[operand(draft, dtype, shape) for _ in range(1 + draft.draw(2))]]
-        names = ", ".join([f"{{{i}}}" for i in range(len(places))])
-        return draft.add(Step(f"tk.concatenate([{names}], {axis})", tuple(places), (op.name,)))
+        numbers = [first, *[operand(draft, dtype, shape) for _ in range(1 + draft.draw(2))]]
+        names = ", ".join([f"{{{i}}}" for i in range(len(numbers))])
+        return draft.add(Step(f"tk.concatenate([{names}], {axis})", tuple(numbers), (op.name,)))
 
     return writer
 

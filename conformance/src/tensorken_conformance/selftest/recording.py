@@ -155,15 +155,15 @@ def main() -> None:
 
     def note(id: str, case: str) -> None:
         found[id] = case
-        print(f"{len(found)} of {len(wanted)}: {id}: {case or 'not found'}", flush=True)
+        print(f"{len(found)} of {len(ids)}: {id}: {case or 'not found'}", flush=True)
 
     def task(id: str) -> Task:
         data = {"kind": "hunt", "id": id}
         return Task(data, lambda result: note(id, result["case"]), lambda case, _: note(id, case), LIMIT)
 
     unlisted = [id for id in mutants.mutants() if id not in mutants.equivalents()]
-    wanted = [id for id in unlisted if "--all" in sys.argv or id not in known]
-    do_all(map(task, wanted), "selftest.trials", 2)
+    ids = [id for id in unlisted if "--all" in sys.argv or id not in known]
+    do_all(map(task, ids), "selftest.trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
     _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
     for id, case in kept.items():

@@ -87,31 +87,32 @@ class Batch:
     pushes: list[list[Array]]
     pulls: list[Array]
 
-    def one(self, place: RawTensor[Any], k: int) -> list[Tensor]:
+    def one(self, interpreter: RawTensor[Any], k: int) -> list[Tensor]:
         """The value, the tangent and the cotangents of one example."""
-        operands = tensors(place, self.examples[k], self.dtype)
+        operands = tensors(interpreter, self.examples[k], self.dtype)
         y = self.scenario.function(*operands)
         if not self.scenario.variables:
             return [y]
-        pushed = self._push(operands, tensors(place, self.pushes[k], self.dtype))
-        return [y, pushed, *self._pull(operands, tensors(place, [self.pulls[k]], self.kind)[0])]
+        pushed = self._push(operands, tensors(interpreter, self.pushes[k], self.dtype))
+        return [y, pushed, *self._pull(operands, tensors(interpreter, [self.pulls[k]], self.kind)[0])]
 
-    def all(self, place: RawTensor[Any]) -> list[Tensor]:
+    def all(self, interpreter: RawTensor[Any]) -> list[Tensor]:
         """The same for all examples: vmap of the function and its derivatives, then derivatives of vmap."""
         operands = [
-            self._stacked(place, [e[i] for e in self.examples], axis) for i, axis in enumerate(self.axes)
+            self._stacked(interpreter, [e[i] for e in self.examples], axis)
+            for i, axis in enumerate(self.axes)
         ]
         mapped: Any = tk.vmap(self.scenario.function, self.axes, self.out_axis)
         y = mapped(*operands)
-        places = self.scenario.variables
-        if not places:
+        variables = self.scenario.variables
+        if not variables:
             return [y]
-        count, axes = len(operands), tuple([self.axes[i] for i in places])
-        v = [self._stacked(place, [p[j] for p in self.pushes], axis) for j, axis in enumerate(axes)]
+        count, axes = len(operands), tuple([self.axes[i] for i in variables])
+        v = [self._stacked(interpreter, [p[j] for p in self.pushes], axis) for j, axis in enumerate(axes)]
         push: Any = tk.vmap(lambda *xs: self._push(xs[:count], xs[count:]), self.axes + axes, self.out_axis)
-        u = tensors(place, [np.stack(self.pulls, self.out_axis)], self.kind)[0]
+        u = tensors(interpreter, [np.stack(self.pulls, self.out_axis)], self.kind)[0]
         pull: Any = tk.vmap(lambda *xs: self._pull(xs[:count], xs[count]), (*self.axes, self.out_axis))
-        at, whole = [operands[i] for i in places], of_some(mapped, operands, places)
+        at, whole = [operands[i] for i in variables], of_some(mapped, operands, variables)
         return [
             y,
             push(*operands, *v),
@@ -121,18 +122,18 @@ class Batch:
         ]
 
     def _push(self, operands: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
-        places = self.scenario.variables
-        at = [operands[i] for i in places]
-        return tk.jvp(self.scenario.along(operands, places), at, v)[1]  # type: ignore[no-any-return]
+        variables = self.scenario.variables
+        at = [operands[i] for i in variables]
+        return tk.jvp(self.scenario.along(operands, variables), at, v)[1]  # type: ignore[no-any-return]
 
     def _pull(self, operands: Sequence[Tensor], u: Tensor) -> list[Tensor]:
-        places = self.scenario.variables
-        at = [operands[i] for i in places]
-        return list(tk.vjp(self.scenario.along(operands, places), *at)[1](u))
+        variables = self.scenario.variables
+        at = [operands[i] for i in variables]
+        return list(tk.vjp(self.scenario.along(operands, variables), *at)[1](u))
 
-    def _stacked(self, place: RawTensor[Any], rows: Sequence[Array], axis: int | None) -> Tensor:
+    def _stacked(self, interpreter: RawTensor[Any], rows: Sequence[Array], axis: int | None) -> Tensor:
         values = rows[0] if axis is None else np.stack(rows, axis=axis)
-        return tensors(place, [values], self.dtype)[0]
+        return tensors(interpreter, [values], self.dtype)[0]
 
 
 @law("derivatives.vmap", cases, level=3)

@@ -129,10 +129,10 @@ def require_within(name: str, values: Array, within: Bounds) -> None:
         raise Failure(f"{name}: expected shape {within.low.shape}, got {values.shape}")
     outside = ~within.holds(values)
     if outside.any():
-        place = tuple(int(i) for i in np.argwhere(outside)[0])
+        index = tuple(int(i) for i in np.argwhere(outside)[0])
         raise Failure(
-            f"{name}: expected between {within.low[place].item()!r} and {within.high[place].item()!r}{_at(place)}, "
-            f"got {values[place].item()!r}"
+            f"{name}: expected between {within.low[index].item()!r} and {within.high[index].item()!r}{_at(index)}, "
+            f"got {values[index].item()!r}"
         )
 
 
@@ -144,16 +144,16 @@ def require_equal(left: str, a: Bounds, right: str, b: Bounds) -> None:
     """
     apart = ~a.meets(b)
     if apart.any():
-        place = tuple(int(i) for i in np.argwhere(apart)[0])
+        index = tuple(int(i) for i in np.argwhere(apart)[0])
         raise Failure(
-            f"expected {left} = {right}{_at(place)}; "
-            f"they are between {a.low[place].item()!r} and {a.high[place].item()!r}, "
-            f"and between {b.low[place].item()!r} and {b.high[place].item()!r}, so a rule is wrong"
+            f"expected {left} = {right}{_at(index)}; "
+            f"they are between {a.low[index].item()!r} and {a.high[index].item()!r}, "
+            f"and between {b.low[index].item()!r} and {b.high[index].item()!r}, so a rule is wrong"
         )
 
 
-def _at(place: tuple[int, ...]) -> str:
-    return f" at {place}" if place else ""
+def _at(index: tuple[int, ...]) -> str:
+    return f" at {index}" if index else ""
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------
@@ -266,9 +266,9 @@ def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
         Failure: if no bound is known, so that a comparison would prove nothing.
     """
     try:
-        place = Known(subject.capabilities)
-        bounds, vague = _intervals(subject, computation, place)
-        if any(where.any() for where in vague) and not place.has_met_matrices:
+        interpreter = Known(subject.capabilities)
+        bounds, vague = _intervals(subject, computation, interpreter)
+        if any(where.any() for where in vague) and not interpreter.has_met_matrices:
             bounds, vague = _intervals(subject, computation, Known(subject.capabilities, keen=True))
         if not any(where.any() for where in vague):
             return bounds
@@ -294,15 +294,17 @@ def _filled(bounds: Bounds, where: Array, ends: tuple[Array, Array]) -> Bounds:
     return Bounds(low, high, np.where(where, unknown, bounds.maybe_nan), *counts)
 
 
-def _intervals(subject: Subject, computation: Computation, place: Known) -> tuple[list[Bounds], list[Array]]:
+def _intervals(
+    subject: Subject, computation: Computation, interpreter: Known
+) -> tuple[list[Bounds], list[Array]]:
     """The bounds of a computation on intervals, and where they are vague."""
-    found = list(computation(fused_as(subject, place)))
+    found = list(computation(fused_as(subject, interpreter)))
     return [bounds_of(y) for y in found], [_vague(interval(y)) for y in found]
 
 
-def fused_as(subject: Subject, place: Known) -> RawTensor[Any]:
+def fused_as(subject: Subject, interpreter: Known) -> RawTensor[Any]:
     """The enclosure, fused where the backend is."""
-    return Fuse(place) if isinstance(subject.stack, Fuse) else place
+    return Fuse(interpreter) if isinstance(subject.stack, Fuse) else interpreter
 
 
 def bounds_of(y: Tensor) -> Bounds:
@@ -311,11 +313,11 @@ def bounds_of(y: Tensor) -> Bounds:
     return Bounds(x.low, x.high, x.maybe_nan)
 
 
-def between(place: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
+def between(interpreter: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
     """The intervals between pairs of floats as a tensor; values of other dtypes are exact."""
     kind = dtype if a.dtype.kind == "f" else DTYPES[a.dtype.name]
     x = hull(exactly(a, kind), exactly(b, kind)) if kind is dtype else exactly(a, kind)
-    return Tensor(place, place.wrap(x) if isinstance(place, Fuse) else x, a.shape, kind)
+    return Tensor(interpreter, interpreter.wrap(x) if isinstance(interpreter, Fuse) else x, a.shape, kind)
 
 
 def _vague(x: Interval) -> Array:

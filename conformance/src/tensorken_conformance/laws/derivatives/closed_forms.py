@@ -190,8 +190,8 @@ def orders(subject: Subject, case: Case) -> Measured:
         exact = [closed_form(meaning, 0.0, [x[k] for x in constants], order) for k in range(3)]
     ways = mixes(case.op, order, subject.depth)
 
-    def compute(place: RawTensor[Any]) -> list[Tensor]:
-        s, *given = tensors(place, [points, *constants], dtype)
+    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+        s, *given = tensors(interpreter, [points, *constants], dtype)
         found = []
         for way in ways:
             derived: Any = lambda s: function(s, *given)  # noqa: E731

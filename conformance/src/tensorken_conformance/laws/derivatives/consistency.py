@@ -54,9 +54,11 @@ class Point:
     shape: Shape
     kind: DType
 
-    def at(self, place: RawTensor[Any], active: Sequence[int]) -> tuple[Callable[..., Any], list[Tensor]]:
+    def at(
+        self, interpreter: RawTensor[Any], active: Sequence[int]
+    ) -> tuple[Callable[..., Any], list[Tensor]]:
         """The function of the active operands, and these operands, on an interpreter."""
-        operands = self.scenario.operands(place, self.values, self.dtype)
+        operands = self.scenario.operands(interpreter, self.values, self.dtype)
         return self.scenario.along(operands, active), [operands[i] for i in active]
 
 
@@ -100,12 +102,12 @@ def _products(
         pushes += [combined, [0.0 * a for a in combined]]
         pulls += [8.0 * pulls[0] - pulls[1] / 2.0, 0.0 * pulls[0]]
 
-    def compute(place: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(place, active)
+    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(interpreter, active)
         y, pull_back = tk.vjp(f, *at)
-        pushed = [tk.jvp(f, at, tensors(place, v, point.dtype)) for v in pushes]
-        pulled = [pull_back(tensors(place, [u], point.kind)[0]) for u in pulls]
-        if place is subject.stack:
+        pushed = [tk.jvp(f, at, tensors(interpreter, v, point.dtype)) for v in pushes]
+        pulled = [pull_back(tensors(interpreter, [u], point.kind)[0]) for u in pulls]
+        if interpreter is subject.stack:
             for parts in pushed:
                 _require_alike(f"{op}: result under jvp", parts[0], y)
                 _require_alike(f"{op}: tangent", parts[1], y)
@@ -140,10 +142,10 @@ def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
 
 def _require_alike(what: str, found: Tensor, like: Tensor) -> None:
     """Require a derivative to have the shape and dtype of another tensor, also as the backend reports them."""
-    place = found.interpreter
+    interpreter = found.interpreter
     for shape, dtype in (
         (found.shape, found.dtype),
-        (tuple(place.shape(found.representation)), place.dtype(found.representation)),
+        (tuple(interpreter.shape(found.representation)), interpreter.dtype(found.representation)),
     ):
         if (shape, dtype) != (like.shape, like.dtype):
             raise Failure(f"{what}: expected {like.dtype} {like.shape}, got {dtype} {shape}")
@@ -170,16 +172,16 @@ def basis(at: Sequence[Array]) -> list[list[Array]]:
 
 def _jacobians(subject: Subject, op: str, point: Point) -> list[Bounds]:
     """Check that the Jacobian by forward mode and that by reverse mode are equal."""
-    places = point.scenario.variables
-    every = tuple(range(len(places)))
+    variables = point.scenario.variables
+    every = tuple(range(len(variables)))
 
-    def compute(place: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(place, places)
+    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(interpreter, variables)
         return [*tk.jacfwd(f, every)(*at), *tk.jacrev(f, every)(*at)]
 
-    names = [f"{op}: {way} by operand {i}" for way in ("jacfwd", "jacrev") for i in places]
+    names = [f"{op}: {way} by operand {i}" for way in ("jacfwd", "jacrev") for i in variables]
     bounds, _ = certified(subject, compute, names)
-    for i, forward, reverse in zip(places, bounds, bounds[len(places) :], strict=False):
+    for i, forward, reverse in zip(variables, bounds, bounds[len(variables) :], strict=False):
         require_equal(f"jacfwd by operand {i}", forward, "jacrev", reverse)
     return bounds
 
@@ -197,14 +199,14 @@ def _hessians(subject: Subject, op: str, point: Point, weights: Array) -> list[B
     """Check that the Hessians of a weighted sum of the results agree and are symmetric."""
     few = not point.scenario.enclosed and subject.depth != "deep"
     ways = list(COMPOSITIONS)[: 2 if few else 4]
-    places = point.scenario.variables
-    sizes = np.cumsum([0, *[point.values[i].size for i in places]]).tolist()
-    flat = np.concatenate([point.values[i].reshape(-1) for i in places])
+    variables = point.scenario.variables
+    sizes = np.cumsum([0, *[point.values[i].size for i in variables]]).tolist()
+    flat = np.concatenate([point.values[i].reshape(-1) for i in variables])
 
-    def compute(place: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(place, places)
-        (z,) = tensors(place, [flat], point.dtype)
-        (scales,) = tensors(place, [weights], point.dtype)
+    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(interpreter, variables)
+        (z,) = tensors(interpreter, [flat], point.dtype)
+        (scales,) = tensors(interpreter, [weights], point.dtype)
 
         def weighted(z: Tensor) -> Tensor:
             parts = [z[a:b].reshape(x.shape) for a, b, x in zip(sizes, sizes[1:], at, strict=False)]

@@ -165,8 +165,8 @@ def decisions(subject: Subject, case: Case) -> Measured | None:
     decision = DECISIONS[case.op]
     values = [np.array(x, np.float64) for x in decision.at]
 
-    def compute(place: RawTensor[Any]) -> list[Tensor]:
-        at = tensors(place, values, dtype)
+    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+        at = tensors(interpreter, values, dtype)
         found = [*tk.elementwise_grad(decision.call, tuple(range(len(at))))(*at)]
         if decision.forward:
             rows = tk.jacfwd(decision.call, tuple(range(len(at))))(*at)
@@ -175,19 +175,19 @@ def decisions(subject: Subject, case: Case) -> Measured | None:
 
     found = [subject.read(y) for y in compute(subject.stack)]
     expected = [np.array(g, np.float64) for g in decision.gradients] * (2 if decision.forward else 1)
-    if not any(np.isfinite(wanted).any() for wanted in expected):  # no finite number needs bounds
-        bounds = [Bounds(wanted, wanted) for wanted in expected]
+    if not any(np.isfinite(gradient).any() for gradient in expected):  # no finite number needs bounds
+        bounds = [Bounds(gradient, gradient) for gradient in expected]
     else:
         bounds = enclosed(subject, compute)
-    for values_, within, wanted in zip(found, bounds, expected, strict=True):
-        finite = np.isfinite(wanted)
-        if values_.shape != wanted.shape or not np.array_equal(
-            values_[~finite], wanted[~finite], equal_nan=True
+    for values_, within, gradient in zip(found, bounds, expected, strict=True):
+        finite = np.isfinite(gradient)
+        if values_.shape != gradient.shape or not np.array_equal(
+            values_[~finite], gradient[~finite], equal_nan=True
         ):
-            raise Failure(f"{case.op}: expected {wanted.tolist()}, got {values_.tolist()}")
+            raise Failure(f"{case.op}: expected {gradient.tolist()}, got {values_.tolist()}")
         known = Bounds(np.where(finite, within.low, -np.inf), np.where(finite, within.high, np.inf), ~finite)
         require_within(case.op, values_, known)
         require_equal(
-            f"the derivative of {case.op}", known, "what is decided", Bounds(wanted, wanted, ~finite)
+            f"the derivative of {case.op}", known, "what is decided", Bounds(gradient, gradient, ~finite)
         )
     return measured(bounds)

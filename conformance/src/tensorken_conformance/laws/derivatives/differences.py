@@ -85,26 +85,28 @@ class Stretch:
         """The differences of the variables, which are exact: P. H. Sterbenz, 1974."""
         return [end[i] - start[i] for i in self.places]
 
-    def value(self, place: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
+    def value(self, interpreter: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
         """The function that is differentiated along the line."""
         f = self.scenario.along(operands, self.places)
         if not self.second:
             return f(*at)
-        return tk.jvp(f, at, tensors(place, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
+        return tk.jvp(f, at, tensors(interpreter, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
 
     def at(self, by: float) -> Computation:
         """The value of that function at a point, as a computation."""
 
-        def compute(place: RawTensor[Any]) -> list[Tensor]:
-            operands = tensors(place, self.point(by), self.dtype)
-            return [self.value(place, operands, [operands[i] for i in self.places])]
+        def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+            operands = tensors(interpreter, self.point(by), self.dtype)
+            return [self.value(interpreter, operands, [operands[i] for i in self.places])]
 
         return compute
 
-    def slope(self, place: RawTensor[Any], operands: list[Tensor], way: Sequence[Array]) -> list[Tensor]:
+    def slope(
+        self, interpreter: RawTensor[Any], operands: list[Tensor], way: Sequence[Array]
+    ) -> list[Tensor]:
         """Its derivative in a direction."""
-        at, v = [operands[i] for i in self.places], tensors(place, way, self.dtype)
-        return [tk.jvp(lambda *at: self.value(place, operands, at), at, v)[1]]
+        at, v = [operands[i] for i in self.places], tensors(interpreter, way, self.dtype)
+        return [tk.jvp(lambda *at: self.value(interpreter, operands, at), at, v)[1]]
 
 
 @law("derivatives.differences", cases, level=3)
@@ -137,10 +139,10 @@ def _by_mean_value(subject: Subject, case: Case, stretch: Stretch) -> list[Bound
     order = "second" if stretch.second else "first"
     start, end = stretch.point(-1.0), stretch.point(1.0)
     way = stretch.along(start, end)
-    place = fused_as(subject, Known(subject.capabilities))
-    operands = [between(place, a, b, stretch.dtype) for a, b in zip(start, end, strict=True)]
+    interpreter = fused_as(subject, Known(subject.capabilities))
+    operands = [between(interpreter, a, b, stretch.dtype) for a, b in zip(start, end, strict=True)]
     try:
-        (slope,) = [bounds_of(y) for y in stretch.slope(place, operands, way)]
+        (slope,) = [bounds_of(y) for y in stretch.slope(interpreter, operands, way)]
     except NotEnclosedError:
         return []
     size = max([float(np.abs(v).max(initial=0.0)) for v in way])
@@ -164,7 +166,10 @@ def _by_richardson(subject: Subject, case: Case, stretch: Stretch) -> list[Bound
     way = stretch.along(stretch.point(-1.0), stretch.point(1.0))
 
     def slope(by: float) -> Computation:
-        return lambda place: stretch.slope(place, tensors(place, stretch.point(by), stretch.dtype), way)
+        def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
+            return stretch.slope(interpreter, tensors(interpreter, stretch.point(by), stretch.dtype), way)
+
+        return compute
 
     left, right = (subject.read(slope(by)(subject.stack)[0]).astype(np.float64) for by in (-2.0, 2.0))
     size = max([float(np.abs(v).max(initial=0.0)) for v in way])

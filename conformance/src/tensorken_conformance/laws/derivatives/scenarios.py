@@ -78,11 +78,11 @@ class Scenario:
         """Whether this is about one op of the table."""
         return self.name in OPS
 
-    def operands(self, place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
+    def operands(self, interpreter: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
         """Tensors of these values on a backend, made by the movements of `views`; floats in the dtype."""
         views = self.views or ("",) * len(values)
         return [
-            chains.lying(place, chains.single(view, x.shape), x, _kind(x, dtype))
+            chains.lying(interpreter, chains.single(view, x.shape), x, _kind(x, dtype))
             for x, view in zip(values, views, strict=True)
         ]
 
@@ -91,9 +91,9 @@ class Scenario:
         return of_some(self.function, operands, active)
 
 
-def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
+def tensors(interpreter: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
     """Plain tensors of these values on a backend; floats in the dtype."""
-    return [put(place, x, _kind(x, dtype)) for x in values]
+    return [put(interpreter, x, _kind(x, dtype)) for x in values]
 
 
 def _kind(values: Array, dtype: DType) -> DType:
@@ -290,14 +290,14 @@ def _drawn_for(written: Written, rng: random.Random) -> list[Array]:
 
 def _functions() -> Iterator[Scenario]:
     for name, written in FUNCTIONS.items():
-        draw, places = functools.partial(_drawn_for, written), tuple(range(len(written.shapes)))
-        yield Scenario(name, "", written.call, draw, places, crossing=written.crossing)
+        draw, positions = functools.partial(_drawn_for, written), tuple(range(len(written.shapes)))
+        yield Scenario(name, "", written.call, draw, positions, crossing=written.crossing)
 
 
-def choices(places: Sequence[int]) -> list[tuple[int, ...]]:
+def choices(positions: Sequence[int]) -> list[tuple[int, ...]]:
     """The sets of operands that are differentiated: each alone, and all."""
-    alone: list[tuple[int, ...]] = [(i,) for i in places]
-    return alone if len(places) == 1 else [*alone, tuple(places)]
+    alone: list[tuple[int, ...]] = [(i,) for i in positions]
+    return alone if len(positions) == 1 else [*alone, tuple(positions)]
 
 
 def main_dtype(subject: Subject) -> DType | None:

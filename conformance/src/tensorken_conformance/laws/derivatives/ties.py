@@ -71,13 +71,13 @@ class Tie:
             return [np.asarray(g, np.float64) for g in self.rule(w, *operands)]
         return [self._differences(w, operands, i) for i in range(len(operands))]
 
-    def _differences(self, w: Array, operands: Sequence[Array], place: int) -> Array:
-        found = np.zeros_like(operands[place])
+    def _differences(self, w: Array, operands: Sequence[Array], number: int) -> Array:
+        found = np.zeros_like(operands[number])
         for at in np.ndindex(found.shape):
             ends = []
             for step in (STEP, -STEP):
                 moved = [x.copy() for x in operands]
-                moved[place][at] += step
+                moved[number][at] += step
                 ends.append(float((w * self.value(*moved)).sum()))
             found[at] = (ends[0] - ends[1]) / (2.0 * STEP)
         return found
@@ -94,9 +94,9 @@ def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
     return rule
 
 
-def _first(place: Callable[..., Array]) -> Rule:
+def _first(argextreme: Callable[..., Array]) -> Rule:
     """The first of the extremes has the whole derivative."""
-    return lambda w, x: [w[:, None] * (np.arange(x.shape[1]) == place(x, axis=1)[:, None])]
+    return lambda w, x: [w[:, None] * (np.arange(x.shape[1]) == argextreme(x, axis=1)[:, None])]
 
 
 def _ordered(weights: Callable[[int], Array], descending: bool = False) -> Rule:
@@ -117,10 +117,10 @@ def _quantiles(*shares: float, method: str = "linear") -> Callable[[int], Array]
     def weights(n: int) -> Array:
         found = np.zeros((len(shares), n))
         for row, share in zip(found, shares, strict=True):
-            place = share * (n - 1)
-            below, above = int(np.floor(place)), int(np.ceil(place))
-            part = place - below
-            rounded = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": round(place) - below}
+            position = share * (n - 1)
+            below, above = int(np.floor(position)), int(np.ceil(position))
+            part = position - below
+            rounded = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": round(position) - below}
             part = rounded.get(method, part) if part else part
             row[below] += 1.0 - part
             row[above] += part
@@ -132,8 +132,8 @@ def _quantiles(*shares: float, method: str = "linear") -> Callable[[int], Array]
 def _by_shares(w: Array, x: Array, q: Array) -> list[Array]:
     """Of a quantile by both: between two elements its slope by q is their distance, at an element 0."""
     by_q = np.zeros_like(q)
-    ordered, place = np.sort(x, axis=1), q * (x.shape[1] - 1)
-    below, above = np.floor(place).astype(int), np.ceil(place).astype(int)
+    ordered, position = np.sort(x, axis=1), q * (x.shape[1] - 1)
+    below, above = np.floor(position).astype(int), np.ceil(position).astype(int)
     for i in range(len(q)):
         by_q[i] = (w[i] * (ordered[:, above[i]] - ordered[:, below[i]])).sum() * (x.shape[1] - 1)
     return [*_ordered(_quantiles(*q.tolist()))(w.T, x), by_q]
@@ -307,8 +307,8 @@ def ties(subject: Subject, case: Case) -> None:
         "jit(grad)": tk.jit(gradient),
     }
     for mode, transformed in modes.items():
-        for got, wanted in zip(transformed(*operands), expected, strict=True):
-            _agree(f"{case.op} in {mode}", subject.read(got), wanted, xs)
+        for got, expected_gradient in zip(transformed(*operands), expected, strict=True):
+            _agree(f"{case.op} in {mode}", subject.read(got), expected_gradient, xs)
     others = [np.flip(x, -1) for x in xs]
     batches = tensors(subject.stack, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
     for got, *both in zip(tk.vmap(gradient)(*batches), expected, tie.gradients(w, others), strict=True):
@@ -329,7 +329,7 @@ class _Namespace:
         return x.constant(values, x.dtype, (len(values),))
 
 
-def _agree(what: str, got: Array, wanted: Array, xs: Sequence[Array]) -> None:
-    if got.shape != wanted.shape or not np.allclose(got, wanted, rtol=TOLERANCE, atol=TOLERANCE):
+def _agree(what: str, got: Array, expected: Array, xs: Sequence[Array]) -> None:
+    if got.shape != expected.shape or not np.allclose(got, expected, rtol=TOLERANCE, atol=TOLERANCE):
         at = ", ".join(str(x.tolist()) for x in xs)
-        raise Failure(f"{what}: expected {wanted.tolist()} at {at}, got {got.tolist()}")
+        raise Failure(f"{what}: expected {expected.tolist()} at {at}, got {got.tolist()}")

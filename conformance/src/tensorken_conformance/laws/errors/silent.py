@@ -75,7 +75,7 @@ def listening() -> Iterator[Output]:
 
 
 @contextlib.contextmanager
-def _descriptors(place: int) -> Iterator[None]:
+def _descriptors(target: int) -> Iterator[None]:
     """Redirect the descriptors of stdout and stderr, if the process has them, to another file."""
     kept: list[tuple[int, int]] = []
     _flush()
@@ -83,7 +83,7 @@ def _descriptors(place: int) -> Iterator[None]:
         for number in (1, 2):
             with contextlib.suppress(OSError):  # a process may have none
                 kept.append((number, os.dup(number)))
-                os.dup2(place, number)
+                os.dup2(target, number)
         yield
     finally:
         _flush()

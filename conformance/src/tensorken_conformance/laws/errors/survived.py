@@ -162,8 +162,8 @@ class Watch:
         Raises:
             Failure: if anything has changed.
         """
-        place: Any = self.subject.stack
-        if interpreter_below([place], "survived") is not place:
+        interpreter: Any = self.subject.stack
+        if interpreter_below([interpreter], "survived") is not interpreter:
             raise Failure(f"after {after}: a transform goes on, though its function has ended")
         if (choice := SELECTION.default_backend().name) != self.choice:
             raise Failure(f"after {after}: the backend in use was {self.choice}, it is {choice}")

@@ -192,25 +192,25 @@ def check_factorizations(subject: Subject, case: Case) -> Measured:
     inputs += [subject.tensor(x, dtype) for x in given.operands[1:]]
     got = tuple([subject.read(y) for y in subject.results(OPS[case.op], inputs, given.params)])
     arithmetic, worst = Arithmetic(subject.capabilities, case.dtype), list[float]()
-    places = list(np.ndindex(given.operands[0].shape[:-2]))
-    for place in places:
-        parts = tuple([x[place] for x in got])
-        where = f"{case.op}{given.params if given.params else ''}{terms.at(place)}"
+    indices = list(np.ndindex(given.operands[0].shape[:-2]))
+    for index in indices:
+        parts = tuple([x[index] for x in got])
+        where = f"{case.op}{given.params if given.params else ''}{terms.at(index)}"
         try:
-            spoilt = case.values in operands.SPOILT and place == places[0]
+            spoilt = case.values in operands.SPOILT and index == indices[0]
             if spoilt and (case.values != "singular" or case.op not in ALWAYS):
-                _spoilt(case, given.operands[0][place], parts)
+                _spoilt(case, given.operands[0][index], parts)
                 continue
             finite = bool(all([np.isfinite(part).all() for part in parts]))
             demand(finite, "finite results", next((x for x in parts if not np.isfinite(x).all()), parts[0]))
 
-            def fact(function: Callable[[Array], Any], place: tuple[int, ...] = place) -> Any:
-                key = (place, function.__qualname__)
+            def fact(function: Callable[[Array], Any], index: tuple[int, ...] = index) -> Any:
+                key = (index, function.__qualname__)
                 if key not in given.known:
-                    given.known[key] = function(given.operands[0][place])
+                    given.known[key] = function(given.operands[0][index])
                 return given.known[key]
 
-            one = Given(tuple([x[place] for x in given.operands]), parts, given.params, arithmetic, fact)
+            one = Given(tuple([x[index] for x in given.operands]), parts, given.params, arithmetic, fact)
             ulp = kind.check(one)
             worst += [] if ulp is None else [ulp]
         except Failure as failure:

@@ -77,11 +77,11 @@ def determinant(rows: Rows) -> Fraction:
     """
     rows, found = [list(row) for row in rows], Fraction(1)
     for k in range(len(rows)):
-        place = next((i for i in range(k, len(rows)) if rows[i][k]), None)
-        if place is None:
+        pivot_row = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if pivot_row is None:
             return Fraction(0)
-        if place != k:
-            rows[k], rows[place], found = rows[place], rows[k], -found
+        if pivot_row != k:
+            rows[k], rows[pivot_row], found = rows[pivot_row], rows[k], -found
         head = rows[k]
         found *= head[k]
         for i in range(k + 1, len(rows)):
@@ -140,10 +140,10 @@ def _reduced_echelon(rows: Rows, columns: int) -> tuple[Rows, list[int]]:
     rows, pivots = [list(row) for row in rows], list[int]()
     for j in range(columns):
         k = len(pivots)
-        place = next((i for i in range(k, len(rows)) if rows[i][j]), None)
-        if place is None:
+        pivot_row = next((i for i in range(k, len(rows)) if rows[i][j]), None)
+        if pivot_row is None:
             continue
-        rows[k], rows[place] = rows[place], rows[k]
+        rows[k], rows[pivot_row] = rows[pivot_row], rows[k]
         rows[k] = [v / rows[k][j] for v in rows[k]]
         for i in range(len(rows)):
             if i != k and rows[i][j]:

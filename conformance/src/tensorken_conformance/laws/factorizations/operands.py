@@ -67,16 +67,16 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
         kind: `general`, `symmetric`, `positive` (definite), `lower` or `upper` (triangular), or `deficient` (in rank).
     """
     found = np.empty(shape, dtype)
-    places = list(np.ndindex(shape[:-2]))
-    for place in places:
+    indices = list(np.ndindex(shape[:-2]))
+    for index in indices:
         one = values if values in (*REGULAR, DOMINANT) else "normals"
         matrix = _MAKERS[kind](rng, one, shape[-2], shape[-1], dtype)
-        if values in SPOILT and place == places[0] and matrix.size:
+        if values in SPOILT and index == indices[0] and matrix.size:
             _spoil(rng, matrix, values, kind)
         if values == "garbage":
             row, column = np.indices(matrix.shape)
             matrix = np.where(column < row if kind == "upper" else column > row, np.nan, matrix)
-        found[place] = matrix
+        found[index] = matrix
     return found
 
 

@@ -173,11 +173,11 @@ def values(subject: Subject, case: Case, number: int = 0, rows: int = ROWS) -> t
 
 
 def tensors(
-    subject: Subject, case: Case, operands: Sequence[Array], place: RawTensor[Any] | None = None
+    subject: Subject, case: Case, operands: Sequence[Array], interpreter: RawTensor[Any] | None = None
 ) -> list[Tensor]:
     """Operands as tensors, by default on the stack that users compute with."""
     dtype = DTYPES[case.dtype]
-    return [subject.tensor(x, dtype, place or subject.stack) for x in operands]
+    return [subject.tensor(x, dtype, interpreter or subject.stack) for x in operands]
 
 
 def run(subject: Subject, case: Case, operands: Sequence[Array]) -> Tensor:

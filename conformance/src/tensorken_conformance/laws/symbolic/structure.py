@@ -60,8 +60,8 @@ def shapes(subject: Subject, case: Case) -> None:
 
 def _check_facts(what: str, y: Tensor, shape: tuple[int, ...], dtype: DType) -> None:
     """Compare the shape and dtype that the backend reports with the expected ones."""
-    place, x = y.interpreter, y.representation
-    found = tuple(place.shape(x)), place.dtype(x)
+    interpreter, x = y.interpreter, y.representation
+    found = tuple(interpreter.shape(x)), interpreter.dtype(x)
     if found != (shape, dtype):
         raise Failure(f"{what}: expected {dtype} {shape}, got {found[1]} {found[0]}")
 
@@ -80,10 +80,10 @@ def derivatives(subject: Subject, case: Case) -> None:
     recorder = Recorder(subject.call_counter)
     sample = op.samples[0]
     operands = operands_of(recorder, op, sample, float32)
-    places = [i for i in range(len(operands)) if not op.operand_kinds or op.operand_kinds[i] == "data"]
-    f = of_some(lambda *full: apply(op, full, sample[1]), operands, places)
-    primals = [operands[i] for i in places]
-    tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in places]
+    positions = [i for i in range(len(operands)) if not op.operand_kinds or op.operand_kinds[i] == "data"]
+    f = of_some(lambda *full: apply(op, full, sample[1]), operands, positions)
+    primals = [operands[i] for i in positions]
+    tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in positions]
     y, t = tk.jvp(f, primals, tangents)
     for what, value in (("primal", y), ("tangent", t)):
         _check_facts(f"{what} of {case.op}", value, y.shape, y.dtype)
