@@ -14,7 +14,7 @@ import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 import tensorken_reference
 from tensorken_conformance.case import Case
 from tensorken_conformance.selftest import mutants, proof, recording, trials
-from tensorken_conformance.selftest.right import RIGHT
+from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float16, float32
 from tensorken_reference import rounding, rows
@@ -92,7 +92,7 @@ def test_every_mutant_is_either_detected_or_listed_as_equivalent() -> None:
 @pytest.fixture
 def try_mutant() -> Callable[[str, list[str]], trials.Finding]:
     """A function that returns the finding of a mutant on cases."""
-    subject = Subject(RIGHT["reference"](), "reference")
+    subject = Subject(CORRECT["reference"](), "reference")
 
     def attempt(id: str, cases: list[str]) -> trials.Finding:
         return trials.try_mutant(ALL[id], subject, list(map(Case.parse, cases)), lambda case: None)

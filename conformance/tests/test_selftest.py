@@ -13,7 +13,7 @@ from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import detection, mutants, proof, trials
-from tensorken_conformance.selftest.right import RIGHT
+from tensorken_conformance.selftest.right import CORRECT
 from tensorken_core.language.op import OPS
 
 MUTANT = "rows.largest:max-to-min-1"
@@ -134,10 +134,10 @@ def test_an_unknown_selection_is_rejected() -> None:
         proof.run(select=["nonsense"])
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", CORRECT)
 @pytest.mark.parametrize("law", ["values.movement", "values.elementwise", "values.sums", "lifetime.calls"])
 def test_correct_backends_pass(name: str, law: str) -> None:
-    count, alarms = trials.try_right(
+    count, alarms = trials.try_correct(
         name, LAWS[law], 5, 0.002 if law.startswith("values") else 0.02, lambda case: None
     )
     assert not alarms
@@ -145,8 +145,8 @@ def test_correct_backends_pass(name: str, law: str) -> None:
 
 
 def test_a_failure_of_a_correct_backend_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RIGHT, "numpy", FAULTS["strides/flip-first-axis-only"].make)
-    _, alarms = trials.try_right("numpy", LAWS["values.movement"], 0, 0.1, lambda case: None)
+    monkeypatch.setitem(CORRECT, "numpy", FAULTS["strides/flip-first-axis-only"].make)
+    _, alarms = trials.try_correct("numpy", LAWS["values.movement"], 0, 0.1, lambda case: None)
     assert alarms
     assert all(alarm.law == "values.movement" for alarm in alarms)
 

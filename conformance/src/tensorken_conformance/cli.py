@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tensorken conformance",
-        description="Prove a backend right, and the proof itself.",
+        description="Test whether a backend conforms, and test the kit itself.",
         allow_abbrev=False,  # otherwise `selftest --seed 7` would mean 7 seeds
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -116,7 +116,7 @@ def _commands() -> dict[str, Command]:
     ]
     selftest = [
         _argument("--seeds", "N", "with how many seeds; default: 1", type=_positive, default=1),
-        _argument("--deep", help="examine the right backends in full", action="store_true"),
+        _argument("--deep", help="examine the correct backends in full", action="store_true"),
         _argument("--select", "WHAT", "a fault, family or law", **several),
     ]
     repro = [
@@ -211,12 +211,12 @@ def _run(options: argparse.Namespace) -> int:
     from tensorken_conformance.running.run import run
 
     with _interrupted_by_termination():
-        found = run(settings, tell, lambda found: None if journal is None else journal.begin(found))
+        outcome = run(settings, tell, lambda outcome: None if journal is None else journal.begin(outcome))
     progress.end()
     from tensorken_conformance.report.model import make
     from tensorken_conformance.report.terminal import to_text
 
-    report = make(found)
+    report = make(outcome)
     to_stdout = "-" in files.values()
     out = sys.stderr if to_stdout else sys.stdout
     say(to_text(report, colours(out), matrix=not options.brief), out)
@@ -224,7 +224,7 @@ def _run(options: argparse.Namespace) -> int:
         write(file, rendered(report, form, file))
     if journal is not None:
         journal.close(keep=options.results is not None)
-    return INTERRUPTED if found.partial else report.status
+    return INTERRUPTED if outcome.partial else report.status
 
 
 @contextlib.contextmanager

@@ -19,14 +19,14 @@ class Programs:
     compiled: int = 0
 
 
-def figures(found: dict[str, Programs]) -> dict[str, float]:
+def figures(counts: dict[str, Programs]) -> dict[str, float]:
     """The counts as figures of a case.
 
     >>> figures({"llvm": Programs(3, 2)})
     {'programs offered to llvm': 3.0, 'programs compiled by llvm': 2.0}
     """
-    offered = {f"{_OFFERED}{name}": float(one.offered) for name, one in found.items()}
-    return offered | {f"{_COMPILED}{name}": float(one.compiled) for name, one in found.items()}
+    offered = {f"{_OFFERED}{name}": float(one.offered) for name, one in counts.items()}
+    return offered | {f"{_COMPILED}{name}": float(one.compiled) for name, one in counts.items()}
 
 
 def totals(results: Iterable[Result]) -> dict[str, Programs]:

@@ -93,8 +93,8 @@ def overlapping(subject: Subject, case: Case) -> None:
             together[1] = together[0]
         alone = [_made(subject, name, subject.tensor(values, dtype)) for name in (first, second)]
         chosen = [subject.tensor(condition, DTYPES["bool"])] if case.op == "where" else []
-        found, right = [_applied(subject, op, [*chosen, *operands]) for operands in (together, alone)]
-        for y, z in zip(found, right, strict=True):
+        shared, separate = [_applied(subject, op, [*chosen, *operands]) for operands in (together, alone)]
+        for y, z in zip(shared, separate, strict=True):
             words = f"{case.op} of {case.dtype} operands of one tensor, {first} and {second}"
             exact.same(subject.read(y), subject.read(z), f"{words}, compared with two tensors")
 

@@ -140,9 +140,9 @@ def compiled(subject: Subject, case: Case) -> Measured:
     return Measured(worst=f"{tally.elements} elements of results", figures=figures(found))
 
 
-def _check_compiler(subject: Subject, name: str, found: dict[str, Programs]) -> None:
+def _check_compiler(subject: Subject, name: str, counts: dict[str, Programs]) -> None:
     """Raise a Failure unless a compiler compiles one of the programs of the law; most compile one of the first."""
-    programs = found.setdefault(name, Programs())
+    programs = counts.setdefault(name, Programs())
     for kind in ("short", "special", "drawn"):
         for case in _cases("programs.compiled", {kind: COMPILED_KINDS[kind][0]}, subject):
             for program in _compiled_programs(subject, case):

@@ -167,28 +167,28 @@ def _param(node: ast.expr) -> Any:
     raise ValueError(f"{ast.unparse(node)!r} is no param")
 
 
-def difference(expected: Tree, found: Tree) -> str:
+def difference(expected: Tree, actual: Tree) -> str:
     """The first difference of two trees, in words; empty if there is none.  A `new` may have a count for its values.
 
     >>> difference(("exp", (("name", "x"),), ()), ("exp", (("name", "y"),), ()))
     "expected name 'x', it reads name 'y'"
     """
-    if expected[0] == found[0] == "new":
-        values = found[2] if isinstance(found[2], tuple) else len(expected[2])
-        counted = expected[2] if isinstance(found[2], tuple) else found[2]
-        return "" if (expected[1], counted) == (found[1], values) else _differ(expected, found)
-    if expected[0] == found[0] == "result" and expected[1] == found[1]:
-        return difference(expected[2], found[2])
-    if expected[0] != found[0] or expected[0] in ("name", "full", "result"):
-        return "" if expected == found else _differ(expected, found)
-    (_, xs, params), (_, ys, others) = expected, found
+    if expected[0] == actual[0] == "new":
+        values = actual[2] if isinstance(actual[2], tuple) else len(expected[2])
+        counted = expected[2] if isinstance(actual[2], tuple) else actual[2]
+        return "" if (expected[1], counted) == (actual[1], values) else _differ(expected, actual)
+    if expected[0] == actual[0] == "result" and expected[1] == actual[1]:
+        return difference(expected[2], actual[2])
+    if expected[0] != actual[0] or expected[0] in ("name", "full", "result"):
+        return "" if expected == actual else _differ(expected, actual)
+    (_, xs, params), (_, ys, others) = expected, actual
     if len(xs) != len(ys) or params != others:
-        return _differ(expected, found)
+        return _differ(expected, actual)
     return next(filter(None, (difference(x, y) for x, y in zip(xs, ys, strict=True))), "")
 
 
-def _differ(expected: Tree, found: Tree) -> str:
-    return f"expected {_shown(expected)}, it reads {_shown(found)}"
+def _differ(expected: Tree, actual: Tree) -> str:
+    return f"expected {_shown(expected)}, it reads {_shown(actual)}"
 
 
 def _shown(tree: Tree) -> str:

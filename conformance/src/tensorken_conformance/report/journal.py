@@ -34,10 +34,10 @@ class Journal:
         self.path = Path(path)
         self._file: TextIOWrapper = self.path.open("w", encoding="ascii")
 
-    def begin(self, found: Run) -> None:
+    def begin(self, outcome: Run) -> None:
         """Write the plan of the run, before its first case."""
-        facts = {name: getattr(found, name) for name in _FACTS}
-        self._write({"journal": FORM, "options": asdict(found.options), **facts})
+        facts = {name: getattr(outcome, name) for name in _FACTS}
+        self._write({"journal": FORM, "options": asdict(outcome.options), **facts})
 
     def tell(self, result: Result) -> None:
         """Write a result to the file at once."""

@@ -47,10 +47,10 @@ def several_to_markdown(reports: Sequence[Report]) -> str:
     return "\n".join([*table(tables.backends(reports)), "", *table(ops), "", plain(ops.legend)]) + "\n"
 
 
-def table(found: Table) -> list[str]:
+def table(content: Table) -> list[str]:
     """The lines of a table."""
-    rows = [[plain(field.text) for field in row] for row in found.rows]
-    lines = [[plain(text) for text in found.head], ["---", *["---:"] * (len(found.head) - 1)], *rows]
+    rows = [[plain(field.text) for field in row] for row in content.rows]
+    lines = [[plain(text) for text in content.head], ["---", *["---:"] * (len(content.head) - 1)], *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 

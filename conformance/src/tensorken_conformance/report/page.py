@@ -62,9 +62,9 @@ def document(title: str, body: str) -> str:
 def _table(table: Table, linked: Callable[[str], str] | None = None) -> str:
     """A table that can be filtered; `linked` gives the target of the links in a row, from the row's title."""
 
-    def cell(found: Field, row: str) -> str:
-        status = f" class={found.status.split()[0]}" if found.status else ""
-        text = escape(found.text)
+    def cell(field: Field, row: str) -> str:
+        status = f" class={field.status.split()[0]}" if field.status else ""
+        text = escape(field.text)
         return (
             f"<td{status}>" + (f"<a href='{linked(row)}'>{text}</a>" if linked and text else text) + "</td>"
         )

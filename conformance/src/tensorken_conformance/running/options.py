@@ -77,7 +77,7 @@ class Run:
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
     partial: str = ""
-    begun: Callable[[Run], None] = field(default=lambda found: None, repr=False)
+    begun: Callable[[Run], None] = field(default=lambda outcome: None, repr=False)
 
     def take(self, first_message: Mapping[str, Any]) -> None:
         """Take over the data of `worker.introduction`."""

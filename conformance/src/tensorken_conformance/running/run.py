@@ -15,7 +15,7 @@ from tensorken_core.errors import BackendError, UnknownBackendError
 
 
 def run(
-    options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda found: None
+    options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda outcome: None
 ) -> Run:
     """Examine a backend.  Ctrl-C ends the run early, and keeps its results.
 
@@ -28,27 +28,27 @@ def run(
         RunError: if the backend or a law is unknown.
     """
     began = time.perf_counter()
-    found = Run(options, begun=begun)
+    outcome = Run(options, begun=begun)
     try:
-        (examine_here if options.in_process else examine_apart)(found, tell)
+        (examine_here if options.in_process else examine_apart)(outcome, tell)
     except KeyboardInterrupt:
-        found.partial = "interrupted"
-    found.seconds = time.perf_counter() - began
-    return found
+        outcome.partial = "interrupted"
+    outcome.seconds = time.perf_counter() - began
+    return outcome
 
 
-def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
+def examine_here(outcome: Run, tell: Callable[[Result], None]) -> None:
     """Examine a backend in this process; the results are those of worker processes, unless a case crashes."""
-    options = found.options
+    options = outcome.options
     try:
         subject = load(options.backend, options.options, options.seed, options.depth)
         plan = Plan(subject, options.select)
     except (UnknownBackendError, OptionsError) as error:
         raise RunError(str(error)) from error
     except BackendError as error:
-        found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
+        outcome.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
         return
-    found.take(introduction(plan, options.options))
+    outcome.take(introduction(plan, options.options))
     failed: set[str] = set()
     known: frozenset[str] = frozenset()
     stage = 0
@@ -57,7 +57,7 @@ def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
             stage, known = stage_of(law), frozenset(failed)
         for case in plan.cases(law):
             result = examined(subject, law, case, known)
-            found.results.append(result)
+            outcome.results.append(result)
             if result.status in ("failed", "crashed"):
                 failed.add(result.case.id)
             tell(result)

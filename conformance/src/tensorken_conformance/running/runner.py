@@ -67,12 +67,12 @@ class Job:
     without: dict[str, str] = field(default_factory=dict)
 
 
-def examine_apart(found: Run, tell: Tell) -> None:
+def examine_apart(outcome: Run, tell: Tell) -> None:
     """Examine a backend in worker processes."""
-    crew = _Workers(found, tell)
+    crew = _Workers(outcome, tell)
     try:
         if crew.begin():
-            for stage in sorted({law["stage"] for law in found.laws}):
+            for stage in sorted({law["stage"] for law in outcome.laws}):
                 crew.perform(stage)
     finally:
         crew.end()
@@ -96,8 +96,8 @@ class _Worker:
 class _Workers:
     """The worker processes of a run; all messages arrive in one queue, which one thread reads."""
 
-    def __init__(self, found: Run, tell: Tell) -> None:
-        self._found, self._tell, self._options = found, tell, found.options
+    def __init__(self, outcome: Run, tell: Tell) -> None:
+        self._outcome, self._tell, self._options = outcome, tell, outcome.options
         self._workers: list[_Worker] = []
         self._messages: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
         self._failed: list[str] = []
@@ -117,7 +117,7 @@ class _Workers:
         first = self._start(None)
         first_message, hangs = self._first_message(first)
         if first_message is not None and "laws" in first_message:
-            self._found.take(first_message)
+            self._outcome.take(first_message)
             return True
         if first_message is not None and first_message["usage"]:
             raise RunError(first_message["refused"])
@@ -160,7 +160,7 @@ class _Workers:
 
     def perform(self, stage: int) -> None:
         """Do all jobs of a stage."""
-        laws = [law["id"] for law in self._found.laws if law["stage"] == stage]
+        laws = [law["id"] for law in self._outcome.laws if law["stage"] == stage]
         smoke = self._options.depth == "smoke"  # the stage may end before another process has started
         parts = 1 if smoke or stage >= ALONE else PARTS
         count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
@@ -336,16 +336,16 @@ class _Workers:
     # ---- results -------------------------------------------------------------------------------------------
 
     def _record(self, result: Result) -> None:
-        self._found.results.append(result)
+        self._outcome.results.append(result)
         if result.status in ("failed", "crashed"):
             self._failed.append(result.case.id)
         self._tell(result)
 
     def put_in_order(self) -> None:
         """Sort the results by law and case."""
-        laws = {law["id"]: place for place, law in enumerate(self._found.laws)}
+        laws = {law["id"]: place for place, law in enumerate(self._outcome.laws)}
         last = len(self._places)
-        self._found.results.sort(
+        self._outcome.results.sort(
             key=lambda r: (laws.get(r.case.law, -1), self._places.get(r.case.id, last), r.case.id)
         )
 

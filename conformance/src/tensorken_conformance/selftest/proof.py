@@ -18,7 +18,7 @@ from tensorken_conformance.running.plan import PlanError
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.detection import fingerprint
-from tensorken_conformance.selftest.right import RIGHT
+from tensorken_conformance.selftest.right import CORRECT
 from tensorken_core.host.discovery import did_you_mean
 
 PORTION = 0.05
@@ -34,7 +34,7 @@ SLOW = 30.0
 """The same for the deepest cases, and for mutants, which have a shorter limit of their own."""
 
 PATIENCE = 120.0
-"""The same for right backends."""
+"""The same for correct backends."""
 
 WITHOUT_VERDICT = ("performance",)
 """The groups of laws that measure and never fail."""
@@ -51,7 +51,7 @@ class Selftest:
         mutants: the number of changes of the reference backend.
         killed: the number of mutants that a law found.
         equivalent: the number of mutants that are listed as changing nothing.
-        examined: the number of cases that were examined on right backends.
+        examined: the number of cases that were examined on correct backends.
         alarms: the number of these cases that failed.
         misses: a line for each error.
         found: for each fault the case that found it last.
@@ -81,7 +81,7 @@ class Selftest:
         return (
             f"{self.detection}, {self.seeds} seed{'s'[: self.seeds != 1]}; "
             f"mutants {self.killed} of {self.mutants} found, {self.equivalent} equivalent; "
-            f"{self.alarms} false alarms in {self.examined} cases on {len(RIGHT)} right backends; "
+            f"{self.alarms} false alarms in {self.examined} cases on {len(CORRECT)} correct backends; "
             f"{self.seconds:.1f} s"
         )
 
@@ -103,7 +103,7 @@ def run(
 
     Args:
         seeds: the number of seeds, from 0 on.
-        deep: whether to examine the right backends in full, to try each mutant that is listed as changing nothing on
+        deep: whether to examine the correct backends in full, to try each mutant that is listed as changing nothing on
             every case, and to measure how narrow the faults are.
         select: families or ids of faults, ids of laws, `mutants` or `right`; none: all.
         tell: receives each line of the report at once.
@@ -112,13 +112,13 @@ def run(
         PlanError: if `select` names something unknown.
     """
     start = time.perf_counter()
-    faults, with_mutants, with_right = _selected(select)
+    faults, with_mutants, with_correct = _selected(select)
     plan = _Plan(seeds, faults, tell)
     tasks = plan.fault_tasks()
     if with_mutants:
         tasks += plan.mutant_tasks(deep)
-    if with_right:
-        tasks += plan.right_tasks(1.0 if deep else PORTION)
+    if with_correct:
+        tasks += plan.correct_tasks(1.0 if deep else PORTION)
     if deep:
         tasks += plan.share_tasks()
     while tasks:
@@ -130,7 +130,7 @@ def run(
 
 
 def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
-    """The selected faults, and whether mutants and right backends are selected."""
+    """The selected faults, and whether mutants and correct backends are selected."""
     rest = set(select) - {"mutants", "right"}
     known = {name for fault in FAULTS.values() for name in (fault.family, fault.id, fault.law)}
     for name in sorted(rest - known):
@@ -231,19 +231,19 @@ class _Plan:
 
         return Task({**data, "id": name}, lambda found: note(found["case"]), note, SLOW)
 
-    # ---- right backends ------------------------------------------------------------------------------------
+    # ---- correct backends ----------------------------------------------------------------------------------
 
-    def right_tasks(self, portion: float) -> list[Task]:
-        """Each law on each right backend with each seed."""
+    def correct_tasks(self, portion: float) -> list[Task]:
+        """Each law on each correct backend with each seed."""
         return [
-            self._right_task(name, law.id, seed, portion)
+            self._correct_task(name, law.id, seed, portion)
             for seed in range(self.found.seeds)
-            for name in RIGHT
+            for name in CORRECT
             for law in LAWS.values()
             if not law.symbolic and law.group not in WITHOUT_VERDICT
         ]
 
-    def _right_task(self, name: str, law: str, seed: int, portion: float) -> Task:
+    def _correct_task(self, name: str, law: str, seed: int, portion: float) -> Task:
         def note(count: int, alarms: list[str]) -> None:
             self.found.examined += count
             self.found.alarms += len(alarms)

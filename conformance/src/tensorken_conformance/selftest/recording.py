@@ -24,7 +24,7 @@ from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants, proof
-from tensorken_conformance.selftest.right import RIGHT
+from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Subject
 
 LARGE = (
@@ -64,7 +64,7 @@ Kind = tuple[str, str | None]
 
 def subject_and_cases() -> tuple[Subject, list[Case]]:
     """The reference backend, and the cases of the quick laws on values, in random order."""
-    subject = Subject(RIGHT["reference"](), "reference")
+    subject = Subject(CORRECT["reference"](), "reference")
     found = []
     for law in laws_for(subject, ["values"]):
         for case in law.cases(subject) if law.id not in SLOW else ():

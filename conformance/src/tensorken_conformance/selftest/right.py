@@ -70,7 +70,7 @@ for _op in OPS.values():
         setattr(Different, _op.name, getattr(RawTensor, _op.name))
 
 
-RIGHT: dict[str, Callable[[], RawTensor[Any]]] = {
+CORRECT: dict[str, Callable[[], RawTensor[Any]]] = {
     "numpy": lambda: Fuse(Numpy()),
     "reference": Reference,
     "different": lambda: Fuse(Different()),

@@ -22,7 +22,7 @@ from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.programs.offers import without_installed
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.selftest import mutants
-from tensorken_conformance.selftest.right import RIGHT
+from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Depth, Subject
 
 PATIENCE = 2.0
@@ -153,15 +153,15 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         watcher.join()
 
 
-# ---- right backends ----------------------------------------------------------------------------------------
+# ---- correct backends --------------------------------------------------------------------------------------
 
 
-def try_right(name: str, law: Law, seed: int, portion: float, start: Start) -> tuple[int, list[Finding]]:
+def try_correct(name: str, law: Law, seed: int, portion: float, start: Start) -> tuple[int, list[Finding]]:
     """The number of cases of a law that were examined on a correct backend, and the false alarms.
 
     A portion from 0 to 1 of the cases is examined; the seed picks them.
     """
-    subject = Subject(RIGHT[name](), name, seed)
+    subject = Subject(CORRECT[name](), name, seed)
     alarms = []
     count = 0
     for case in law.cases(subject):
@@ -187,13 +187,13 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
         wrong, total = share_of_wrong_cells(FAULTS[task["id"]], start=start, deadly=task["deadly"])
         return {"wrong": wrong, "total": total}
     if kind == "right":
-        count, alarms = try_right(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
+        count, alarms = try_correct(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
         return {"count": count, "alarms": [f"{alarm.case}: {alarm.says}" for alarm in alarms]}
     if kind == "hunt":
         from tensorken_conformance.selftest.recording import candidates
 
         task = {**task, "cases": candidates(task["id"], start), "seed": 0}
-    subject = Subject(RIGHT["reference"](), "reference", task["seed"])
+    subject = Subject(CORRECT["reference"](), "reference", task["seed"])
     cases = [Case.parse(case) for case in task["cases"]]
     return {"case": try_mutant(mutants.mutants()[task["id"]], subject, cases, start).case}
 

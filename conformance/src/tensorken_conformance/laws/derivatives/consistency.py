@@ -140,12 +140,12 @@ def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
         raise Failure(f"expected zeros of {what} 0, got {zero.tolist()}")
 
 
-def _require_alike(what: str, found: Tensor, like: Tensor) -> None:
+def _require_alike(what: str, actual: Tensor, like: Tensor) -> None:
     """Require a derivative to have the shape and dtype of another tensor, also as the backend reports them."""
-    interpreter = found.interpreter
+    interpreter = actual.interpreter
     for shape, dtype in (
-        (found.shape, found.dtype),
-        (tuple(interpreter.shape(found.representation)), interpreter.dtype(found.representation)),
+        (actual.shape, actual.dtype),
+        (tuple(interpreter.shape(actual.representation)), interpreter.dtype(actual.representation)),
     ):
         if (shape, dtype) != (like.shape, like.dtype):
             raise Failure(f"{what}: expected {like.dtype} {like.shape}, got {dtype} {shape}")

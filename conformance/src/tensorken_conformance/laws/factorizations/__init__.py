@@ -90,7 +90,7 @@ LARGE: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 There are none of ops whose oracle is slow.
 """
 
-RIGHT = 2
+RIGHT_SIDES = 2
 """The number of right-hand sides."""
 
 CUT = {"float32": 2.0**-10, "float64": 2.0**-30}
@@ -154,7 +154,9 @@ def problem(subject: Subject, case: Case) -> Problem:
         a = shapes.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
     others: tuple[Array, ...] = ()
     if case.op in ("solve", "triangular_solve"):
-        others = (shapes.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT, matrix)),)
+        others = (
+            shapes.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT_SIDES, matrix)),
+        )
     elif case.op == "pinv":
         others = (np.full(shape[:-2], CUT[case.dtype], case.dtype),)
     return Problem((a, *others), params, view, {})

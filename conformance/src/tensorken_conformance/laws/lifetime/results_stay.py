@@ -50,10 +50,10 @@ def results_stay(subject: Subject, case: Case) -> None:
         _interleaved(subject, case)
         return
     operands = scenarios.values(subject, case)
-    right = scenarios.expected(case, operands)
+    expected = scenarios.expected(case, operands)
     inputs = scenarios.tensors(subject, case, operands)
     read, unread = (scenarios.SCENARIOS[case.op].run(*inputs) for _ in range(2))
-    scenarios.agree(subject, case, read, right, "at once")
+    scenarios.agree(subject, case, read, expected, "at once")
     flat, calls = read.flat(), CALLS[subject.depth]
     if case.detail == "dropped":
         del inputs
@@ -63,14 +63,14 @@ def results_stay(subject: Subject, case: Case) -> None:
         others = scenarios.values(subject, case, number, rows)
         later = scenarios.run(subject, case, others)
         scenarios.agree(subject, case, later, scenarios.expected(case, others), f"later call {number}")
-    scenarios.agree(subject, case, read, right, f"read again after {calls} later calls")
-    scenarios.agree(subject, case, unread, right, f"first read after {calls} later calls")
-    scenarios.agree(subject, case, read, right, "read again after an equal result was read")
-    _require_kept(case, flat, right)
+    scenarios.agree(subject, case, read, expected, f"read again after {calls} later calls")
+    scenarios.agree(subject, case, unread, expected, f"first read after {calls} later calls")
+    scenarios.agree(subject, case, read, expected, "read again after an equal result was read")
+    _require_kept(case, flat, expected)
 
 
-def _require_kept(case: Case, flat: Any, right: Array) -> None:
-    if memory.numbers(flat).tolist() != right.reshape(-1).tolist():
+def _require_kept(case: Case, flat: Any, expected: Array) -> None:
+    if memory.numbers(flat).tolist() != expected.reshape(-1).tolist():
         raise Failure(f"{case.op} of {case.dtype}: the result of ravel has changed after later calls")
 
 
@@ -93,7 +93,7 @@ def _sequence(subject: Subject, case: Case) -> None:
     for turn in range(ROUNDS):
         for other in found:
             operands = scenarios.values(subject, other)
-            result, right = scenarios.run(subject, other, operands), scenarios.expected(other, operands)
+            result, expected = scenarios.run(subject, other, operands), scenarios.expected(other, operands)
             scenarios.agree(
-                subject, other, result, right, f"in the {turn + 1}. sequence of {len(found)} calls"
+                subject, other, result, expected, f"in the {turn + 1}. sequence of {len(found)} calls"
             )

@@ -190,14 +190,14 @@ def expected(case: Case, operands: Sequence[Array]) -> Array:
     return np.asarray(SCENARIOS[case.op].expected(operands[0], operands[1]), case.dtype)
 
 
-def agree(subject: Subject, case: Case, result: Tensor, right: Array, says: str) -> None:
+def agree(subject: Subject, case: Case, result: Tensor, expected_values: Array, says: str) -> None:
     """Compare a result, also in its shape and dtype.
 
     Raises:
         Failure: if a bit differs.
     """
-    if result.shape != right.shape or result.dtype.name != case.dtype:
+    if result.shape != expected_values.shape or result.dtype.name != case.dtype:
         raise Failure(
-            f"{case.op}: expected {case.dtype} {right.shape}, got {result.dtype} {result.shape} {says}"
+            f"{case.op}: expected {case.dtype} {expected_values.shape}, got {result.dtype} {result.shape} {says}"
         )
-    exact.agree(subject, result, right, f"{case.op} of {case.dtype}, {says}")
+    exact.agree(subject, result, expected_values, f"{case.op} of {case.dtype}, {says}")

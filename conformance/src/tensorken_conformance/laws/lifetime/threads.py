@@ -224,10 +224,10 @@ def threads(subject: Subject, case: Case) -> None:
     if case.detail == "read":
         for number in range(READS):
             operands = scenarios.values(subject, case, number)
-            right = scenarios.expected(case, operands)
+            expected = scenarios.expected(case, operands)
             result = scenarios.run(subject, case, operands)
             together(
-                lambda _, y=result, z=right: scenarios.agree(subject, case, y, z, f"read {says}"),  # type: ignore[misc]
+                lambda _, y=result, z=expected: scenarios.agree(subject, case, y, z, f"read {says}"),  # type: ignore[misc]
                 packages,
             )
         return
@@ -237,10 +237,10 @@ def threads(subject: Subject, case: Case) -> None:
     def work(number: int, rounds: int = 1) -> None:
         rows = scenarios.ROWS + number // 2  # two threads share one shape, the two others another
         own = shared if case.detail == "shared" else scenarios.values(subject, case, number, rows)
-        right = scenarios.expected(case, own)
+        expected = scenarios.expected(case, own)
         for _ in range(rounds):
             x, y = inputs if case.detail == "shared" else scenarios.tensors(subject, case, own)
-            scenarios.agree(subject, case, run(x, y), right, says)
+            scenarios.agree(subject, case, run(x, y), expected, says)
 
     at_every_line(work, packages)
     together(lambda number: work(number, ROUNDS), packages)
@@ -268,9 +268,9 @@ def _every_op(subject: Subject, case: Case) -> None:
             for op, expected in zip(ops, alone[number], strict=True):
                 gate.wait()  # so that all threads run the same op
                 for _ in range(ROUNDS_OF_ALL):
-                    for got, right in zip(computed(op, number), expected, strict=True):
+                    for got, value in zip(computed(op, number), expected, strict=True):
                         if op.name not in subject.capabilities.nondeterministic:
-                            exact.same(got, right, f"{op.name} of {case.dtype}, in one of {THREADS} threads")
+                            exact.same(got, value, f"{op.name} of {case.dtype}, in one of {THREADS} threads")
         except threading.BrokenBarrierError:
             pass  # another thread has failed, and reports it
         except BaseException:
