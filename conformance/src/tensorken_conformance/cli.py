@@ -84,44 +84,44 @@ def _argument(name: str, metavar: str = "", help: str | None = None, **settings:
 
 
 DEPTHS = [
-    _argument("--smoke", help="a case for each op", dest="depth", action="store_const", const="smoke"),
-    _argument("--deep", help="as many as make sense", dest="depth", action="store_const", const="deep"),
+    _argument("--smoke", help="one case for each op", dest="depth", action="store_const", const="smoke"),
+    _argument("--deep", help="as many cases as are useful", dest="depth", action="store_const", const="deep"),
 ]
 SELECT = (
     "a law, a group of laws, the beginning of the id of cases, such as values/exp/float32, or `finders`, "
-    "the cases that found the seeded faults; may be repeated"
+    "the cases that detected the seeded faults; may be repeated"
 )
 
 
 def _commands() -> dict[str, Command]:
     """The function, the help and the arguments of each command."""
     several: dict[str, Any] = {"action": "append", "default": []}
-    made = "device=NAME, or an argument for what makes the backend; may be repeated"
-    seed = _argument("--seed", "N", "of the numbers that are drawn; default: 0", type=int, default=0)
+    made = "device=NAME, or an argument of the backend's factory; may be repeated"
+    seed = _argument("--seed", "N", "seed of the random operands; default: 0", type=int, default=0)
     backend_option = _argument("--backend-option", "K=V", made, type=_pair, **several)
-    limit = "of computing, for one case; default: 120"
-    results = "write each result as it comes, a line of JSON; a killed run leaves it"
+    limit = "computing time for one case; default: 120"
+    results = "write each result at once, as a line of JSON; a killed run keeps the file"
     run = [
-        _argument("backend", "NAME", "anything that the host accepts, module:attribute too"),
+        _argument("backend", "NAME", "any name that the host accepts, or module:attribute"),
         seed,
         *DEPTHS,
         backend_option,
         _argument("--select", "LAW", SELECT, **several),
-        _argument("--in-process", help="without worker processes, for a debugger", action="store_true"),
-        _argument("--workers", "N", "how many processes; default: processors, up to 8", type=_positive),
+        _argument("--in-process", help="run without worker processes, for a debugger", action="store_true"),
+        _argument("--workers", "N", "number of processes; default: processors, up to 8", type=_positive),
         _argument("--limit", "SECONDS", limit, type=_seconds, default=120.0),
         _argument("--results", "FILE", results),
         *[_argument(f"--{form}", "FILE", f"{help}; - is stdout") for form, (help, *_) in FORMS.items()],
         _argument("--brief", help="leave out the matrix of ops and dtypes", action="store_true"),
     ]
     selftest = [
-        _argument("--seeds", "N", "with how many seeds; default: 1", type=_positive, default=1),
+        _argument("--seeds", "N", "number of seeds; default: 1", type=_positive, default=1),
         _argument("--deep", help="examine the correct backends in full", action="store_true"),
         _argument("--select", "WHAT", "a fault, family or law", **several),
     ]
     repro = [
         _argument("case", "CASE", "the id of a case, as reports have it"),
-        _argument("--backend", "NAME", "default: the one that is used where none is named"),
+        _argument("--backend", "NAME", "name of the backend; default: the default backend"),
         seed,
         *DEPTHS,
         backend_option,
@@ -129,7 +129,13 @@ def _commands() -> dict[str, Command]:
     diff = [
         _argument("old", "OLD"),
         _argument("new", "NEW"),
-        _argument("--slower", "FACTOR", "what counts as slower; default: 2", type=float, default=2.0),
+        _argument(
+            "--slower",
+            "FACTOR",
+            "factor from which a time counts as slower; default: 2",
+            type=float,
+            default=2.0,
+        ),
     ]
     matrix = [
         _argument("reports", "FILE", nargs="+"),
@@ -141,12 +147,16 @@ def _commands() -> dict[str, Command]:
         _argument("--folder", "FOLDER", "default: tensorken-NAME", type=Path),
     ]
     worse = "compare two JSON reports; the exit status is 1 if something got worse"
-    lacks = "list what a backend lacks, and what each op would need"
+    lacks = "list the dtypes and ops that a backend lacks"
     return {
         "run": (_run, "examine a backend by all laws", run),
-        "selftest": (_selftest, "prove that the kit finds the faults that it should", selftest),
+        "selftest": (
+            _selftest,
+            "check that the kit detects seeded faults, and that correct backends pass",
+            selftest,
+        ),
         "repro": (_repro, "examine one case again, in this process", repro),
-        "explain": (_explain, "say what a law is about", [_argument("law", "LAW")]),
+        "explain": (_explain, "describe a law, its cases and its faults", [_argument("law", "LAW")]),
         "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
         "diff": (_diff, worse, diff),
         "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
@@ -156,7 +166,7 @@ def _commands() -> dict[str, Command]:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
     return int(text)
 
 

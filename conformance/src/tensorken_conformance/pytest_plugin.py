@@ -31,15 +31,17 @@ TEMPLATE = Path(__file__).with_name("project")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, all of which begin with `--tensorken-`."""
     group = parser.getgroup("tensorken", "conformance of a Tensorken backend")
-    group.addoption("--tensorken-backend", metavar="NAME", help="examine this backend; module:attribute, too")
     group.addoption(
-        "--tensorken-seed", type=int, default=0, metavar="N", help="of the numbers that are drawn; default: 0"
+        "--tensorken-backend", metavar="NAME", help="examine this backend; a name or module:attribute"
+    )
+    group.addoption(
+        "--tensorken-seed", type=int, default=0, metavar="N", help="seed of the random operands; default: 0"
     )
     group.addoption(
         "--tensorken-depth",
         choices=("smoke", "default", "deep"),
         default="default",
-        help="how many cases there are",
+        help="smoke, default or deep, for more and more cases",
     )
     group.addoption(
         "--tensorken-select",
@@ -48,9 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="LAW",
         help="a law, a group of laws, or the beginning of the id of cases; may be repeated",
     )
-    parser.addini(
-        "tensorken_backend", "the backend to examine where --tensorken-backend does not name one", default=""
-    )
+    parser.addini("tensorken_backend", "the backend to examine without --tensorken-backend", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
