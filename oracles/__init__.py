@@ -1,1 +1,1 @@
-"""Comparisons with other libraries, each in a session of its own: `python run.py jax`."""
+"""Comparisons with other libraries, which separate nox sessions run, such as `python run.py jax`."""

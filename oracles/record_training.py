@@ -183,5 +183,5 @@ def losses() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    found = {"optimizers": optimizers(), "schedules": schedules(), "losses": losses()}
-    sys.exit(record_or_check(FILE, found, sys.argv[1:]))
+    results = {"optimizers": optimizers(), "schedules": schedules(), "losses": losses()}
+    sys.exit(record_or_check(FILE, results, sys.argv[1:]))
