@@ -200,6 +200,12 @@ def test_products_with_diagonal_matrices_are_products_of_elements(f: Callable[..
     np.testing.assert_array_equal(y, z)
 
 
+def test_a_matrix_without_elements_is_no_diagonal() -> None:
+    program = tk.trace(lambda b: eye(0) @ b)(tk.ones((0, 3), backend=NUMPY))
+    (y,) = optimised(program, NUMPY).replay(NUMPY, [np.ones((0, 3), "float32")])
+    assert y.shape == (0, 3)
+
+
 def test_an_infinity_beside_a_diagonal_stays_in_its_row() -> None:
     b = np.array([[1.0, np.inf], [np.nan, -0.0]], "float32")
     program = optimised(tk.trace(lambda b: eye(2) @ b)(tk.tensor(b, backend=NUMPY)), NUMPY)

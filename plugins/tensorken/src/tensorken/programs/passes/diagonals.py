@@ -157,7 +157,7 @@ def _elements(x: Tensor) -> list[Any]:
 
 def _of_identity(elements: Sequence[Any], n: int) -> bool | int | float | None:
     """The number that the elements of a square matrix have on its diagonal, with 0 elsewhere; None for any other."""
-    if len(elements) != n * n or elements[1] != 0 or not math.isfinite(elements[0]):
+    if n == 0 or len(elements) != n * n or elements[1] != 0 or not math.isfinite(elements[0]):
         return None
     factor: bool | int | float = getattr(elements[0], "item", lambda: elements[0])()
     same = all([element == (0 if i % (n + 1) else factor) for i, element in enumerate(elements)])
