@@ -19,6 +19,7 @@ from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program
+from tensorken_jax import elementary
 from tensorken_jax.control_flow import branches, loop
 from tensorken_jax.devices import devices
 from tensorken_jax.programs import compiled
@@ -111,6 +112,9 @@ class Jax(RawTensor[Array]):
     eq, lt, where = _ops(lax.eq, lax.lt, jnp.where)
     bitwise_and, bitwise_or, bitwise_xor = _ops(lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor)
     shift_left, shift_right = _ops(lax.shift_left, lax.shift_right_logical)
+
+    sigmoid, softplus, sech_squared = _ops(elementary.sigmoid, elementary.softplus, elementary.sech_squared)
+    softmax, log_softmax, logsumexp = _ops(elementary.softmax, elementary.log_softmax, elementary.logsumexp)
 
     @wide
     def cast(self, x: Array, dtype: DType) -> Array:
