@@ -12,68 +12,86 @@ from llvmlite import ir
 from plugins.llvm.tests.test_programs import machine
 from tensorken_llvm import gemm
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, POINTER
+from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT64, POINTER
 from tensorken_llvm.gemm import Product, Vectors, vectors_of, write_product
 from tensorken_llvm.machine import load, object_code, triple
 
 VECTORS = {
-    "float32": (Vectors(FLOAT, 16, 4), Vectors(FLOAT, 8, 2), Vectors(FLOAT, 4, 3)),
-    "float64": (Vectors(DOUBLE, 8, 4), Vectors(DOUBLE, 4, 2), Vectors(DOUBLE, 2, 3)),
+    "float32": (Vectors(FLOAT, 16, 14, 2), Vectors(FLOAT, 8, 6, 2), Vectors(FLOAT, 4, 5, 3)),
+    "float64": (Vectors(DOUBLE, 8, 14, 2), Vectors(DOUBLE, 4, 6, 2), Vectors(DOUBLE, 2, 5, 3)),
 }
 """LLVM splits vectors that are wider than those of the CPU."""
 
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
-def multiply(product: Product, a: Any, b: Any, y: Any, adds: bool) -> None:
-    """Compute a product by its machine code."""
+def machine_code(product: Product) -> Any:
+    """A function that computes a product; its arguments are arrays, and whether to add to the result."""
     module = ir.Module("product")
     module.triple = triple()
-    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * 3), "entry")
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [*[POINTER] * 3, INT64]), "entry")
     builder = Builder(entry.append_basic_block("entry"))
-    builder.call(write_product(module, product), [*entry.args, ir.Constant(BIT, int(adds))])
+    *pointers, adds = entry.args
+    builder.call(write_product(module, product), [*pointers, builder.trunc(adds, BIT)])
     builder.ret_void()
     library = load(object_code(str(module), is_quick=False), ["entry"])
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(library.addresses["entry"])
-    run(a.ctypes.data, b.ctypes.data, y.ctypes.data)
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(library.addresses["entry"])
+    # the library is unloaded with the last function that refers to it
+    return lambda a, b, y, adds, library=library: run(a.ctypes.data, b.ctypes.data, y.ctypes.data, adds)
 
 
+def multiply(product: Product, a: Any, b: Any, y: Any) -> None:
+    """Compute a product by its machine code."""
+    machine_code(product)(a, b, y, False)
+
+
+@pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("kind", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("layout", ["NN", "TN", "NT", "TT"])
 def test_every_layout_and_remainder(
-    layout: str, dtype: str, kind: int, monkeypatch: pytest.MonkeyPatch
+    layout: str, dtype: str, kind: int, copies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gemm, "PANEL_BYTES", 2**13)  # several panels along the inner axis
+    monkeypatch.setattr(gemm, "MAX_DEPTH", 32)  # several parts of the inner axis
+    if copies:
+        monkeypatch.setattr(gemm, "NEAR_FIRST", 0)
+        monkeypatch.setattr(gemm, "NEAR_SECOND", 0)
+        monkeypatch.setattr(gemm, "MAX_READS", 0)
+        monkeypatch.setattr(gemm, "FIRST_BYTES", 2**12)  # several groups of panels
+        monkeypatch.setattr(gemm, "SECOND_BYTES", 2**13)
     vectors, rng = VECTORS[dtype][kind], np.random.default_rng(0)
-    for rows, columns, inner in ((6, 64, 8), (16, 16, 8), (17, 19, 9), (31, 65, 129), (5, 127, 70)):
+    copied = set()
+    for rows, columns, inner in ((6, 64, 8), (16, 16, 8), (17, 19, 9), (31, 129, 129), (5, 127, 70)):
         a, b = rng.normal(size=(rows, inner)).astype(dtype), rng.normal(size=(inner, columns)).astype(dtype)
         start = rng.normal(size=(rows, columns + 3)).astype(dtype)
         first = (inner, 1) if layout[0] == "N" else (1, rows)
         second = (columns, 1) if layout[1] == "N" else (1, inner)
         product = Product(vectors, rows, columns, inner, first, second, columns + 3)
+        copied |= {(product.copies_first, product.copies_second)}
         stored = (
             np.ascontiguousarray(a if layout[0] == "N" else a.T),
             np.ascontiguousarray(b if layout[1] == "N" else b.T),
         )
         bound = (inner + 2) * UNIT[dtype] * (np.abs(a) @ np.abs(b) + np.abs(start[:, :columns]))
+        run = machine_code(product)
         for adds in (False, True):
             y = start.copy()
-            multiply(product, *stored, y, adds)
+            run(*stored, y, adds)
             expected = a.astype("longdouble") @ b.astype("longdouble") + adds * start[:, :columns]
             assert np.all(np.abs(y[:, :columns] - expected) <= bound)
             np.testing.assert_array_equal(y[:, columns:], start[:, columns:])
+    assert (copies and layout[0] == "T", copies or layout[1] == "T") in copied
 
 
 def test_elements_do_not_depend_on_other_rows_and_columns() -> None:
     vectors, rng = VECTORS["float32"][0], np.random.default_rng(0)
     a, b = rng.normal(size=(40, 200)).astype("float32"), rng.normal(size=(200, 90)).astype("float32")
     whole, part = np.empty((40, 90), "float32"), np.empty((17, 90), "float32")
-    multiply(Product(vectors, 40, 90, 200, (200, 1), (90, 1), 90), a, b, whole, False)
-    multiply(Product(vectors, 17, 90, 200, (200, 1), (90, 1), 90), a[20:37].copy(), b, part, False)
+    multiply(Product(vectors, 40, 90, 200, (200, 1), (90, 1), 90), a, b, whole)
+    multiply(Product(vectors, 17, 90, 200, (200, 1), (90, 1), 90), a[20:37].copy(), b, part)
     np.testing.assert_array_equal(part, whole[20:37])
     few = np.empty((40, 21), "float32")
-    multiply(Product(vectors, 40, 21, 200, (200, 1), (21, 1), 21), a, b[:, 50:71].copy(), few, False)
+    multiply(Product(vectors, 40, 21, 200, (200, 1), (21, 1), 21), a, b[:, 50:71].copy(), few)
     np.testing.assert_array_equal(few, whole[:, 50:71])
 
 
@@ -81,19 +99,20 @@ def test_special_values_reach_their_elements_alone() -> None:
     a, b = np.ones((20, 30), "float32"), np.ones((30, 33), "float32")
     a[3, 5], b[7, 32], a[19, 29] = np.inf, np.nan, -np.inf
     y = np.empty((20, 33), "float32")
-    multiply(Product(VECTORS["float32"][0], 20, 33, 30, (30, 1), (33, 1), 33), a, b, y, False)
+    multiply(Product(VECTORS["float32"][0], 20, 33, 30, (30, 1), (33, 1), 33), a, b, y)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(y, a @ b)
 
 
 @pytest.mark.skipif(vectors_of("float32") is None, reason="the CPU has no fused multiply-adds of vectors")
-def test_programs_use_it_for_sizes_between_kernels_and_blas() -> None:
+def test_programs_use_it_for_all_but_small_products() -> None:
     def text(rows: int, inner: int, columns: int) -> str:
         rng = np.random.default_rng(0)
         a, b = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns))
         return machine(lambda a, b: a @ b, a.astype("float32"), b.astype("float32")).source().text()
 
-    assert "gemm" in text(64, 64, 64)
-    assert "sgemm" not in text(64, 64, 64)
-    assert "fma" not in text(4, 300, 300)
-    assert "sgemm" in text(1000, 700, 1000)
+    for sizes in ((64, 64, 64), (1000, 700, 1000)):
+        assert "gemm" in text(*sizes)
+        assert "sgemm" not in text(*sizes)
+    for sizes in ((2, 300, 300), (300, 300, 4)):
+        assert "fma" not in text(*sizes)

@@ -421,7 +421,7 @@ def test_the_integers_of_a_library_follow_from_its_names(
 
 
 def test_machine_code_has_no_addresses() -> None:
-    text = machine_program(lambda a, b: a @ b, normal(2000, 300), normal(300, 4000)).source().text()
+    text = machine_program(lambda a, b: a @ b, normal(2000, 300), normal(300, 4)).source().text()
     assert 'declare void @"tensorken_sgemm"' in text
     assert "inttoptr" not in text
 

@@ -1,9 +1,9 @@
-"""Products of matrices as machine code, for sizes at which BLAS spends much of its time on copies of the operands.
+"""Products of matrices as machine code.
 
-A block of the result stays in vector registers while the columns of the first matrix and the rows of the second one are
+A block of the result stays in vector registers while some columns of the first matrix and rows of the second one are
 multiplied; the structure is that of K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
-(2008), without its copies of the first matrix.  Each element is the sum of its products in order, by fused
-multiply-adds, so results do not depend on how the rows or columns are divided.
+(2008).  An operand is copied only if its elements are too far apart for the caches.  Each element is the sum of its
+products in order, by fused multiply-adds, so results do not depend on how the rows or columns are divided.
 """
 
 from __future__ import annotations
@@ -18,22 +18,34 @@ from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import target_features
 
-ROWS = 6
-"""Rows of a block in registers."""
-
-PANEL_BYTES = 2**17
-"""The most bytes of the copied columns of the second matrix: they are on the stack, and in the second-level cache."""
-
-MIN_ROWS = 16
-MIN_COLUMNS = 16
-MIN_INNER = 8
+MIN_ROWS = 4
+MIN_COLUMNS = 8
+MIN_INNER = 4
 """Smaller products are left to kernels and BLAS."""
 
-MAX_WORK = 2**28
-"""The most multiplications: for more, BLAS copies both operands, which pays off."""
+MAX_DEPTH = 512
+"""The largest inner size of a panel."""
 
-MAX_INNER_ACROSS = 384
-"""The largest inner size where neighbours along the inner axis of the first matrix are on different pages."""
+PANEL_BYTES = 2**14
+"""The most bytes of a copied panel of the first matrix: it stays in the first-level cache."""
+
+FIRST_BYTES = 2**17
+SECOND_BYTES = 2**19
+"""The most bytes of copied panels of each matrix: they are on the stack, and stay in the second-level cache."""
+
+NEAR_FIRST = 2**17
+NEAR_SECOND = 2**18
+"""Matrices whose rows along the inner axis are spread over at most so many bytes are read in place."""
+
+MAX_READS = 3
+"""A second matrix that is read at most so often is read in place."""
+
+AHEAD = 16
+COPIED_AHEAD = 8
+"""How many inner indices ahead rows of the second matrix, and rows to copy, are fetched into the cache."""
+
+PREFETCHED = 2**15
+"""Matrices spread over at most so many bytes are not fetched ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +55,13 @@ class Vectors:
     Attributes:
         element: the type of an element.
         width: elements of a vector.
-        count: vectors along a row of a block in registers.
+        rows: of a block in registers.
+        count: vectors along a row of such a block.
     """
 
     element: Any
     width: int
+    rows: int
     count: int
 
     @property
@@ -65,6 +79,10 @@ class Vectors:
         """Columns of a block in registers."""
         return self.width * self.count
 
+    def rounded(self, count: int) -> int:
+        """The elements of the vectors with so many elements."""
+        return -(-count // self.width) * self.width
+
 
 def vectors_of(dtype: str) -> Vectors | None:
     """The vectors of the CPU for a dtype; None if it has none with fused multiply-adds, or another dtype."""
@@ -74,9 +92,9 @@ def vectors_of(dtype: str) -> Vectors | None:
     element, size = elements[dtype]
     features = target_features()
     if features.get("avx512f"):
-        return Vectors(element, 64 // size, 4)
+        return Vectors(element, 64 // size, 14, 2)
     if features.get("avx2") and features.get("fma"):
-        return Vectors(element, 32 // size, 2)
+        return Vectors(element, 32 // size, 6, 2)
     return None
 
 
@@ -106,22 +124,37 @@ class Product:
 
     @property
     def depth(self) -> int:
-        """The inner size of a copied panel."""
-        most = PANEL_BYTES // (self.vectors.columns * self.vectors.bytes)
+        """The inner size of the panels."""
+        vectors, most = self.vectors, MAX_DEPTH
+        if self.copies_first:
+            most = min(most, PANEL_BYTES // (vectors.rounded(vectors.rows) * vectors.bytes))
         parts = -(-self.inner // most)
-        width = self.vectors.width
-        return -(-self.inner // (parts * width)) * width
+        return -(-self.inner // (parts * vectors.width)) * vectors.width
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block in registers."""
+        return -(-self.rows // -(-self.rows // self.vectors.rows))
+
+    @property
+    def copies_first(self) -> bool:
+        """Whether panels of the first matrix are copied."""
+        is_far = self.inner * self.first[1] * self.vectors.bytes > NEAR_FIRST
+        return self.first[1] != 1 and is_far and self.columns > self.vectors.columns
+
+    @property
+    def copies_second(self) -> bool:
+        """Whether panels of the second matrix are copied."""
+        is_far = self.inner * self.second[0] * self.vectors.bytes > NEAR_SECOND
+        return self.second[1] != 1 or (is_far and self.rows > MAX_READS * self.vectors.rows)
 
     @property
     def is_fast(self) -> bool:
         """Whether machine code is right for the sizes and strides."""
-        is_across = self.first[1] * self.vectors.bytes >= 1024 and self.inner > MAX_INNER_ACROSS
         return (
-            not is_across
-            and self.rows >= MIN_ROWS
+            self.rows >= MIN_ROWS
             and self.columns >= MIN_COLUMNS
             and self.inner >= MIN_INNER
-            and self.rows * self.columns * self.inner <= MAX_WORK
             and 1 in self.second
         )
 
@@ -143,6 +176,101 @@ def _function(module: ir.Module, name: str, arguments: Sequence[Any], inlining: 
     return function
 
 
+def _for(b: Builder, count: Any, body: Callable[[Any], None]) -> None:
+    """A loop that may have no iterations."""
+    with b.if_then(b.icmp_unsigned("!=", count, index_number(0))):
+        b.loop(count, body)
+
+
+class _Panels:
+    """The panels of an operand: so many rows of the first matrix, or columns of the second one, that are read together.
+
+    Panels are copied in groups, so that the elements of each inner index are contiguous, or read in place.
+
+    Args:
+        writer: of the product.
+        b: writes the instructions.
+        count: of the rows or columns.
+        size: of a panel.
+        strides: of the matrix along its rows or columns, and along the inner axis.
+        group: the most panels of a group.
+        copies: whether the panels are copied.
+    """
+
+    def __init__(
+        self,
+        writer: _Writer,
+        b: Builder,
+        count: int,
+        size: int,
+        strides: tuple[int, int],
+        group: int,
+        copies: bool,
+    ) -> None:
+        self.writer, self.b, self.size, self.strides, self.copies = writer, b, size, strides, copies
+        self.count, self.last = divmod(count, size)
+        total = -(-count // size)
+        self.groups = -(-total // group)
+        self.group = -(-total // self.groups)
+        vectors = writer.vectors
+        self.elements = writer.product.depth * vectors.rounded(size)
+        if copies:
+            self.memory = b.alloca(
+                vectors.type, ir.Constant(INT32, self.group * self.elements // vectors.width)
+            )
+            self.memory.align = 64
+
+    def each_group(self, matrix: Any, start: Any, depth: Any, body: Callable[[], None]) -> None:
+        """Run a body for each group of panels; the inner indices are so many from a start."""
+        b, address = self.b, self.writer.address
+
+        def group(g: Any) -> None:
+            self.begin = b.mul(g, index_number(self.group))
+            self.source = address(b, matrix, b.mul(start, index_number(self.strides[1])))
+            self.is_last = b.icmp_unsigned("==", g, index_number(self.groups - 1))
+            left, most = b.sub(index_number(self.count), self.begin), index_number(self.group)
+            self.full = b.select(b.icmp_unsigned("<", left, most), left, most)
+            if self.copies and self.count:
+                with b.if_then(b.icmp_unsigned("!=", self.full, index_number(0))):
+                    self._copy(index_number(0), self.size, depth, self.full)
+            if self.copies and self.last:
+                with b.if_then(self.is_last):
+                    self._copy(self.full, self.last, depth, index_number(1))
+            body()
+
+        b.loop(self.groups, group)
+
+    def each(self, body: Callable[[Any, Any, int], None]) -> None:
+        """Run a body for each panel of the group, which gets its first index, its address, and its size."""
+        b = self.b
+
+        def panel(j: Any, size: int) -> None:
+            body(
+                b.mul(b.add(self.begin, j), index_number(self.size)),
+                self._copied(j) if self.copies else self._original(j),
+                size,
+            )
+
+        if self.count:
+            _for(b, self.full, lambda j: panel(j, self.size))
+        if self.last:
+            with b.if_then(self.is_last):
+                panel(self.full, self.last)
+
+    def _copy(self, first: Any, size: int, depth: Any, count: Any) -> None:
+        function = self.writer.copy(size, self.strides)
+        self.b.call(function, [self._copied(first), self._original(first), depth, count])
+
+    def _original(self, j: Any) -> Any:
+        """Where a panel of the group is in its matrix."""
+        index = self.b.mul(self.b.add(self.begin, j), index_number(self.size * self.strides[0]))
+        return self.writer.address(self.b, self.source, index)
+
+    def _copied(self, j: Any) -> Any:
+        """Where a panel of the group is copied to."""
+        return self.writer.address(self.b, self.memory, self.b.mul(j, index_number(self.elements)))
+
+
 class _Writer:
     """Writes the functions of a product."""
 
@@ -151,65 +279,56 @@ class _Writer:
         self.vectors = product.vectors
 
     def write(self) -> ir.Function:
-        """The loops over panels of columns, and over blocks of rows."""
-        product, vectors = self.product, self.vectors
+        """The loops over parts of the inner axis, groups of columns and of rows, and blocks."""
+        product = self.product
         function = _function(self.module, self.name, [POINTER, POINTER, POINTER, BIT], "noinline")
         first, second, result, adds = function.args
         for argument in (first, second, result):
             argument.add_attribute("noalias")
         b = Builder(function.append_basic_block("entry"))
-        panel = b.alloca(vectors.type, ir.Constant(INT32, product.depth * vectors.count))
-        panel.align = 64
-        full, rest = divmod(product.columns, vectors.columns)
-
-        def columns(depth_start: Any, depth: Any, start: Any, count: int) -> None:
-            self._copy_panel(b, panel, second, depth_start, depth, start, count)
-            blocks, last = divmod(product.rows, ROWS)
-            a = self._address(b, first, b.mul(depth_start, index_number(product.first[1])))
-            y = self._address(b, result, start)
-            or_adds = b.or_(adds, b.icmp_unsigned("!=", depth_start, index_number(0)))
-
-            def block(i: Any, rows: int) -> None:
-                row = b.mul(i, index_number(ROWS))
-                b.call(
-                    self._block(rows, count),
-                    [
-                        self._address(b, a, b.mul(row, index_number(product.first[0]))),
-                        panel,
-                        self._address(b, y, b.mul(row, index_number(product.result))),
-                        depth,
-                        or_adds,
-                    ],
-                )
-
-            if blocks:
-                b.loop(blocks, lambda i: block(i, ROWS))
-            if last:
-                block(index_number(blocks), last)
+        rows, columns = self._panels(b)
 
         def part(p: Any) -> None:
-            depth_start = b.mul(p, index_number(product.depth))
-            left = b.sub(index_number(product.inner), depth_start)
-            whole = index_number(product.depth)
-            depth = b.select(b.icmp_unsigned("<", left, whole), left, whole)
-            if full:
-                b.loop(
-                    full,
-                    lambda j: columns(
-                        depth_start, depth, b.mul(j, index_number(vectors.columns)), vectors.columns
-                    ),
-                )
-            if rest:
-                columns(depth_start, depth, index_number(full * vectors.columns), rest)
+            start = b.mul(p, index_number(product.depth))
+            left, most = b.sub(index_number(product.inner), start), index_number(product.depth)
+            depth = b.select(b.icmp_unsigned("<", left, most), left, most)
+            or_adds = b.or_(adds, b.icmp_unsigned("!=", p, index_number(0)))
+
+            def blocks(row: Any, x: Any, m: int) -> None:
+                def block(column: Any, c: Any, n: int) -> None:
+                    offset = b.add(b.mul(row, index_number(product.result)), column)
+                    b.call(self._block(m, n), [x, c, self.address(b, result, offset), depth, or_adds])
+
+                columns.each(block)
+
+            def groups_of_rows() -> None:
+                rows.each_group(first, start, depth, lambda: rows.each(blocks))
+
+            columns.each_group(second, start, depth, groups_of_rows)
 
         b.loop(-(-product.inner // product.depth), part)
         b.ret_void()
         return function
 
-    def _address(self, b: Builder, pointer: Any, offset: Any) -> Any:
+    def _panels(self, b: Builder) -> tuple[_Panels, _Panels]:
+        """The panels of both operands: those that are copied together, all rows, or one panel of columns."""
+        product, vectors = self.product, self.vectors
+        height, width = product.block_rows, vectors.columns
+
+        def fitting(size: int, most: int) -> int:
+            return max(1, most // (product.depth * vectors.rounded(size) * vectors.bytes))
+
+        group = fitting(height, FIRST_BYTES) if product.copies_first else product.rows
+        rows = _Panels(self, b, product.rows, height, product.first, group, product.copies_first)
+        group = fitting(width, SECOND_BYTES) if product.copies_second else 1
+        second = product.second[::-1]
+        return rows, _Panels(self, b, product.columns, width, second, group, product.copies_second)
+
+    def address(self, b: Builder, pointer: Any, offset: Any) -> Any:
+        """So many elements after a pointer."""
         return b.gep(pointer, [offset], source_etype=self.vectors.element)
 
-    def _load(self, b: Builder, pointer: Any, count: int) -> Any:
+    def load(self, b: Builder, pointer: Any, count: int) -> Any:
         """The first elements of a vector; the others are 0."""
         vectors = self.vectors
         if count >= vectors.width:
@@ -220,7 +339,14 @@ class _Writer:
         zeros = ir.Constant(vectors.type, [0.0] * vectors.width)
         return b.call(load, [pointer, ir.Constant(INT32, vectors.bytes), self._mask(count), zeros])
 
-    def _store(self, b: Builder, x: Any, pointer: Any, count: int) -> None:
+    def prefetch(self, b: Builder, pointer: Any) -> None:
+        """Fetch memory that is read soon into the cache; the address need not be valid."""
+        types = [POINTER, INT32, INT32, INT32]
+        prefetch = declared(self.module, "llvm.prefetch.p0", ir.VoidType(), types)
+        b.call(prefetch, [pointer, *[ir.Constant(INT32, x) for x in (0, 3, 1)]])
+
+    def store(self, b: Builder, x: Any, pointer: Any, count: int) -> None:
+        """Store the first elements of a vector."""
         vectors = self.vectors
         if count >= vectors.width:
             b.store(x, pointer, align=vectors.bytes)
@@ -234,71 +360,14 @@ class _Writer:
         width = self.vectors.width
         return ir.Constant(ir.VectorType(BIT, width), [int(i < count) for i in range(width)])
 
-    def _counts(self, columns: int) -> list[int]:
+    def counts(self, columns: int) -> list[int]:
         """How many elements of each vector along a row are used."""
         width = self.vectors.width
         return [min(width, columns - start) for start in range(0, columns, width)]
 
-    # ---- panels --------------------------------------------------------------------------------------------
-
-    def _copy_panel(
-        self, b: Builder, panel: Any, second: Any, depth_start: Any, depth: Any, start: Any, columns: int
-    ) -> None:
-        """Copy columns of the second matrix, so that the elements of each inner index are contiguous."""
-        along_inner, along_columns = self.product.second
-        offset = b.add(
-            b.mul(depth_start, index_number(along_inner)), b.mul(start, index_number(along_columns))
-        )
-        source = self._address(b, second, offset)
-        if along_columns == 1:
-            b.loop(depth, lambda k: self._copy_row(b, panel, source, k, columns))
-            return
-        width = self.vectors.width
-        blocks = b.udiv(depth, index_number(width))
-        for v, count in enumerate(self._counts(columns)):
-            self._for(b, blocks, lambda p, v=v, count=count: self._transpose(b, panel, source, p, v, count))  # type: ignore[misc]
-        done = b.mul(blocks, index_number(width))
-
-        def copy(k: Any) -> None:
-            inner = b.add(done, k)
-            for v, count in enumerate(self._counts(columns)):
-                row: Any = ir.Constant(self.vectors.type, [0.0] * width)
-                for i in range(count):
-                    offset = b.add(index_number((v * width + i) * along_columns), inner)
-                    x = b.load(self._address(b, source, offset), typ=self.vectors.element)
-                    row = b.insert_element(row, x, ir.Constant(INT32, i))
-                self._store(b, row, self._in_panel(b, panel, inner, v), width)
-
-        self._for(b, b.sub(depth, done), copy)
-
-    def _for(self, b: Builder, count: Any, body: Callable[[Any], None]) -> None:
-        """A loop that may have no iterations."""
-        with b.if_then(b.icmp_unsigned("!=", count, index_number(0))):
-            b.loop(count, body)
-
-    def _in_panel(self, b: Builder, panel: Any, inner: Any, v: int) -> Any:
-        offset = b.add(b.mul(inner, index_number(self.vectors.columns)), index_number(v * self.vectors.width))
-        return self._address(b, panel, offset)
-
-    def _copy_row(self, b: Builder, panel: Any, source: Any, k: Any, columns: int) -> None:
-        offset = b.mul(k, index_number(self.product.second[0]))
-        for v, count in enumerate(self._counts(columns)):
-            place = b.add(offset, index_number(v * self.vectors.width))
-            x = self._load(b, self._address(b, source, place), count)
-            self._store(b, x, self._in_panel(b, panel, k, v), self.vectors.width)
-
-    def _transpose(self, b: Builder, panel: Any, source: Any, block: Any, v: int, count: int) -> None:
-        """Copy a square of elements: exchange squares of 1, 2, 4, ... elements across the diagonal."""
-        width = self.vectors.width
-        inner = b.mul(block, index_number(width))
-        rows = []
-        for i in range(width):
-            if i < count:
-                offset = b.add(inner, index_number((v * width + i) * self.product.second[1]))
-                rows.append(self._load(b, self._address(b, source, offset), width))
-            else:
-                rows.append(ir.Constant(self.vectors.type, [0.0] * width))
-        step = 1
+    def transposed(self, b: Builder, rows: list[Any]) -> list[Any]:
+        """The columns of a square: squares of 1, 2, 4, ... elements are exchanged across the diagonal."""
+        width, step = self.vectors.width, 1
         while step < width:
             low = [c if not c & step else width + c - step for c in range(width)]
             high = [c + step if not c & step else width + c for c in range(width)]
@@ -309,8 +378,72 @@ class _Writer:
                     for order in (low, high)
                 ]
             step *= 2
-        for i, row in enumerate(rows):
-            self._store(b, row, self._in_panel(b, panel, b.add(inner, index_number(i)), v), width)
+        return rows
+
+    # ---- panels --------------------------------------------------------------------------------------------
+
+    def copy(self, size: int, strides: tuple[int, int]) -> ir.Function:
+        """The function that copies panels, so that the elements of each inner index are contiguous.
+
+        Its arguments are pointers to the copies and to the matrix, the inner size, and the number of panels.
+
+        Args:
+            size: of a panel: its rows or columns.
+            strides: of the matrix along these, and along the inner axis.
+        """
+        vectors, between = self.vectors, self.product.depth
+        name = f"copy {vectors} {size} {strides} {between}"
+        found = self.module.globals.get(name)
+        if found is not None:
+            return found
+        function = _function(self.module, name, [POINTER, POINTER, INT64, INT64], "noinline")
+        target, source, depth, count = function.args
+        for argument in (target, source):
+            argument.add_attribute("noalias")
+        b = Builder(function.append_basic_block("entry"))
+        along, along_inner = strides
+        width, counts = vectors.width, self.counts(size)
+
+        def original(j: Any, k: Any, i: Any) -> Any:
+            offset = b.mul(b.add(b.mul(j, index_number(size)), i), index_number(along))
+            return self.address(b, source, b.add(offset, b.mul(k, index_number(along_inner))))
+
+        def copied(j: Any, k: Any, i: Any) -> Any:
+            row = b.add(b.mul(j, index_number(between)), k)
+            return self.address(b, target, b.add(b.mul(row, index_number(vectors.rounded(size))), i))
+
+        def copy_row(j: Any, k: Any) -> None:
+            for v, used in enumerate(counts):
+                i = index_number(v * width)
+                self.prefetch(b, original(j, b.add(k, index_number(COPIED_AHEAD)), i))
+                self.store(b, self.load(b, original(j, k, i), used), copied(j, k, i), used)
+
+        def copy_square(j: Any, k: Any, v: int) -> None:
+            rows: list[Any] = [ir.Constant(vectors.type, ir.Undefined)] * width
+            for i in range(counts[v]):
+                rows[i] = self.load(b, original(j, k, index_number(v * width + i)), width)
+            for i, row in enumerate(self.transposed(b, rows)):
+                at = copied(j, b.add(k, index_number(i)), index_number(v * width))
+                self.store(b, row, at, counts[v])
+
+        def copy_element(j: Any, k: Any, i: Any) -> None:
+            b.store(b.load(original(j, k, i), typ=vectors.element), copied(j, k, i))
+
+        def copy_panel(j: Any) -> None:
+            done = index_number(0)
+            if along_inner == 1:
+                squares = b.udiv(depth, index_number(width))
+                for v in range(len(counts)):
+                    _for(b, squares, lambda q, v=v: copy_square(j, b.mul(q, index_number(width)), v))  # type: ignore[misc]
+                done = b.mul(squares, index_number(width))
+            _for(b, b.sub(depth, done), lambda k: b.loop(size, lambda i: copy_element(j, b.add(done, k), i)))
+
+        if along == 1:
+            b.loop(depth, lambda k: b.loop(count, lambda j: copy_row(j, k)))
+        else:
+            b.loop(count, copy_panel)
+        b.ret_void()
+        return function
 
     # ---- blocks --------------------------------------------------------------------------------------------
 
@@ -320,16 +453,21 @@ class _Writer:
         Its arguments are pointers to the rows of the first matrix, to the panel and to the result, the inner size, and
         whether to add to the result.
         """
-        name = f"{self.name} {rows} {columns}"
+        vectors, product = self.vectors, self.product
+        along_rows, along_inner = (1, vectors.rounded(rows)) if product.copies_first else product.first
+        second = vectors.rounded(columns) if product.copies_second else product.second[0]
+        ahead = AHEAD * (not product.copies_second and product.inner * second * vectors.bytes > PREFETCHED)
+        name = (
+            f"block {vectors} {rows} {columns} {along_rows} {along_inner} {second} {product.result} {ahead}"
+        )
         found = self.module.globals.get(name)
         if found is not None:
             return found
-        vectors, product = self.vectors, self.product
         function = _function(self.module, name, [POINTER, POINTER, POINTER, INT64, BIT], "noinline")
         first, panel, result, depth, adds = function.args
         for argument in (first, panel, result):
             argument.add_attribute("noalias")
-        counts = self._counts(columns)
+        counts = self.counts(columns)
         places = [(r, v) for r in range(rows) for v in range(len(counts))]
         entry, load, head, after = [
             function.append_basic_block(x) for x in ("entry", "load", "head", "after")
@@ -337,10 +475,10 @@ class _Writer:
         Builder(entry).cbranch(adds, load, head)
 
         def place(b: Builder, r: int, v: int) -> Any:
-            return self._address(b, result, index_number(r * product.result + v * vectors.width))
+            return self.address(b, result, index_number(r * product.result + v * vectors.width))
 
         b = Builder(load)
-        loaded = [self._load(b, place(b, r, v), counts[v]) for r, v in places]
+        loaded = [self.load(b, place(b, r, v), counts[v]) for r, v in places]
         b.branch(head)
         b = Builder(head)
         k = b.phi(INT64)
@@ -354,16 +492,21 @@ class _Writer:
         fma = declared(
             self.module, f"llvm.fma.v{vectors.width}f{8 * vectors.bytes}", vectors.type, [vectors.type] * 3
         )
-        row = [
-            b.load(self._in_panel(b, panel, k, v), align=vectors.bytes, typ=vectors.type)
-            for v in range(len(counts))
-        ]
+
+        def in_row(k: Any, v: int) -> Any:
+            offset = b.add(b.mul(k, index_number(second)), index_number(v * vectors.width))
+            return self.address(b, panel, offset)
+
+        row = [self.load(b, in_row(k, v), count) for v, count in enumerate(counts)]
+        if ahead:
+            for v in range(len(counts)):
+                self.prefetch(b, in_row(b.add(k, index_number(ahead)), v))
         undefined = ir.Constant(vectors.type, ir.Undefined)
         everywhere = ir.Constant(ir.VectorType(INT32, vectors.width), [0] * vectors.width)
         new: list[Any] = []
         for r in range(rows):
-            offset = b.add(b.mul(k, index_number(product.first[1])), index_number(r * product.first[0]))
-            x = b.load(self._address(b, first, offset), typ=vectors.element)
+            offset = b.add(b.mul(k, index_number(along_inner)), index_number(r * along_rows))
+            x = b.load(self.address(b, first, offset), typ=vectors.element)
             one = b.insert_element(undefined, x, ir.Constant(INT32, 0))
             repeated = b.shuffle_vector(one, undefined, everywhere)
             new += [b.call(fma, [repeated, row[v], sums[len(new) + v]]) for v in range(len(counts))]
@@ -374,6 +517,6 @@ class _Writer:
         b.cbranch(b.icmp_unsigned("<", following, depth), head, after)
         b = Builder(after)
         for (r, v), x in zip(places, new, strict=True):
-            self._store(b, x, place(b, r, v), counts[v])
+            self.store(b, x, place(b, r, v), counts[v])
         b.ret_void()
         return function
