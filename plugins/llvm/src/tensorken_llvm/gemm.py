@@ -26,6 +26,9 @@ MIN_INNER = 4
 MAX_DEPTH = 512
 """The largest inner size of a panel."""
 
+MAX_FAR_DEPTH = 128
+"""The same where the second matrix is large and read in place: its rows may share few sets of the caches."""
+
 PANEL_BYTES = 2**14
 """The most bytes of a copied panel of the first matrix: it stays in the first-level cache."""
 
@@ -34,7 +37,7 @@ SECOND_BYTES = 2**19
 """The most bytes of copied panels of each matrix: they are on the stack, and stay in the second-level cache."""
 
 NEAR_FIRST = 2**17
-NEAR_SECOND = 2**18
+NEAR_SECOND = 2**16
 """Matrices whose rows along the inner axis are spread over at most so many bytes are read in place."""
 
 MAX_READS = 3
@@ -125,7 +128,8 @@ class Product:
     @property
     def depth(self) -> int:
         """The inner size of the panels."""
-        vectors, most = self.vectors, MAX_DEPTH
+        vectors = self.vectors
+        most = MAX_FAR_DEPTH if self._is_second_far and not self.copies_second else MAX_DEPTH
         if self.copies_first:
             most = min(most, PANEL_BYTES // (vectors.rounded(vectors.rows) * vectors.bytes))
         parts = -(-self.inner // most)
@@ -145,8 +149,11 @@ class Product:
     @property
     def copies_second(self) -> bool:
         """Whether panels of the second matrix are copied."""
-        is_far = self.inner * self.second[0] * self.vectors.bytes > NEAR_SECOND
-        return self.second[1] != 1 or (is_far and self.rows > MAX_READS * self.vectors.rows)
+        return self.second[1] != 1 or (self._is_second_far and self.rows > MAX_READS * self.vectors.rows)
+
+    @property
+    def _is_second_far(self) -> bool:
+        return self.inner * self.second[0] * self.vectors.bytes > NEAR_SECOND
 
     @property
     def is_fast(self) -> bool:

@@ -45,7 +45,7 @@ MIN_CHUNK = 2**20
 """The least multiplications that a thread takes."""
 
 MIN_PART = 2**23
-"""The least multiplications of a part of one product: BLAS copies the other operand for each part."""
+"""The least multiplications of a part of one product: the other operand may be copied for each part."""
 
 MIN_AXIS = 128
 """The least rows or columns of a part."""
@@ -264,11 +264,13 @@ class MatrixProduct:
     # ---- threads -------------------------------------------------------------------------------------------
 
     def divided(self) -> MatrixProduct:
-        """The product as several of parts of its rows or columns, which threads can compute; itself if it is small.
+        """The product as several of parts of its columns or rows, which threads can compute; itself if it is small.
 
         The parts depend on the sizes alone.  BLAS may round their elements in another way than those of the product.
+        Machine code of ours copies the second matrix more often than the first one, so its columns are divided.
         """
-        for name, operand in (("rows", "first"), ("columns", "second")):
+        operands = ("columns", "second"), ("rows", "first")
+        for name, operand in operands if self.is_own else operands[::-1]:
             axis: Axis = getattr(self, name)
             most = min(MAX_PARTS, axis.size // MIN_AXIS, self.work // MIN_PART)
             count = max([n for n in range(1, most + 1) if axis.size % n == 0], default=1)
