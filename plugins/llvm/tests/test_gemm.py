@@ -95,6 +95,19 @@ def test_elements_do_not_depend_on_other_rows_and_columns() -> None:
     np.testing.assert_array_equal(few, whole[:, 50:71])
 
 
+def test_elements_do_not_depend_on_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(200, 60)).astype("float32"), rng.normal(size=(200, 90)).astype("float32")
+    product = Product(VECTORS["float32"][0], 60, 90, 200, (1, 60), (90, 1), 90)
+    found = [np.empty((60, 90), "float32") for _ in range(2)]
+    multiply(product, a, b, found[0])
+    for name in ("NEAR_FIRST", "NEAR_SECOND", "MAX_READS"):
+        monkeypatch.setattr(gemm, name, 0)
+    monkeypatch.setattr(gemm, "MAX_DEPTH", 48)
+    multiply(product, a, b, found[1])
+    np.testing.assert_array_equal(*found)
+
+
 def test_special_values_reach_their_elements_alone() -> None:
     a, b = np.ones((20, 30), "float32"), np.ones((30, 33), "float32")
     a[3, 5], b[7, 32], a[19, 29] = np.inf, np.nan, -np.inf

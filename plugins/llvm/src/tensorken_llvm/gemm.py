@@ -29,8 +29,8 @@ MAX_DEPTH = 512
 MAX_FAR_DEPTH = 128
 """The same where the second matrix is large and read in place: its rows may share few sets of the caches."""
 
-PANEL_BYTES = 2**14
-"""The most bytes of a copied panel of the first matrix: it stays in the first-level cache."""
+COPIED_BYTES = 2**10
+"""The most bytes of a row of a copied panel of the first matrix: the panel stays in the first-level cache."""
 
 FIRST_BYTES = 2**17
 SECOND_BYTES = 2**19
@@ -131,7 +131,7 @@ class Product:
         vectors = self.vectors
         most = MAX_FAR_DEPTH if self._is_second_far and not self.copies_second else MAX_DEPTH
         if self.copies_first:
-            most = min(most, PANEL_BYTES // (vectors.rounded(vectors.rows) * vectors.bytes))
+            most = min(most, COPIED_BYTES // vectors.bytes)
         parts = -(-self.inner // most)
         return -(-self.inner // (parts * vectors.width)) * vectors.width
 
@@ -265,6 +265,7 @@ class _Panels:
                 panel(self.full, self.last)
 
     def _copy(self, first: Any, size: int, depth: Any, count: Any) -> None:
+        """Copy so many panels of a size, the first of which is given."""
         function = self.writer.copy(size, self.strides)
         self.b.call(function, [self._copied(first), self._original(first), depth, count])
 
