@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ import pytest
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.program import Program
+from tensorken_llvm import control_flow
 from tensorken_llvm.concatenations import Concatenation
 from tensorken_llvm.control_flow import ControlFlow
+from tensorken_llvm.gemm import vectors_of
 from tensorken_llvm.machine import optimised_module
 from tensorken_llvm.plans import Kernel, Plan
+from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
 
@@ -543,3 +547,164 @@ def test_places_of_the_largest_and_smallest(axis: int) -> None:
     x[1, 2, 3] = np.nan
     x[2, 1] = x[2, 0]
     check(lambda x: tk.scan(lambda c, v: (c * v, (c.argmax(axis), v.argmin(axis))), x[0], x), x)
+
+
+# ---- products in loops -------------------------------------------------------------------------------------
+
+needs_own_products = pytest.mark.skipif(
+    vectors_of("float32") is None, reason="the CPU has no fused multiply-adds of vectors"
+)
+
+STEPS, ROWS, INNER = 5, 19, 40
+
+
+def weights(inner: int, columns: int) -> Any:
+    """A matrix whose columns have absolute sums of a half."""
+    w = normal(inner, columns, dtype="float64")
+    return w / abs(w).sum(0) / 2
+
+
+def recurrences(columns: int) -> dict[str, Case]:
+    """Loops with tanh(carry @ w + x) as the new carry."""
+    x, w = normal(STEPS, ROWS, columns, dtype="float64"), weights(columns, columns)
+
+    def step(carry: Any, x: Any, w: Any) -> Any:
+        return tk.tanh(carry @ w + x)
+
+    def scan(x: Any, w: Any) -> Any:
+        return tk.scan(lambda carry, x: (step(carry, x, w), carry), tk.zeros_like(x[0]), x)
+
+    def loop(x: Any, w: Any) -> Any:
+        def body(state: Any) -> Any:
+            i, carry = state
+            return i + 1, step(carry, x[0], w)
+
+        return tk.while_loop(
+            lambda state: state[0] < STEPS, body, (tk.tensor(0, backend=NUMPY), tk.zeros_like(x[0]))
+        )[1]
+
+    def nested(x: Any, w: Any) -> Any:
+        def outer(carry: Any, x: Any) -> Any:
+            return tk.fori_loop(0, 3, lambda i, carry: step(carry, x, w), carry), None
+
+        return tk.scan(outer, tk.zeros_like(x[0]), x)[0]
+
+    def of_constant(x: Any, w: Any) -> Any:
+        constant = tk.tensor(weights(columns, columns), x.dtype, backend=NUMPY)
+        return tk.scan(lambda carry, x: (step(carry, x, constant), carry), tk.zeros_like(x[0]), x)
+
+    def of_no_step(x: Any, w: Any) -> Any:
+        return tk.scan(lambda carry, x: (step(carry, x, w), carry), x[0], x[:0])[0]
+
+    return {
+        "scan": (scan, (x, w)),
+        "transposed": (lambda x, w: scan(x, w.T), (x, np.ascontiguousarray(w.T))),
+        "while": (loop, (x, w)),
+        "nested": (nested, (x, w)),
+        "constant": (of_constant, (x, w)),
+        "no step": (of_no_step, (x, w)),
+    }
+
+
+@needs_own_products
+@pytest.mark.parametrize("columns", [24, 64, 150])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", recurrences(24))
+def test_products_of_loops_read_packed_matrices(name: str, dtype: str, columns: int) -> None:
+    f, exact = recurrences(columns)[name]
+    xs = tuple([a.astype(dtype) for a in exact])
+    code = machine(f, xs)
+    products = routines(code.source().plan, MatrixProduct)
+    if name != "no step":
+        assert products
+    assert all([product.is_packed for product in products])
+    # an error of a carry is halved by the weights; each step adds the rounding errors of a sum, and of tanh
+    step = (columns + 8) * np.finfo(dtype).eps * (0.5 + abs(xs[0]).max())
+    expected = traced(f, xs).replay(NUMPY, xs)
+    for y, z in zip(code(xs), expected, strict=True):
+        np.testing.assert_allclose(y, np.asarray(z), rtol=0, atol=4 * step)
+
+
+@needs_own_products
+def test_matrices_that_change_are_not_packed() -> None:
+    def f(x: Any, w: Any) -> Any:
+        def step(w: Any, x: Any) -> Any:
+            return w * 0.5, (x @ w, x @ x.T)
+
+        return tk.scan(step, w, x)
+
+    xs = normal(STEPS, 20, 30), normal(30, 30)
+    products = routines(machine(f, xs).source().plan, MatrixProduct)
+    assert products
+    assert not any([product.is_packed for product in products])
+
+
+def projected(x: Any, w: Any, bias: Any, reverse: bool = False) -> Any:
+    """A scan over the slices of products."""
+    products = x @ w.T + bias
+    return tk.scan(
+        lambda c, p: (tk.tanh(c * 0.5 + p), c),
+        tk.zeros_like(products[0]),
+        products,
+        reverse=reverse,
+    )
+
+
+def in_steps(f: Function, xs: tuple[Any, ...], threads: int) -> tuple[int, list[Any]]:
+    """The number of values with slices for all steps that are not written by loops, and the results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control_flow, "thread_count", lambda: threads)
+        patch.setattr(control_flow, "MIN_STACK", 0)
+        code = compiled(traced(f, xs), NUMPY)
+        assert isinstance(code, MachineProgram)
+        steps = [step for step in code.source().plan.steps if isinstance(step, Kernel)]
+        kernels = [step for step in steps if not isinstance(step.computes, ControlFlow)]
+        written = [v for step in kernels for v in step.writes if prod(v.shape) >= STEPS * ROWS * INNER]
+        return len(written), list(code(xs))
+
+
+@needs_own_products
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_steps_compute_products_whose_slices_they_read(reverse: bool, dtype: str) -> None:
+    arguments = [(STEPS, ROWS, INNER), (50, INNER), (50,)]
+    xs = tuple([normal(*shape, dtype=dtype) for shape in arguments])
+
+    def f(x: Any, w: Any, bias: Any) -> Any:
+        return projected(x, w, bias, reverse)
+
+    alone, results = in_steps(f, xs, 1)
+    several, others = in_steps(f, xs, 2)
+    assert (alone, several) == (0, 1)
+    for y, z in zip(results, others, strict=True):
+        np.testing.assert_array_equal(y, z)
+
+
+@pytest.mark.parametrize(
+    ("f", "values"),
+    [
+        (lambda x, y: projection_of(x * y + y), 0),
+        (lambda x, y: projection_of(-x + y[:1]), 0),
+        (lambda x, y: projection_of(x + y[:, :1]), 0),
+        (lambda x, y: projection_of(x + 2.0), 0),
+        (lambda x, y: projection_of(x.astype("float64") * 0.1), 0),
+        (lambda x, y: projection_of(tk.sin(x)), 1),  # several threads divide it
+        (lambda x, y: (projection_of(x + y), x + y), 1),  # a result
+        (lambda x, y: (projection_of(x + y), projection_of(x + y, 2.0)), 1),  # of two loops
+        (lambda x, y: projection_of(tk.sin(x) * y), 1),
+        (lambda x, y: projection_of(tk.sin(x) * tk.exp(y)), 1),  # two values otherwise
+        (lambda x, y: projection_of(x[:1] + y[:1]), 0),
+    ],
+)
+def test_steps_compute_cheap_elementwise_operands(f: Function, values: int) -> None:
+    xs = normal(STEPS, ROWS, INNER), normal(STEPS, ROWS, INNER)
+    count, results = in_steps(f, xs, 2)
+    assert count == values
+    for y, z in zip(results, traced(f, xs).replay(NUMPY, xs), strict=True):
+        expected = np.asarray(z)
+        unit = np.finfo(expected.dtype).eps
+        np.testing.assert_allclose(y, expected, rtol=64 * unit, atol=64 * unit)
+
+
+def projection_of(x: Any, factor: float = 0.5) -> Any:
+    return tk.scan(lambda c, v: (tk.tanh(c * factor + v), c), tk.zeros_like(x[0]), x)[1]

@@ -108,6 +108,23 @@ def test_elements_do_not_depend_on_what_is_copied(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_a_panel_is_read_where_it_is(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "MAX_DEPTH", 48)
+    vectors, rng = VECTORS["float32"][kind], np.random.default_rng(0)
+    for columns in (vectors.columns, vectors.columns - 1, 3):
+        a = rng.normal(size=(13, 130)).astype("float32")
+        panel = np.full((130, vectors.columns), np.nan, "float32")
+        panel[:, :columns] = rng.normal(size=(130, columns))
+        product = Product(vectors, 13, columns, 130, (130, 1), (vectors.columns, 1), columns + 1)
+        y = np.full((13, columns + 1), np.nan, "float32")
+        multiply(product, a, panel, y)
+        exact = a.astype("longdouble") @ panel[:, :columns].astype("longdouble")
+        bound = 132 * UNIT["float32"] * (np.abs(a) @ np.abs(panel[:, :columns]))
+        assert np.all(np.abs(y[:, :columns] - exact) <= bound)
+        assert np.all(np.isnan(y[:, columns]))
+
+
 def test_special_values_reach_their_elements_alone() -> None:
     a, b = np.ones((20, 30), "float32"), np.ones((30, 33), "float32")
     a[3, 5], b[7, 32], a[19, 29] = np.inf, np.nan, -np.inf

@@ -79,6 +79,8 @@ def programs() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
         "transposed": (lambda x: x + x.T, [normal(1100, 1100)]),
         "batch": (lambda a, b: a @ b, [normal(24, 64, 64), normal(24, 64, 64)]),
         "product": (lambda a, b: a @ b, [normal(512, 256), normal(256, 512)]),
+        "images": (tk.convolution, [normal(16, 8, 30, 30), normal(16, 8, 3, 3)]),
+        "one image": (tk.convolution, [normal(1, 8, 70, 71), normal(24, 8, 3, 3)]),
         "copied product": (lambda a, b: a.T @ b.T, [normal(700, 384), normal(513, 700)]),
     }
 

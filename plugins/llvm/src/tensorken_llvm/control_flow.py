@@ -8,12 +8,12 @@ are read and written where they lie.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llvmlite import ir
 
-from tensorken.control_flow.carries import CARRY, ArgSpecs, carries, with_carries
+from tensorken.control_flow.carries import CARRY, CONSTANT, ArgSpecs, carries, with_carries
 from tensorken.kernels.positions import with_positions
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.dtypes import bool_
@@ -22,13 +22,16 @@ from tensorken_core.program.program import Variable
 from tensorken_llvm.blas import Blas
 from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.concatenations import Concatenation, is_concatenation
+from tensorken_llvm.convolutions import convolutions, is_convolution
 from tensorken_llvm.dtypes import BIT, BYTE, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.entry import is_interrupted
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
-from tensorken_llvm.products import is_product, matrix_products, with_matrices_last
+from tensorken_llvm.products import MatrixProduct, is_product, matrix_products, product_of, with_matrices_last
 from tensorken_llvm.scatters import scatters
+from tensorken_llvm.step_operands import with_operands_in_steps
 from tensorken_llvm.target import CpuTarget, Routine, is_computed
+from tensorken_llvm.threads import thread_count
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
@@ -41,6 +44,9 @@ UNKNOWN_STEPS = 2**15
 
 UNINTERRUPTED = 2**25
 """After computing so many elements a loop looks for signals such as that of Ctrl-C: after some 10 ms."""
+
+MIN_STACK = 2**22
+"""A product with this many bytes does not stay in the second-level cache until the steps of a loop read it."""
 
 CACHE_LINE = 64
 
@@ -66,11 +72,15 @@ class Plans:
     def _target(self, program: Program) -> tuple[Program, CpuTarget]:
         """The program with other layouts, and the target with the code of its ops that are no kernels."""
         program = self._with_slices_first(with_positions(program, self._backend))
+        program = with_operands_in_steps(
+            program, lambda e: self._plans_of(e) is not None, self._multiplies_in_steps
+        )
         routines: dict[Equation, Routine] = {}
         if self._blas is not None:
             program = with_matrices_last(program, self._backend, self._blas)
             routines.update(matrix_products(program, self._blas))
         routines.update(scatters(program))
+        routines.update(convolutions(program))
         for e in program.equations:
             if is_concatenation(e):
                 routines[e] = Concatenation(e)
@@ -78,6 +88,18 @@ class Plans:
             if plans is not None:
                 routines[e] = ControlFlow.of(e, plans)
         return program, CpuTarget(routines)
+
+    def _multiplies_in_steps(self, equation: Equation, of_step: Equation) -> bool:
+        """Whether a product is faster as one for each step: if its result is large, and the code and the sums the same.
+
+        Several threads divide one product, but not the steps.
+        """
+        if self._blas is None or thread_count() > 1 or bytes_of(equation.results[0]) < MIN_STACK:
+            return False
+        outside, inside = [product_of(e, self._blas) for e in (equation, of_step)]
+        if outside is None or inside is None or not outside.is_own:
+            return False
+        return inside.packed() is not None and inside.second.value is of_step.operands[1]
 
     def _plans_of(self, equation: Equation) -> list[Plan] | None:
         """The plans of the inner programs; None if there are none, or if not all of them are machine code."""
@@ -109,6 +131,7 @@ class Plans:
             [
                 is_computed(e)
                 or is_concatenation(e)
+                or is_convolution(e)
                 or e.op.name in WRITERS
                 or (self._blas is not None and is_product(e))
                 for e in program.equations
@@ -177,6 +200,7 @@ class ControlFlow:
         work: an estimate of the number of elements that it computes.
         steps: after so many it looks for signals; None if it never does.
         may_stop: whether a signal may stop it or an inner loop: then its function returns whether one did.
+        packings: of matrices that all steps read.
     """
 
     equation: Equation
@@ -187,17 +211,20 @@ class ControlFlow:
     work: int
     steps: int | None
     may_stop: bool
+    packings: tuple[Packing, ...]
 
     @classmethod
     def of(cls, equation: Equation, plans: Sequence[Plan]) -> ControlFlow:
         """The code of an op whose inner programs have these plans."""
+        packings: list[Packing] = []
+        if equation.op.name != "cond":
+            plans = [_with_packed_matrices(inner, _specs(equation)[0], packings) for inner in plans]
         constants: dict[Variable, Program] = {}
         for inner in plans:
             constants |= inner.constants
         reads = (*equation.operands, *constants)
-        size = max([inner.arena_size for inner in plans])
-        if equation.op.name != "cond":
-            size += sum([_aligned(bytes_of(x)) for x in _carried(equation) if bytes_of(x) > MAX_LOCAL])
+        size = _size_without_packings(equation, plans)
+        size += sum([_aligned(bytes_of(packing.packed)) for packing in packings])
         memory = [Variable((size,), bool_)] if size else []
         steps = {"cond": 1, "while_loop": UNKNOWN_STEPS}
         count = steps[equation.op.name] if equation.op.name in steps else equation.params[-2]
@@ -212,7 +239,8 @@ class ControlFlow:
             if isinstance(step, Kernel) and isinstance(step.computes, ControlFlow)
         ]
         may_stop = is_long or any([flow.may_stop for flow in inner_flows])
-        return cls(equation, plans, constants, reads, (*equation.results, *memory), work, between, may_stop)
+        writes = (*equation.results, *memory)
+        return cls(equation, plans, constants, reads, writes, work, between, may_stop, tuple(packings))
 
     def write(self, module: ir.Module) -> ir.Function:
         """Write the function, whose arguments are pointers to the values that it reads and writes."""
@@ -224,9 +252,51 @@ class ControlFlow:
         return function
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Packing:
+    """The packing of a matrix before a loop.
+
+    Attributes:
+        product: which reads the matrix as it is.
+        source: the matrix: an input or constant of the inner program.
+        operand: the index of that input; None for a constant.
+        packed: the packed matrix.
+    """
+
+    product: MatrixProduct
+    source: Variable
+    operand: int | None
+    packed: Variable
+
+
+def _with_packed_matrices(inner: Plan, inputs: ArgSpecs, packings: list[Packing]) -> Plan:
+    """The plan whose products read packed matrices, where all steps have the same matrix; add their packings."""
+    fixed = {
+        v: i for i, (v, spec) in enumerate(zip(inner.program.inputs, inputs, strict=True)) if spec == CONSTANT
+    }
+    steps: list[Kernel | Equation] = []
+    for step in inner.steps:
+        if isinstance(step, Kernel) and isinstance(step.computes, MatrixProduct):
+            product, packed = step.computes, step.computes.packed()
+            source = inner.root(product.second.value)
+            if packed is not None and (source in fixed or source in inner.constants):
+                step = replace(step, computes=packed, reads=[step.reads[0], packed.second.value])
+                packings.append(Packing(product, source, fixed.get(source), packed.second.value))
+        steps.append(step)
+    return replace(inner, steps=tuple(steps))
+
+
 def _carried(equation: Equation) -> list[Variable]:
     """The operands that steps replace."""
     return carries(equation.operands, _specs(equation)[0])
+
+
+def _size_without_packings(equation: Equation, plans: Sequence[Plan]) -> int:
+    """The bytes of the memory that a loop or branch needs for values of inner programs, and for large carries."""
+    size = _aligned(max([inner.arena_size for inner in plans]))
+    if equation.op.name == "cond":
+        return size
+    return size + sum([_aligned(bytes_of(x)) for x in _carried(equation) if bytes_of(x) > MAX_LOCAL])
 
 
 def _specs(equation: Equation) -> tuple[ArgSpecs, ArgSpecs]:
@@ -259,6 +329,7 @@ class _Writer:
         self.builder = Builder(function.append_basic_block("entry"))
         count = len(self.equation.operands)
         self.operands = list(function.args[:count])
+        self._packed: dict[Variable, Any] = {}
         self._constants = dict(zip(flow.constants, function.args[count : len(flow.reads)], strict=True))
         rest = list(function.args[len(flow.reads) :])
         self.results = rest[: len(self.equation.results)]
@@ -280,7 +351,7 @@ class _Writer:
             outputs: pointers to where the outputs are needed, which are no inputs.
         """
         b = self.builder
-        pointers = {**self._constants, **dict(zip(inner.program.inputs, inputs, strict=True))}
+        pointers = {**self._constants, **self._packed, **dict(zip(inner.program.inputs, inputs, strict=True))}
         roots = inner.lowered.outputs
         copied = []
         for v, pointer in zip(roots, outputs, strict=True):
@@ -351,7 +422,7 @@ class _Writer:
             last: the number of steps; None if it is not known.
         """
         found: list[_Carry] = []
-        offset = max([inner.arena_size for inner in self.flow.plans])
+        offset = _aligned(max([inner.arena_size for inner in self.flow.plans]))
         inputs, outputs = _specs(self.equation)
         pairs = zip(carries(self.operands, inputs), carries(self.results, outputs), strict=True)
         for v, (x, y) in zip(_carried(self.equation), pairs, strict=True):
@@ -363,6 +434,18 @@ class _Writer:
                 offset += _aligned(size)
                 found.append(_LargeCarry(self.builder, size, x, y, memory, last))
         return found
+
+    def pack_matrices(self) -> None:
+        """Write calls that pack matrices."""
+        b = self.builder
+        offset = _size_without_packings(self.equation, self.flow.plans)
+        for packing in self.flow.packings:
+            memory = b.gep(self.memory, [index_number(offset)], source_etype=BYTE)
+            offset += _aligned(bytes_of(packing.packed))
+            i = packing.operand
+            source = self._constants[packing.source] if i is None else self.operands[i]
+            b.call(packing.product.write_packing(b.module), [source, memory])
+            self._packed[packing.packed] = memory
 
 
 class _Carry(Protocol):
@@ -456,6 +539,7 @@ def _write_cond(writer: _Writer) -> None:
 def _write_while(writer: _Writer) -> None:
     b, inputs = writer.builder, writer.equation.params[2]
     condition, body = writer.flow.plans
+    writer.pack_matrices()
     replaced = writer.carries(None)
     holds = b.variable(1)
 
@@ -476,6 +560,7 @@ def _write_scan(writer: _Writer) -> None:
     b = writer.builder
     _, inputs, outputs, length, reverse = writer.equation.params
     (body,) = writer.flow.plans
+    writer.pack_matrices()
     replaced = writer.carries(length)
     roots = body.lowered.outputs
     stacks = {root: i for i, (root, spec) in enumerate(zip(roots, outputs, strict=True)) if spec != CARRY}

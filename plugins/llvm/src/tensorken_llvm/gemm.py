@@ -152,8 +152,14 @@ class Product:
         return self.second[1] != 1 or (self._is_second_far and self.rows > MAX_READS * self.vectors.rows)
 
     @property
+    def is_panel(self) -> bool:
+        """Whether the second matrix has the layout of one panel, which is read where it is."""
+        width = self.vectors.columns
+        return self.second == (width, 1) and self.columns <= width
+
+    @property
     def _is_second_far(self) -> bool:
-        return self.inner * self.second[0] * self.vectors.bytes > NEAR_SECOND
+        return not self.is_panel and self.inner * self.second[0] * self.vectors.bytes > NEAR_SECOND
 
     @property
     def is_fast(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -23,15 +24,17 @@ from tensorken.kernels.products import Axis as ProductAxis, axes_of
 from tensorken.kernels.rows import rows_of
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import OPS, run
+from tensorken_core.program.program import Variable
 from tensorken_llvm.blas import GEMM, MIN_THREADED, NOT_TRANSPOSED, ROW_MAJOR, TRANSPOSED, Blas
 from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import BIT, INT64, POINTER, STORED, index_number
 from tensorken_llvm.gemm import Product, vectors_of, write_product
+from tensorken_llvm.packing import packed_size, write_packed_product, write_packing
 from tensorken_llvm.threads import Split, thread_count, write_split
 
 if TYPE_CHECKING:
     from tensorken_core.language.raw import RawTensor
-    from tensorken_core.program.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program
 
 PERMUTE = OPS["permute"]
 
@@ -134,6 +137,7 @@ class MatrixProduct:
         batch: axes with one product for each index.
         summed: axes whose products are added up.
         is_own: whether it is machine code of ours.
+        is_packed: whether the second operand is a copy with the layout of `write_packing`.
     """
 
     blas: Blas
@@ -146,6 +150,7 @@ class MatrixProduct:
     batch: tuple[Axis, ...]
     summed: tuple[Axis, ...]
     is_own: bool = False
+    is_packed: bool = False
 
     @property
     def reads(self) -> tuple[Variable, ...]:
@@ -250,7 +255,8 @@ class MatrixProduct:
             for i in summed:
                 adds = b.or_(adds, b.icmp_signed("!=", i, index_number(0)))
             if self.is_own:
-                b.call(write_product(b.module, self._own()), [*addresses, adds])
+                for_packing = write_packed_product if self.is_packed else write_product
+                b.call(for_packing(b.module, self._own()), [*addresses, adds])
             else:
                 self._call(b, addresses, adds)
 
@@ -317,6 +323,27 @@ class MatrixProduct:
             result=self.rows.result,
         )
 
+    def packed(self) -> MatrixProduct | None:
+        """The product with a packed second operand; None if it is not one matrix that machine code of ours reads."""
+        is_one = not self.summed and all([axis.second == 0 for axis in self.batch])
+        if not self.is_own or self.is_packed or not is_one or self.first.value is self.second.value:
+            return None
+        size = packed_size(self._own())
+        second = Operand(Variable((size,), self.result.dtype), 0, ())
+        return replace(self, second=second, is_packed=True)
+
+    def write_packing(self, module: ir.Module) -> ir.Function:
+        """The function that packs the second operand: its arguments are pointers to that value, and to the memory."""
+        name = module.get_unique_name("pack")
+        function = new_function(module, name, [POINTER, POINTER])
+        b = Builder(function.append_basic_block("entry"))
+        source, target = function.args
+        element = STORED[self.result.dtype.name]
+        first = b.gep(source, [index_number(self.second.offset)], source_etype=element)
+        b.call(write_packing(module, self._own()), [first, target])
+        b.ret_void()
+        return function
+
     def _call(self, b: Builder, pointers: Sequence[Any], adds: Any) -> None:
         """Write a call of BLAS, which adds to the result or replaces it."""
         first, second, result = self._matrices()
@@ -361,11 +388,26 @@ def matrix_products(program: Program, blas: Blas) -> dict[Equation, MatrixProduc
     producers = {v: e for e in program.equations for v in e.results}
     found: dict[Equation, MatrixProduct] = {}
     for e in program.equations:
-        product = _matrix_product(e, producers, blas) if is_product(e) else None
-        if product is not None and product.largest < 2 ** (blas.integer.width - 1):
-            product = replace(product, is_own=product.is_faster_here())
+        product = product_of(e, blas, producers)
+        if product is not None:
             found[e] = product.divided() if thread_count() > 1 else product
     return found
+
+
+def product_of(
+    equation: Equation, blas: Blas, producers: Mapping[Variable, Equation] = MappingProxyType({})
+) -> MatrixProduct | None:
+    """The product of matrices that an op is; None if it is another op, or BLAS cannot read or write the layouts.
+
+    Args:
+        equation: the op.
+        blas: the library.
+        producers: of values before the operands.
+    """
+    product = _matrix_product(equation, producers, blas) if is_product(equation) else None
+    if product is None or product.largest >= 2 ** (blas.integer.width - 1):
+        return None
+    return replace(product, is_own=product.is_faster_here())
 
 
 def with_matrices_last(program: Program, backend: RawTensor[Any], blas: Blas) -> Program:
@@ -452,7 +494,7 @@ def _operands(
         if equation is None or equation.op.name not in INDICES_BEFORE:
             break
         (before,) = equation.operands
-        if equation.op.name == "crop" and not _is_kept(before, producers):
+        if equation.op.name == "crop" and not is_in_memory(before, producers):
             break
         element = INDICES_BEFORE[equation.op.name](element, before.shape, *equation.params)
         x = before
@@ -461,7 +503,7 @@ def _operands(
     yield from reversed(found)
 
 
-def _is_kept(x: Variable, producers: Mapping[Variable, Equation]) -> bool:
+def is_in_memory(x: Variable, producers: Mapping[Variable, Equation]) -> bool:
     """Whether all elements of a value are in memory, whoever reads them."""
     equation = producers.get(unmoved(x, producers))
     return equation is None or not (equation.op.elementwise or equation.op.name in INLINE)

@@ -22,6 +22,7 @@ from tensorken_llvm.cache import Entry
 from tensorken_llvm.calls import Workspace, written_call
 from tensorken_llvm.concatenations import Concatenation
 from tensorken_llvm.control_flow import ControlFlow, Plans
+from tensorken_llvm.convolutions import CONVOLUTION, Convolution, with_convolutions_lowered
 from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import method, write_entry
@@ -55,8 +56,8 @@ QUICK_SUMS = 512
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """The machine code of a program; None if no kernel would compute any of it."""
-    if any([op.name in EXPANDED for op in _ops_of(program)]):
-        program = optimised(program, _EXPANDED)
+    if any([op.name in EXPANDED or op is CONVOLUTION for op in _ops_of(program)]):
+        program = optimised(with_convolutions_lowered(program, _EXPANDED), _EXPANDED)
     key = program_key(program, is_quick_allowed())
     entry = None if key is None else cache.find(key)
     if entry is None:
@@ -162,7 +163,7 @@ def _has_sums(plan: Plan) -> bool:
             return any([e.results[0].dtype.kind == "float" for e in sums])
         if isinstance(computes, ControlFlow):
             return any([_has_sums(inner) for inner in computes.plans])
-        return not isinstance(computes, Concatenation | MatrixProduct)
+        return not isinstance(computes, Concatenation | Convolution | MatrixProduct)
 
     return any([has_sums(step.computes) for step in plan.steps if isinstance(step, Kernel)])
 

@@ -11,6 +11,7 @@ from tensorken.programs.costs import flop_count, size_in_bytes
 from tensorken_core.program.program import Equation
 from tensorken_llvm.axes import loops_of
 from tensorken_llvm.control_flow import ControlFlow
+from tensorken_llvm.convolutions import Convolution
 from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
 
@@ -60,6 +61,8 @@ def _contents(plan: Plan, kernel: Kernel) -> tuple[str, list[Equation], tuple[in
         equation = plan.lowered.producers[computes.result]
         return computes.routine, [equation], tuple([axis.size for axis in axes if axis.size > 1])
     equation = plan.lowered.producers[kernel.writes[0]]
+    if isinstance(computes, Convolution):
+        return "convolution", [equation], ()
     if not isinstance(computes, ControlFlow):
         return "kernel", [equation], ()
     name = "branch" if equation.op.name == "cond" else "loop"

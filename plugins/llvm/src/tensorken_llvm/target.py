@@ -37,7 +37,7 @@ COSTS = Costs(
 """The time of an element of float32, in that of an addition of values in registers: about 0.045 ns."""
 
 EXPANDED = frozenset(
-    {"convolution", "softmax", "log_softmax", "logsumexp", "min", "argmax", "argmin", "norm", "threefry2x32"}
+    {"softmax", "log_softmax", "logsumexp", "min", "argmax", "argmin", "norm", "threefry2x32"}
 )
 """Ops that numpy's backend has, but whose bodies are kernels, which compute more, and are faster."""
 

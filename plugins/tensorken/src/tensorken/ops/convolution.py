@@ -240,9 +240,7 @@ def body(
     if large:  # the cotangent of another convolution's kernel: its windows are those of that one, which has axes 0 and
         # 1 of its input the other way round
         x = _swapped(x, groups, groups_first=False).reshape((inputs, groups * count, *sizes))
-    for axis, (k, dilation) in enumerate(zip(kernel_sizes, kernel_dilation, strict=True)):
-        needed = dilated(windows[axis], strides[axis]) + dilated(k, dilation) - 1
-        x = _placed(x, axis + 2, input_dilation[axis], padding[axis][0], needed)
+    x = padded(x, tuple(kernel_sizes), windows, strides, padding, input_dilation, kernel_dilation)
     if not large:
         x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
         x = x.reshape((count, *several, 1, inputs * elements, positions))
@@ -255,6 +253,30 @@ def body(
     y = (kernel * x).sum((0, *[lead + 3 + axis for axis in spatial]))
     y = y.reshape((groups, outputs // groups, count, positions)).permute((2, 0, 1, 3))
     return y.reshape((count, outputs, *windows))
+
+
+def padded(
+    x: Tensor,
+    kernel: Shape,
+    windows: Shape,
+    strides: Axes,
+    padding: Pairs,
+    input_dilation: Axes,
+    kernel_dilation: Axes,
+) -> Tensor:
+    """The input with dilation and padding, as far as windows reach.
+
+    Args:
+        x: with two axes and then the spatial ones.
+        kernel: its spatial sizes.
+        windows: their number along each spatial axis.
+        strides: those of the op, and so on.
+    """
+    facts = zip(kernel, windows, strides, padding, input_dilation, kernel_dilation, strict=True)
+    for axis, (k, count, stride, (before, _), step, kernel_step) in enumerate(facts):
+        needed = dilated(count, stride) + dilated(k, kernel_step) - 1
+        x = _placed(x, axis + 2, step, before, needed)
+    return x
 
 
 def _sum_of_products(
