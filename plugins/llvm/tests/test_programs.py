@@ -315,6 +315,20 @@ def test_rows_divided_by_one_number_are_rounded_correctly(
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
+@pytest.mark.parametrize("divisor", [3.0, 0.0, np.inf, 1e-45, -3e38, np.nan])
+def test_arrays_divided_by_one_number_in_memory_are_rounded_correctly(
+    divisor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scalars, "has_wide_vectors", lambda: True)
+    x = np.random.default_rng(5).integers(0, 2**32, 30_000, np.uint32).view("float32")
+    w = np.array(divisor, "float32")
+    code = machine(lambda x, w: x / w, x, w)
+    text = code.source().text()
+    assert "fdiv double" in text and "fdiv float" not in text  # the reciprocal
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(code([x, w])[0], x / w)
+
+
 @pytest.mark.parametrize("columns", [30, 1000, 5000])
 def test_values_that_two_loops_need_are_computed_once(columns: int) -> None:
     x = np.random.default_rng(6).normal(size=(9, columns)).astype("float32")

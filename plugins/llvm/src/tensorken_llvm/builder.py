@@ -69,12 +69,17 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
     def __init__(self, block: Any) -> None:
         super().__init__(block)
         self._outside_loop = 0  # the number of blocks before the innermost loop
+        self._invariant: set[Any] = set()
+
+    def set_invariant(self, x: Any) -> None:
+        """Note that an instruction has the same value in each iteration."""
+        self._invariant.add(x)
 
     def is_invariant(self, x: Any) -> bool:
-        """Whether an instruction is outside of the innermost loop."""
+        """Whether an instruction has the same value in each iteration of the innermost loop."""
         if not self._outside_loop or not isinstance(x, ir.Instruction):
             return False
-        return x.parent in self.function.blocks[: self._outside_loop]
+        return x in self._invariant or x.parent in self.function.blocks[: self._outside_loop]
 
     def intrinsic(self, name: str, *operands: Any) -> Any:
         """One of LLVM's functions of numbers of one type, such as `fabs`."""

@@ -139,7 +139,10 @@ class Walk(ElementWalk[Any]):
 
     def load_stored(self, v: Variable, index: IndexExpression) -> Any:
         """An element as it is in memory."""
-        return self.builder.load(self._address(v, index), typ=STORED[v.dtype.name])
+        found = self.builder.load(self._address(v, index), typ=STORED[v.dtype.name])
+        if not index.terms:
+            self.builder.set_invariant(found)
+        return found
 
     def in_register(self, v: Variable, x: Any) -> Any:
         """An element of a value in the type of registers."""
