@@ -74,6 +74,7 @@ def programs() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     return {
         "elements": (lambda x: tk.tanh(x * 1.5) * tk.exp(-x * x), [normal(1_000_003)]),
         "columns": (lambda x: (x * 2.0).sum(0), [normal(700, 1500)]),
+        "blocks": (lambda x: (x * 2.0 - x.max(0)).sum(0), [normal(300, 5003)]),
         "rows": (lambda x: (x * 2.0).sum(1), [normal(700, 1501)]),
         "softmax": (tk.grad(cross_entropy), [normal(1000, 513), normal(1000, 513)]),
         "transposed": (lambda x: x + x.T, [normal(1100, 1100)]),

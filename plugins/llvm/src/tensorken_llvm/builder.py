@@ -117,7 +117,12 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         self.call(function, [destination, source, index_number(size), ir.Constant(BIT, 0)])
 
     def loop(
-        self, count: Any, body: Callable[[Any], None], in_registers: bool = False, first: Any = None
+        self,
+        count: Any,
+        body: Callable[[Any], None],
+        in_registers: bool = False,
+        first: Any = None,
+        step: int = 1,
     ) -> None:
         """Run a body for the indices from 0, or the first one, up to count (exclusive), which is greater.
 
@@ -127,6 +132,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
             in_registers: whether the body changes memory that may be registers, if the iterations are few: then LLVM
                 makes vectors of them first, and unrolls them after that.
             first: the first index, in a register; None for 0.
+            step: from one index to the next.
         """
         if isinstance(count, int):
             if count == 1 and first is None:
@@ -141,7 +147,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         i = self.phi(INT64)
         i.add_incoming(index_number(0) if first is None else first, before)
         body(i)
-        following = self.add(i, index_number(1), flags=("nuw", "nsw"))
+        following = self.add(i, index_number(step), flags=("nuw", "nsw"))
         i.add_incoming(following, self.block)
         again = self.cbranch(self.icmp_unsigned("<", following, count), head, after)
         is_unrolled = in_registers and isinstance(count, ir.Constant) and count.constant <= MAX_UNROLLED

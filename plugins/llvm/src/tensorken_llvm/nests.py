@@ -50,9 +50,11 @@ MAX_STORED_BYTES = 2**14
 MAX_STORED = 2
 """The most values that are stored between loops."""
 
-MAX_ACCUMULATED_BYTES = 12 * 2**10
-"""The most bytes of accumulators of rows that are reduced side by side: they stay in the first-level cache, and leave
-enough blocks of rows for several threads."""
+MAX_ACCUMULATED_BYTES = 24 * 2**10
+"""The most bytes of accumulators of rows that are reduced side by side: they stay in the first-level cache."""
+
+BLOCK_PART = 1024
+"""The least rows side by side that a thread reduces: memory is read fast if neighbours are read together."""
 
 MIN_SPLIT = 2**19
 """Kernels that compute at least this many elements and indices are divided among threads: some 50 microseconds."""
@@ -64,7 +66,7 @@ PART_MULTIPLE = 64
 """Parts of contiguous elements end where vectors do."""
 
 ENOUGH = 16
-"""Iterations of a loop that is split."""
+"""Parts of a loop that is split."""
 
 
 class Accumulator:
@@ -185,6 +187,7 @@ class KernelNest(Nest[Any]):
         """
         loops = self._outer_loops()
         bounded = None if bounds is None else loops[self._split_loop(loops)]
+        begin, end = bounds or (None, None)
 
         def one(rest: Sequence[Loop]) -> None:
             if not rest:
@@ -193,12 +196,9 @@ class KernelNest(Nest[Any]):
                 else:
                     self._run_tile(self.tiles)
                 return
-            loop, first, count = rest[0], None, self._iterations(rest[0])
-            if loop is bounded and bounds is not None:
-                first, count = bounds
+            loop, size = rest[0], self._part_size(rest[0])
 
             def body(i: Any) -> None:
-                size = self._part_size(loop)
                 if size != 1:
                     self.parts[loop] = self._part(loop, i, size)
                     one(rest[1:])
@@ -207,7 +207,16 @@ class KernelNest(Nest[Any]):
                 with self.walk.scope():
                     one(rest[1:])
 
-            self.builder.loop(count, body, first=first)
+            def block(first: Any) -> None:
+                self.parts[loop] = Part(first, self._at_most(self.builder.sub(end, first), size))
+                one(rest[1:])
+
+            if loop is not bounded:
+                self.builder.loop(self._iterations(loop), body)
+            elif loop is self.block:
+                self.builder.loop(end, block, first=begin, step=size)
+            else:
+                self.builder.loop(end, body, first=begin)
 
         one(loops)
 
@@ -218,12 +227,14 @@ class KernelNest(Nest[Any]):
         if not loops or total < MIN_SPLIT:
             return None
         number = self._split_loop(loops)
-        count = self._iterations(loops[number])
-        if count == 1:
-            return None
-        is_innermost = number == len(loops) - 1 and not self.axes.inner and self.tiles is None
-        unit = PART_MULTIPLE if is_innermost else 1
-        return Split(count, -(-count * MIN_PART // (total * unit)) * unit)
+        loop = loops[number]
+        count, unit = self._iterations(loop), 1
+        if loop is self.block:
+            count, unit = loop.size, BLOCK_PART
+        elif number == len(loops) - 1 and not self.axes.inner and self.tiles is None:
+            unit = PART_MULTIPLE
+        grain = -(-count * MIN_PART // (total * unit)) * unit
+        return Split(count, grain) if grain < count else None
 
     def _outer_loops(self) -> tuple[Loop, ...]:
         """The loops over rows, or over blocks or tiles of them; the outermost first."""
@@ -242,8 +253,10 @@ class KernelNest(Nest[Any]):
         return -(-loop.size // self._part_size(loop))
 
     def _split_loop(self, loops: Sequence[Loop]) -> int:
-        """The loop to split: the outermost one that has enough iterations, or the one that has the most."""
-        counts = [*map(self._iterations, loops)]
+        """The loop to split: the outermost one that has enough parts, or the one that has the most."""
+        counts = [
+            -(-loop.size // BLOCK_PART) if loop is self.block else self._iterations(loop) for loop in loops
+        ]
         return next((i for i, n in enumerate(counts) if n >= ENOUGH), counts.index(max(counts)))
 
     def _loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
@@ -314,10 +327,12 @@ class KernelNest(Nest[Any]):
         """How many of the elements from the first on are in a part of this size."""
         if count % size == 0:
             return index_number(size)
-        rest = self.builder.sub(index_number(count), first)
-        return self.builder.select(
-            self.builder.icmp_unsigned("<", rest, index_number(size)), rest, index_number(size)
-        )
+        return self._at_most(self.builder.sub(index_number(count), first), size)
+
+    def _at_most(self, count: Any, size: int) -> Any:
+        """The smaller one of a number in a register and another."""
+        is_less = self.builder.icmp_unsigned("<", count, index_number(size))
+        return self.builder.select(is_less, count, index_number(size))
 
     def _each_lane(self, body: Callable[[], None]) -> None:
         """Run a body that computes elements for the rows of a block, or the one row."""
