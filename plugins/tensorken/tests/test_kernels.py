@@ -229,7 +229,7 @@ def test_kernels_that_would_wait_for_each_other_are_not_joined() -> None:
                 first::every
             ]
             calls = {e: e.operands for e in called}
-            target = ReferenceTarget(costs=Costs(recomputed=50), calls=calls)
+            target = ReferenceTarget(costs=Costs(recomputed=50, recomputed_elements=50), calls=calls)
             assert [*map(bits, run_lowered(program, REFERENCE, xs, target))] == expected
 
 
@@ -243,6 +243,28 @@ def test_repeated_elements_are_kept_once() -> None:
     computed = [lowered.producers[v].op.name for v in lowered.kept if v in lowered.producers]
     assert "exp" in computed
     assert "expand" not in computed
+
+
+def test_a_value_that_reads_much_is_kept() -> None:
+    """A value that two kernels need is computed again, unless it reads more than it would cost to read the value."""
+
+    def used_twice(f: Any, *xs: Any) -> Any:
+        y = tk.abs(f(*xs))
+        return tk.max(y, axis=0), tk.max(y, axis=1)
+
+    costs = Costs(read=3, recomputed=6)
+
+    def is_kept(f: Any, *shapes: tuple[int, ...]) -> bool:
+        xs = [tk.zeros(shape, backend=REFERENCE) for shape in shapes]
+        program = optimised(tk.trace(lambda *xs: used_twice(f, *xs))(*xs), REFERENCE)
+        lowered = lower(program, ReferenceTarget(costs=costs))
+        return "abs" in [lowered.producers[v].op.name for v in lowered.kept if v in lowered.producers]
+
+    matrix, row = (3, 4), (4,)
+    assert not is_kept(lambda a, b: a - b, matrix, matrix)
+    assert not is_kept(lambda a, b: a - b - a, matrix, matrix)
+    assert not is_kept(lambda a, b, c: a - b - c, matrix, row, row)
+    assert is_kept(lambda a, b, c: a - b - c, matrix, matrix, matrix)
 
 
 def test_a_reduction_of_one_element_does_not_join_the_kernel_of_longer_rows() -> None:

@@ -74,13 +74,15 @@ class Limits:
 
 def limits(rng: random.Random) -> Limits:
     """Random limits, narrow ones among them."""
-    return Limits(
-        rng.choice((4, 5, 8, 100)),
-        rng.choice((10, 40, 1000)),
-        Costs(recomputed=rng.choice((0, 4, 50)), inlined=rng.choice((4, 128)), gathers=rng.random() < 0.5),
-        rng.choice((0, 0, 3, 5)),
-        rng.random() < 0.5,
+    operands, count = rng.choice((4, 5, 8, 100)), rng.choice((10, 40, 1000))
+    recomputed = rng.choice((0, 4, 50))
+    costs = Costs(
+        recomputed=recomputed,
+        recomputed_elements=recomputed,
+        inlined=rng.choice((4, 128)),
+        gathers=rng.random() < 0.5,
     )
+    return Limits(operands, count, costs, rng.choice((0, 0, 3, 5)), rng.random() < 0.5)
 
 
 def compile_kernels(limits: Limits, program: ir.Program, backend: RawTensor[Any]) -> Run | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
 _FREE = FREE_MOVES | {"crop", "cast"}
 _MAX_COST = 1000
+_MAX_READS = 64
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,10 @@ class Costs:
 
     Attributes:
         ops: the cost of an element of an elementwise op, by its name; 1 for all others.
+        read: the cost of reading an element of a second value from memory, where a kept value would be the only one.
         recomputed: a value of at most this cost is computed again by each kernel that needs it.
-        recomputed_factor: the same limit for operands of matrix products, whose elements are needed many times.
+        recomputed_elements: the same limit for values of which elements are needed many times, as by `expand`.
+        recomputed_factor: the same limit for operands of matrix products.
         inlined: the most values that are computed inside one kernel.
         gathers: whether to keep the result of a gather from a computed value, so that the value's kernel gathers.
     """
@@ -42,7 +45,9 @@ class Costs:
             "floor_divide": 4,
         }
     )
+    read: int = 0
     recomputed: int = 4
+    recomputed_elements: int = 4
     recomputed_factor: int = 1
     inlined: int = 128
     gathers: bool = False
@@ -107,17 +112,17 @@ def _keep_recomputed(
         if others:  # called
             continue
         name, needed_at = e.op.name, indices.get(v, set())
-        if limits.gathers and name == "gather" and costs.get(e.operands[0], 0) > limits.recomputed:
+        if limits.gathers and name == "gather" and costs.get(e.operands[0], 0) > limits.recomputed_elements:
             kept.add(v)
         if len(needed_at) > 1 and costs[v] > limits.recomputed and name not in ("reshape", "expand"):
             kept.add(v)
         if v in kept:
             needed_at = {v}
         moves = name in REDUCTIONS or (name in MOVES and name != "reshape")
+        is_product = name == "fused_multiply_add"
         for x in e.operands:
-            if costs.get(x, 0) > (
-                limits.recomputed_factor if name == "fused_multiply_add" else limits.recomputed
-            ) and _repeats(e, x):
+            most = limits.recomputed_factor if is_product else limits.recomputed_elements
+            if costs.get(x, 0) > most and _repeats(e, x):
                 kept.add(unmoved(x, producers))
             indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
 
@@ -139,13 +144,18 @@ def _repeats(equation: Equation, x: Variable) -> bool:
 
 def _costs(program: Program, kept: set[Variable], limits: Costs) -> dict[Variable, int]:
     """The cost of one element of each value, computed from values in memory."""
-    costs: dict[Variable, int] = {}
+    ops: dict[Variable, int] = dict.fromkeys(kept, 0)
+    reads: dict[Variable, Sequence[Variable]] = {v: (v,) for v in kept}
     for e in program.equations:
         v = e.results[0]
+        if v in kept:
+            continue
         cost = 0 if e.op.name in _FREE else limits.ops.get(e.op.name, 1)
-        cost += sum([costs.get(x, 0) for x in e.operands])
-        costs[v] = 0 if v in kept else min(cost, _MAX_COST)
-    return costs
+        ops[v] = min(cost + sum([ops.get(x, 0) for x in e.operands]), _MAX_COST)
+        size = prod(v.shape)  # elements of smaller values are read repeatedly, from a cache
+        found = [y for x in e.operands if prod(x.shape) >= size for y in reads.get(x, ())]
+        reads[v] = [*dict.fromkeys(found)][:_MAX_READS]
+    return {v: cost + limits.read * max(len(reads[v]) - 1, 0) for v, cost in ops.items()}
 
 
 def _keep_oversized(
