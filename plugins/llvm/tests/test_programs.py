@@ -19,7 +19,7 @@ from core.tests.support import Required
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
 from tensorken_core.program.program import Program
-from tensorken_llvm import cache, machine as target_cpu, scalars
+from tensorken_llvm import cache, machine as target_cpu, nests, scalars
 from tensorken_llvm.builder import has_wide_vectors
 from tensorken_llvm.plugin import tensorken_compile, tensorken_report_header
 from tensorken_llvm.program import MachineProgram, compiled
@@ -327,6 +327,19 @@ def test_arrays_divided_by_one_number_in_memory_are_rounded_correctly(
     assert "fdiv double" in text and "fdiv float" not in text  # the reciprocal
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(code([x, w])[0], x / w)
+
+
+@pytest.mark.parametrize("has_wide_vectors", [False, True])
+@pytest.mark.parametrize("shape", [(20_000,), (300, 2000), (300, 60)])
+def test_long_loops_compute_four_vectors_at_once(
+    shape: tuple[int, ...], has_wide_vectors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nests, "has_wide_vectors", lambda: has_wide_vectors)
+    x = np.random.default_rng(6).normal(size=shape).astype("float32")
+    code = machine(lambda x: tk.tanh(x).sum(-1), x)
+    counts = set(re.findall(r'interleave.count", i32 (\d)', code.source().text()))
+    assert counts == {"4" if has_wide_vectors and shape[-1] > 60 else "2"}
+    np.testing.assert_allclose(code([x])[0], np.tanh(x.astype("float64")).sum(-1), rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("columns", [30, 1000, 5000])

@@ -40,18 +40,19 @@ def new_function(module: ir.Module, name: str, arguments: Sequence[Any], result:
 
 
 class _LoopId(ir.values.MDValue):  # type: ignore[misc]
-    """The identity of a loop, which asks for two vectors per iteration: the second hides the latency of the first.
+    """The identity of a loop, which asks for several vectors per iteration: each hides the latency of the others.
 
     Args:
         module: of the loop.
+        vectors: per iteration.
         is_unrolled: whether the loop is unrolled, but not before it is vectorised.
     """
 
-    def __init__(self, module: ir.Module, is_unrolled: bool) -> None:
+    def __init__(self, module: ir.Module, vectors: int, is_unrolled: bool) -> None:
         def node(name: str, *values: Any) -> Any:
             return module.add_metadata([ir.MetaDataString(module, f"llvm.loop.{name}"), *values])
 
-        self._nodes = [node("interleave.count", ir.Constant(INT32, 2))]
+        self._nodes = [node("interleave.count", ir.Constant(INT32, vectors))]
         if is_unrolled:
             after = node("unroll.full"), node("isvectorized", ir.Constant(INT32, 1))
             self._nodes += [node("unroll.disable"), node("vectorize.followup_all", *after)]
@@ -64,10 +65,15 @@ class _LoopId(ir.values.MDValue):  # type: ignore[misc]
 
 
 class Builder(ir.IRBuilder):  # type: ignore[misc]
-    """Writes instructions at the end of a block."""
+    """Writes instructions at the end of a block.
+
+    Attributes:
+        vectors: that an iteration of a loop computes.
+    """
 
     def __init__(self, block: Any) -> None:
         super().__init__(block)
+        self.vectors = 2
         self._outside_loop = 0  # the number of blocks before the innermost loop
         self._invariant: set[Any] = set()
 
@@ -151,6 +157,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         i.add_incoming(following, self.block)
         again = self.cbranch(self.icmp_unsigned("<", following, count), head, after)
         is_unrolled = in_registers and isinstance(count, ir.Constant) and count.constant <= MAX_UNROLLED
-        again.set_metadata("llvm.loop", _LoopId(self.module, is_unrolled))
+        again.set_metadata("llvm.loop", _LoopId(self.module, self.vectors, is_unrolled))
         self.position_at_end(after)
         self._outside_loop = outside

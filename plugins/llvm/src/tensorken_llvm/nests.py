@@ -18,7 +18,7 @@ from tensorken.kernels.index_expressions import IndexExpression, written_variabl
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_llvm import scalars
 from tensorken_llvm.axes import Loop, loops_of
-from tensorken_llvm.builder import Builder, new_function
+from tensorken_llvm.builder import Builder, has_wide_vectors, new_function
 from tensorken_llvm.dtypes import (
     BIT,
     DOUBLE,
@@ -67,6 +67,10 @@ PART_MULTIPLE = 64
 
 ENOUGH = 16
 """Parts of a loop that is split."""
+
+MIN_LONG = 1024
+"""From this many iterations of the innermost loop on, wide vectors are computed four at a time: there are registers
+enough, and expensive functions have long chains of operations."""
 
 
 class Accumulator:
@@ -163,6 +167,10 @@ class KernelNest(Nest[Any]):
         self.block: Loop | None = last[0] if last else None  # rows side by side in memory
         self.size: int | None = None if self.block is None else min(self._rows_per_block(), self.block.size)
         self.tiles = tiles_of(group, walk.producers, kept, self.axes)
+        innermost = [*self.axes.outer, *self.axes.inner][-1:]
+        is_long = self.block is None and all([loop.size >= MIN_LONG for loop in innermost])
+        if is_long and has_wide_vectors():
+            self.builder.vectors = 4
         self.parts: dict[Loop, Part] = {}
         self.position: tuple[Any, Any] = (None, None)  # in a tile
         self.lane: Any = None
