@@ -19,6 +19,7 @@ import tensorken_nn
 import tensorken_nn.checkpoints
 import tensorken_nn.initializers
 import tensorken_profile
+from tensorken.arrays.names_elsewhere import NameElsewhere
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -150,9 +151,9 @@ def tensor_members() -> dict[str, list[str]]:
     """The public names of Tensor by where they are documented: as a member, or with the function of the same name."""
     members: dict[str, list[str]] = {"attributes": [], "methods": [], "functions": []}
     for name in dir(Tensor):
-        if name.startswith("_"):
-            continue
         member = inspect.getattr_static(Tensor, name)
+        if name.startswith("_") or isinstance(member, NameElsewhere):
+            continue
         if isinstance(member, property):
             members["attributes"].append(name)
         elif name in Value.__slots__:

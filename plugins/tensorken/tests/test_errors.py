@@ -512,8 +512,8 @@ def test_an_error_in_the_middle_leaves_everything_usable():
         (lambda: V.softmax(), r"^a tensor has no attribute 'softmax'; use tk\.softmax\(x\)$"),
         (lambda: tk.no_such_name, "^module 'tensorken' has no attribute 'no_such_name'$"),
         (lambda: tk.random.no_such_name, "^module 'tensorken.random' has no attribute 'no_such_name'$"),
-        (lambda: V.no_such_name, "^a tensor has no attribute 'no_such_name'$"),
-        (lambda: V._no_such_name, "^a tensor has no attribute '_no_such_name'$"),
+        (lambda: V.no_such_name, "^'Tensor' object has no attribute 'no_such_name'$"),
+        (lambda: V._no_such_name, "^'Tensor' object has no attribute '_no_such_name'$"),
     ],
 )
 def test_an_unknown_name_is_answered_with_its_name_here(call, message):
@@ -526,6 +526,7 @@ def test_names_of_other_libraries_are_absent_and_their_replacements_exist():
     for where, table in ((tk, MODULE), (tk.Tensor, METHODS), (tk.random, RANDOM)):
         for name, here in table.items():
             assert not hasattr(where, name), name
+            assert name not in dir(V if where is tk.Tensor else where), name
             for used in re.findall(r"\b(?:tk|x|numpy)(?:\.[a-z]\w*)+", here, re.IGNORECASE):
                 assert eval(used, known) is not None, used
 

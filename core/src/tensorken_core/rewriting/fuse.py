@@ -191,7 +191,8 @@ class Fuse(Wrapper[Deferred[R]]):
         return x
 
     def realize(self, x: Deferred[R]) -> Deferred[R]:
-        self.raw.realize(self.value(x))
+        value = x.value
+        self.raw.realize(self.unexpanded(x) if value is None else value)
         return x
 
     # ---- ops -------------------------------------------------------------------------------------------------

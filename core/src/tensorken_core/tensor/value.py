@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tensorken_core.errors import ArgumentError, ShapeError
@@ -13,20 +11,6 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.shapes import Shape, short_repr
 
 V = TypeVar("V", bound="Value")
-
-_SHAPE = """The size along each axis.
-
->>> import tensorken as tk
->>> tk.zeros((2, 3)).shape
-(2, 3)
-"""
-
-_DTYPE = """The type of the elements.
-
->>> import tensorken as tk
->>> tk.tensor([1.0, 2.0]).dtype
-tensorken.float32
-"""
 
 
 class Value:
@@ -55,41 +39,36 @@ class Value:
             )
         self.interpreter = interpreter
         self.representation = representation
-        if shape is not None:
-            self._shape = shape
-        if dtype is not None:
-            self._dtype = dtype
+        self._shape = shape  # if None, computed when it is first read
+        self._dtype = dtype
 
     # ---- shape and dtype -------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:
+    @property
+    def shape(self) -> Shape:
+        """The size along each axis.
 
-        @property
-        def shape(self) -> Shape: ...
-        @property
-        def dtype(self) -> DType: ...
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).shape
+        (2, 3)
+        """
+        shape = self._shape
+        if shape is None:
+            self._shape = shape = self.interpreter.shape(self.representation)
+        return shape
 
-    else:
-        # Every op reads these several times; attrgetter reads them without a Python frame.
-        shape = property(attrgetter("_shape"), doc=_SHAPE)
-        dtype = property(attrgetter("_dtype"), doc=_DTYPE)
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements.
 
-        def __getattr__(self, name: str) -> Any:
-            """Compute a shape or dtype that the constructor did not get, at the first read; raise for other names."""
-            if name == "_shape":
-                self._shape = shape = self.interpreter.shape(self.representation)
-                return shape
-            if name == "_dtype":
-                self._dtype = dtype = self.interpreter.dtype(self.representation)
-                return dtype
-            own = inspect.getattr_static(type(self), name, None)
-            if isinstance(own, property):  # its getter raised an AttributeError; raise it again
-                return own.fget(self)
-            raise self._unknown(name)
-
-    def _unknown(self, name: str) -> AttributeError:
-        """The error for a name that no tensor has."""
-        return AttributeError(f"a tensor has no attribute {name!r}", name=name, obj=self)
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).dtype
+        tensorken.float32
+        """
+        dtype = self._dtype
+        if dtype is None:
+            self._dtype = dtype = self.interpreter.dtype(self.representation)
+        return dtype
 
     @property
     def ndim(self) -> int:

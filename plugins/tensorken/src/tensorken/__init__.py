@@ -8,11 +8,15 @@
 from __future__ import annotations
 
 import importlib as _importlib
+import inspect as _inspect
 import os as _os
 import typing as _typing
 
 from tensorken import ops as _ops  # noqa: F401 -- registers ops
-from tensorken.arrays import methods as _methods  # noqa: F401 -- attaches methods to Tensor
+from tensorken.arrays import (
+    methods as _methods,  # noqa: F401 -- attaches methods to Tensor
+    names_elsewhere as _names_elsewhere,
+)
 from tensorken.arrays.creation import *
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
@@ -86,6 +90,13 @@ if _typing.TYPE_CHECKING:
     __version__: str
 
 bool = bool_
+
+_names_elsewhere.attach(
+    {
+        **{n: f"tk.{n}(x)" for n, x in globals().items() if _inspect.isfunction(x) and not n.startswith("_")},
+        **_names_elsewhere.METHODS,
+    }
+)
 
 if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check

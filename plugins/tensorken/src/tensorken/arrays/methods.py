@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -28,7 +27,7 @@ from tensorken.arrays.functions import (
     strides,
 )
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.names_elsewhere import METHODS, missing
+from tensorken.arrays.names_elsewhere import NameElsewhere
 from tensorken.arrays.reflected import or_reflected
 from tensorken.interchange import interop
 from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
@@ -161,8 +160,9 @@ class Methods(Tensor):
         base, value = self.interpreter, self.representation
         if not isinstance(base, RawTensor):
             base, value = lower(value, base)
-        if isinstance(base, RawTensor):
-            base.realize(value)
+            if not isinstance(base, RawTensor):
+                return self
+        base.realize(value)
         return self
 
     @property
@@ -298,6 +298,15 @@ class Methods(Tensor):
         backend = None if self.device == "default" else self.backend
         return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
+    def __dir__(self) -> list[str]:
+        """The names of attributes, without those that only name an equivalent."""
+        kind = type(self)
+        return [
+            n
+            for n in object.__dir__(self)
+            if not isinstance(inspect.getattr_static(kind, n, None), NameElsewhere)
+        ]
+
     __add__ = or_reflected("__radd__")(Tensor.__add__)
     __sub__ = or_reflected("__rsub__")(Tensor.__sub__)
     __mul__ = or_reflected("__rmul__")(Tensor.__mul__)
@@ -321,15 +330,6 @@ class Methods(Tensor):
 
     def __rmatmul__(self, other: Any) -> Tensor:
         return products.matmul(other, self)
-
-    def _unknown(self, name: str) -> AttributeError:
-        """The error for an unknown name; it names the equivalent if another library has the name."""
-        error = missing("a tensor", name, METHODS)
-        if error is not None:
-            return error
-        function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
-        hint = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
-        return AttributeError(f"a tensor has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.get(self, key)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from tensorken_core.tensor.tensor import Tensor
 
 MODULE: Mapping[str, str] = {
     "Array": "tk.Tensor",
@@ -129,3 +132,29 @@ def missing(what: str, name: str, table: Mapping[str, str]) -> AttributeError | 
     return (
         None if equivalent is None else AttributeError(f"{what} has no attribute {name!r}; use {equivalent}")
     )
+
+
+class NameElsewhere:
+    """The descriptor of a name that tensors have only in other libraries: reading it is an error, which names the
+    equivalent.
+
+    A `__getattr__` of Tensor would need no descriptors, but it makes every read of an attribute five times as slow in
+    Python 3.11.
+    """
+
+    __slots__ = ("_equivalent", "_name")
+
+    def __init__(self, name: str, equivalent: str) -> None:
+        self._name, self._equivalent = name, equivalent
+
+    def __get__(self, x: Any, owner: type | None = None) -> NoReturn:
+        raise AttributeError(
+            f"a tensor has no attribute {self._name!r}; use {self._equivalent}", name=self._name, obj=x
+        )
+
+
+def attach(equivalents: Mapping[str, str]) -> None:
+    """Let reading names on a tensor name their equivalents; names that tensors have are left alone."""
+    for name, equivalent in equivalents.items():
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, NameElsewhere(name, equivalent))
