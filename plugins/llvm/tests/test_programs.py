@@ -41,7 +41,7 @@ def machine(f: Callable[..., Any], *arrays: Any) -> MachineProgram:
 
 def kernels(program: MachineProgram) -> int:
     """The number of functions in which Python is not asked."""
-    return sum([callable(segment) for segment in program._segments])
+    return len(program.layout.names)
 
 
 def check(found: Any, expected: Any, what: str = "", scale: float = 0.0) -> None:

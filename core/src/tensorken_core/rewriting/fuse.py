@@ -157,6 +157,29 @@ class Fuse(Wrapper[Deferred[R]]):
 
         return run_deferred
 
+    def write_call(
+        self,
+        code: Any,
+        program: Any,
+        xs: Sequence[str],
+        write: Callable[[Sequence[str]], Sequence[str] | None],
+    ) -> Sequence[str] | None:
+        values, value = code.variables(len(xs)), code.constant(self.value)
+        for x, v in zip(xs, values, strict=True):
+            code.lines += [f"{v} = {x}.value", f"if {v} is None: {v} = {value}({x})"]
+        outputs = write(values)
+        if outputs is None:
+            return None
+        results = code.variables(len(outputs))
+        new, deferred = code.constant(object.__new__), code.constant(Deferred)
+        for y, v, variable in zip(results, outputs, program.outputs, strict=True):
+            shape = code.constant(variable.shape)
+            code.lines += [
+                f"{y} = {new}({deferred})",
+                f"{y}.shape, {y}.value, {y}.products = {shape}, {v}, None",
+            ]
+        return results  # type: ignore[no-any-return]
+
     shape = staticmethod(attrgetter("shape"))  # type: ignore[assignment]  # read at every op, so without a call
 
     def dtype(self, x: Deferred[R]) -> DType:

@@ -56,6 +56,27 @@ class Wrapper(RawTensor[R]):
     def export(self, x: R) -> Any:
         return self.raw.export(self.value(x))
 
+    def write_call(
+        self,
+        code: Any,
+        program: Any,
+        xs: Sequence[str],
+        write: Callable[[Sequence[str]], Sequence[str] | None],
+    ) -> Sequence[str] | None:
+        """Write statements that do what the function of `wrap_program` does, for a program without donated inputs.
+
+        Args:
+            code: the generated function: `lines`, `constant(object)` and `variables(count)`.
+            program: the program.
+            xs: expressions for this interpreter's representations of the inputs.
+            write: writes the call of the compiled program, from expressions for the values of the inputs, which may
+                have size 1 along repeated axes, to those for the outputs; None if it cannot be written.
+
+        Returns:
+            Expressions for the outputs; None if the call cannot be written.
+        """
+        return None
+
     def ravel(self, x: R) -> Any:
         return self.raw.ravel(self.value(x))
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorken.cache_folder import cache_folder, write_file
+from tensorken_llvm.entry import CALLS
 from tensorken_llvm.layouts import Layout
 from tensorken_llvm.machine import Library, load
 
@@ -46,6 +47,11 @@ class Entry:
     layout: Layout
     library: Library
     calls: int
+
+
+def loaded(code: bytes, layout: Layout, calls: int) -> Entry:
+    """A compiled program from its object file."""
+    return Entry(layout, load(code, [*layout.names, CALLS] if calls else layout.names), calls)
 
 
 def folder() -> Path | None:
@@ -131,7 +137,7 @@ def _read(path: Path, key: str) -> Entry | None:
         if head["key"] != key:
             return None
         layout = Layout.from_json(head["layout"])
-        return Entry(layout, load(rest[int(size) :], layout.names), head["calls"])
+        return loaded(rest[int(size) :], layout, head["calls"])
     except (ValueError, KeyError, TypeError, RuntimeError):  # something else wrote the file
         return None
 

@@ -2,13 +2,14 @@
 
 CPython calls such a method (METH_FASTCALL) with a pointer to its arguments.  The machine code reads the pointers to
 the elements out of the arrays, where numpy's C API documents them: after the head of each object, `data` is the first
-field, and `flags` the seventh (numpy, "C API: Python types and C-structures", PyArrayObject).
+field, `nd` the second, `dimensions` the third, and `flags` the seventh (numpy, "C API: Python types and C-structures",
+PyArrayObject).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llvmlite import ir
@@ -20,12 +21,20 @@ from tensorken_llvm.machine import Library, define_symbol
 HEAD = object.__basicsize__
 """Bytes of an object's head: its reference count and its type."""
 
-_TYPE = HEAD - ctypes.sizeof(ctypes.c_void_p)
-_FLAGS = HEAD + 6 * ctypes.sizeof(ctypes.c_void_p)
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_TYPE = HEAD - _WORD
+_AXES = HEAD + _WORD
+_SIZES = HEAD + 2 * _WORD
+_FLAGS = HEAD + 6 * _WORD
 _CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
 _METH_FASTCALL = 0x0080
 
+CALLS = "calls"
+"""The variable of a module with the number of calls that are left."""
+
 Pointer = Callable[[int], Any]
+
+Shape = tuple[int, ...]
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -39,46 +48,59 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-def method(address: int, library: Library) -> Callable[..., Any]:
-    """The Python function at this address.
+class Method:
+    """A Python function in machine code, which other machine code may replace.
 
     Args:
         address: of machine code that `write_entry` wrote.
         library: has that code; it stays alive as long as the function.
+
+    Attributes:
+        call: the function.
+        owner: of the function: what it needs.
     """
-    definition = _MethodDefinition(b"program", address, _METH_FASTCALL, None)
-    library.owned.append(
-        definition
-    )  # CPython frees `library` after it has read the definition for the last time
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    found: Callable[..., Any] = make(ctypes.addressof(definition), library, None)
-    return found
+
+    def __init__(self, address: int, library: Library) -> None:
+        self._definition = _MethodDefinition(b"program", address, _METH_FASTCALL, None)
+        # CPython frees the owner of a function after it has read the definition for the last time.
+        self.owner: list[Any] = [self._definition, library]
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        self.call: Callable[..., Any] = make(ctypes.addressof(self._definition), self.owner, None)
+
+    def replace(self, address: int, library: Library) -> None:
+        """Let later calls run other machine code; earlier calls may still run the code before."""
+        self.owner.append(library)
+        self._definition.call = address
 
 
 def write_entry(
     module: ir.Module,
     name: str,
-    checked: Sequence[int],
+    checked: Mapping[int, Shape | None],
     is_long: bool,
     body: Callable[[Builder, Pointer, Callable[[], None]], None],
+    calls: int = 0,
 ) -> None:
     """Write a function that CPython calls; it returns its last argument, or the first if it cannot read another.
 
-    Where `body` stops, since there is an exception, such as that of Ctrl-C, it returns a null pointer.
+    Where `body` stops, since there is an exception, such as that of Ctrl-C, it returns a null pointer.  When it has
+    been called often enough, it does nothing and returns its owner; see `Method`.
 
     Args:
         module: to add it to.
         name: of the function.
         checked: the numbers of the arguments that may be no contiguous arrays: numpy computes scalars in place of
-            0-d arrays.  The last argument is an array.
+            0-d arrays; for each the shape that it must have, or None if it has the right one.  The last argument is
+            an array.
         is_long: whether other Python threads may run meanwhile.
         body: writes what the function does; it gets a function from an argument's number to its elements, and a
             function that writes the end of a block that stops.
+        calls: how often the function runs; 0 if always.  The number of calls that are left is the variable `CALLS`.
     """
     function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT64]), name)
     b = Builder(function.append_basic_block("entry"))
-    _, arguments, count = function.args
+    owner, arguments, count = function.args
     refused = function.append_basic_block("refused")
     data: dict[int, Any] = {}
 
@@ -87,10 +109,11 @@ def write_entry(
 
     def pointer(number: int) -> Any:
         if number not in data:
-            data[number] = b.load(
-                b.gep(argument(index_number(number)), [index_number(HEAD)], source_etype=BYTE), typ=POINTER
-            )
+            data[number] = field(argument(index_number(number)), HEAD, POINTER)
         return data[number]
+
+    def field(x: Any, offset: int, type_: Any) -> Any:
+        return b.load(b.gep(x, [index_number(offset)], source_etype=BYTE), typ=type_)
 
     def returned(found: Any) -> None:
         b.call(declared(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
@@ -101,16 +124,27 @@ def write_entry(
         b.cbranch(condition, accepted, refused)
         b.position_at_end(accepted)
 
-    def type_of(x: Any) -> Any:
-        return b.load(b.gep(x, [index_number(_TYPE)], source_etype=BYTE), typ=INT64)
-
-    array_type = type_of(argument(b.sub(count, index_number(1))))
-    for number in checked:
+    if calls:
+        variable = ir.GlobalVariable(module, INT64, CALLS)
+        variable.initializer = index_number(calls)
+        left = b.load(variable, typ=INT64)
+        used_up, runs = (function.append_basic_block(name) for name in ("used_up", "runs"))
+        b.cbranch(b.icmp_signed("<=", left, index_number(0)), used_up, runs)
+        b.position_at_end(used_up)
+        returned(owner)
+        b.position_at_end(runs)
+        b.store(b.sub(left, index_number(1)), variable)
+    array_type = field(argument(b.sub(count, index_number(1))), _TYPE, INT64)
+    for number, shape in checked.items():
         x = argument(index_number(number))
-        require(b.icmp_signed("==", type_of(x), array_type))
-        flags = b.load(b.gep(x, [index_number(_FLAGS)], source_etype=BYTE), typ=INT32)
+        require(b.icmp_signed("==", field(x, _TYPE, INT64), array_type))
         mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
-        require(b.icmp_signed("==", b.and_(flags, mask), mask))
+        require(b.icmp_signed("==", b.and_(field(x, _FLAGS, INT32), mask), mask))
+        if shape is not None:
+            require(b.icmp_signed("==", field(x, _AXES, INT32), ir.Constant(INT32, len(shape))))
+            sizes = field(x, _SIZES, POINTER)
+            for axis, size in enumerate(shape):
+                require(b.icmp_signed("==", field(sizes, axis * _WORD, INT64), index_number(size)))
     state: Any = None
 
     def restore() -> None:

@@ -6,12 +6,13 @@ Equations and constants are numbers: of the equations and constants of the progr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.program.program import Equation, Literal, Program
+from tensorken_llvm.control_flow import ControlFlow
 from tensorken_llvm.plans import Kernel, Plan
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
 
 Shape = tuple[int, ...]
+
+MIN_UNLOCKED = 2**15
+"""From this many elements on other Python threads run meanwhile: releasing the lock costs as much as some hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Layout:
         segments: the names of functions in machine code, and called ops, in order.
         arena_size: in bytes.
         donated: the numbers of inputs whose memory results take.
+        may_overlap: whether another call may begin during a call, in another Python thread or in a signal handler.
     """
 
     constants: tuple[int | Place, ...]
@@ -88,6 +93,7 @@ class Layout:
     segments: tuple[str | Call, ...]
     arena_size: int
     donated: tuple[int, ...]
+    may_overlap: bool
 
     @property
     def names(self) -> list[str]:
@@ -110,6 +116,7 @@ class Layout:
             tuple([x if isinstance(x, str) else _call(x) for x in found["segments"]]),
             found["arena_size"],
             tuple(found["donated"]),
+            found["may_overlap"],
         )
 
 
@@ -170,7 +177,17 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
         tuple(segments),
         plan.arena_size,
         tuple([numbers[x] for x in plan.updated.values() if x in plan.program.inputs]),
+        any([is_long(run) or _has_control_flow(run) for run in runs_of_kernels(plan).values()]),
     )
+
+
+def is_long(kernels: Iterable[Kernel]) -> bool:
+    """Whether other Python threads may run while these kernels do."""
+    return sum([kernel.computes.work for kernel in kernels]) >= MIN_UNLOCKED
+
+
+def _has_control_flow(kernels: Iterable[Kernel]) -> bool:
+    return any([isinstance(kernel.computes, ControlFlow) for kernel in kernels])
 
 
 def constants_of(program: Program) -> dict[Variable, Program]:

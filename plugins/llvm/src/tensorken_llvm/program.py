@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -12,23 +13,33 @@ from llvmlite import ir
 
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS
+from tensorken.programs.code import Code
 from tensorken.programs.compiled import Kernel as ShownKernel
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
 from tensorken_llvm import cache
 from tensorken_llvm.blas import find_blas
-from tensorken_llvm.cache import Entry
-from tensorken_llvm.calls import Workspace, written_call
+from tensorken_llvm.cache import Entry, loaded
+from tensorken_llvm.calls import Caller, Workspaces
 from tensorken_llvm.concatenations import Concatenation
 from tensorken_llvm.control_flow import ControlFlow, Plans
 from tensorken_llvm.convolutions import CONVOLUTION, Convolution, with_convolutions_lowered
 from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
-from tensorken_llvm.entry import method, write_entry
+from tensorken_llvm.entry import CALLS, Method, write_entry
 from tensorken_llvm.keys import program_key
-from tensorken_llvm.layouts import Call, Place, constants_of, layout_of, literal, numbered, runs_of_kernels
-from tensorken_llvm.machine import assembly_of, load, object_code, optimised_module, triple
+from tensorken_llvm.layouts import (
+    Call,
+    Place,
+    constants_of,
+    is_long,
+    layout_of,
+    literal,
+    numbered,
+    runs_of_kernels,
+)
+from tensorken_llvm.machine import assembly_of, object_code, optimised_module, triple
 from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.showing import shown_kernels
@@ -40,9 +51,6 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Program
 
 _EXPANDED = Expanded()
-
-MIN_UNLOCKED = 2**15
-"""From this many elements on other Python threads run meanwhile: releasing the lock costs as much as some hundred."""
 
 QUICK_ELEMENTS = 2**16
 """So many elements of a kernel take as much longer in quick code as it takes to optimise the kernel."""
@@ -110,32 +118,37 @@ class Source:
             layout = layout_of(program, self.plan)
             assert layout is not None
         is_quick, calls = quick_calls(self.plan) if may_be_quick else (False, 0)
-        code = object_code(self.text(), is_quick)
-        entry = Entry(layout, load(code, layout.names), calls)
+        code = object_code(self.text(calls), is_quick)
+        entry = loaded(code, layout, calls)
         if key is not None:
             cache.keep(key, code, entry)
         return program, entry
 
-    def text(self) -> str:
-        """The module in LLVM's text form."""
+    def text(self, calls: int = 0) -> str:
+        """The module in LLVM's text form.
+
+        Args:
+            calls: how often its first function runs; 0 if always.
+        """
         module = ir.Module("program")
         module.triple = triple()
         for name, kernels in runs_of_kernels(self.plan).items():
-            self._write_entry(module, name, kernels)
+            self._write_entry(module, name, kernels, calls)
+            calls = 0
         return str(module)
 
-    def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel]) -> None:
+    def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel], calls: int) -> None:
         numbers = numbered(self.plan)
+        shapes = dict(enumerate([v.shape for v in self.plan.program.inputs]))
         count = len(numbers)
         inputs, called_from = len(self.plan.program.inputs), count - len(self.plan.called)
         used = [numbers[v] for kernel in kernels for v in kernel.reads if v in numbers]
-        checked = sorted({i for i in used if i < inputs or i >= called_from})
+        checked = {i: shapes.get(i) for i in sorted(set(used)) if i < inputs or i >= called_from}
 
         def body(b: Any, pointer: Any, stop: Any) -> None:
             self.plan.write(b, kernels, lambda v: pointer(numbers[v]), pointer(count), stop)
 
-        work = sum([kernel.computes.work for kernel in kernels])
-        write_entry(module, name, checked, work >= MIN_UNLOCKED, body)
+        write_entry(module, name, checked, is_long(kernels), body, calls)
 
 
 def quick_calls(plan: Plan) -> tuple[bool, int]:
@@ -190,29 +203,29 @@ class MachineProgram:
         ]
         self._called = [None] * layout.called
         self._outputs = [(y.array, y.shape, y.is_reshaped) for y in layout.outputs]
-        self._idle: list[Workspace] = []
-        self._use(entry)
-
-    def _use(self, entry: Entry) -> None:
-        """Run this machine code."""
-        library = entry.library
-        self._segments = [
-            method(library.addresses[one], library) if isinstance(one, str) else one
-            for one in entry.layout.segments
-        ]
-        self._calls = entry.calls
-        first: Any = self._segments[0]
-        count = len(self._program.inputs)
-        written = written_call(self.layout, count, first, self._constants, self._idle, self._run_segments)
-        self._run = self._run_segments if written is None else written
+        self._workspaces = Workspaces(layout)
+        self._library = entry.library
+        self._methods = {name: Method(entry.library.addresses[name], entry.library) for name in layout.names}
+        self._segments = [self._methods[one] if isinstance(one, str) else one for one in layout.segments]
+        run = self._methods[layout.names[0]].call
+        self._caller = Caller(
+            layout, len(program.inputs), run, self._constants, self._workspaces, self._run_segments
+        )
+        self._run = self._caller.function() if self._caller.can_write else self._run_segments
 
     def _optimise(self) -> None:
-        """Replace quick code."""
+        """Replace quick code, whose calls are used up."""
+        left = ctypes.c_int64.from_address(self._library.addresses[CALLS])
+        left.value = 2**62  # other threads run quick code meanwhile, and all do if there is an error
         key = program_key(self._program, is_quick_allowed())
         entry = None if key is None else cache.find(key)
         if entry is None or entry.calls:
             _, entry = self.source().compiled(key, may_be_quick=False)
-        self._use(entry)
+        for name, method in self._methods.items():
+            method.replace(entry.library.addresses[name], entry.library)
+        left.value = (
+            0  # other programs with the same quick code look for the optimised code when they are called
+        )
 
     def source(self) -> Source:
         """The plan of the program, and the text of its code."""
@@ -240,32 +253,33 @@ class MachineProgram:
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The outputs, as arrays."""
-        if self._calls:
-            self._calls -= 1
-            if not self._calls:
-                self._optimise()
         return self._run(inputs)
+
+    def write_call(self, code: Code, inputs: Sequence[str]) -> list[str] | None:
+        """Write a call into a function that is generated; see `tensorken.programs.execution.Writable`."""
+        return self._caller.write(code, inputs) if self._caller.can_write else None
 
     def _run_segments(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for any program, and for any arguments."""
-        try:
-            workspace = self._idle.pop()
-        except IndexError:
-            workspace = Workspace(self.layout)
+        workspace = self._workspaces.take()
         results, arena = workspace.results(self.layout), workspace.arena
         if self.layout.donated:
             inputs = with_own_arrays(inputs, self.layout.donated)
         arrays = [*inputs, *self._constants, *results, *self._called, arena]
         for segment in self._segments:
-            if callable(segment):
-                if segment(*arrays) is not arena:
-                    arrays[:-1] = [
-                        x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
-                    ]
-                    segment(*arrays)
-            else:
+            if not isinstance(segment, Method):
                 self._call(segment, arrays)
-        self._idle.append(workspace)
+                continue
+            while (found := segment.call(*arrays)) is segment.owner:
+                self._optimise()
+            if found is not arena:
+                for i, v in enumerate(self._program.inputs):
+                    arrays[i] = np.broadcast_to(arrays[i], v.shape)
+                arrays[:-1] = [
+                    x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
+                ]
+                segment.call(*arrays)
+        self._workspaces.give_back(workspace)
         return [
             arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs
         ]

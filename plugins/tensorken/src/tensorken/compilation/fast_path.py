@@ -20,6 +20,9 @@ structure of the results are constants.  For `f({"w": w}, 0.5)` it is, without i
     v5._dtype = float32
     return v5
 
+In place of the call of `run` there may be statements that the compiler of the program writes, and the wrappers of its
+backend: each function that they would call takes as long as a tenth of a small program.
+
 The checks suffice, as the program was chosen by a cache key of
 
 * the structure of the arguments: the type and size of each container, its keys and its static fields are compared;
@@ -42,7 +45,9 @@ from typing import Any
 
 from tensorken.compilation.donation import Donated
 from tensorken.compilation.executable import CacheKey, Executable
-from tensorken.compilation.packing import OTHER_STRUCTURE, Code, pack, unpack
+from tensorken.compilation.packing import OTHER_STRUCTURE, pack, unpack
+from tensorken.programs.code import Code
+from tensorken.programs.execution import write_call
 from tensorken_core import tree
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import check_scalar
@@ -66,19 +71,27 @@ FastCall = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """From the positional arguments and the keywords of a call to its result, or MISS."""
 
 
+def _miss(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The first function, before one is generated."""
+    return MISS
+
+
 @dataclass(slots=True)
 class FastCalls:
     """The generated functions of one jitted function.
 
     Attributes:
+        first: the most recently used function.
         recent: the functions, the most recently used first; replaced as a whole, since several threads may read it.
     """
 
+    first: FastCall = field(default=_miss)
     recent: tuple[FastCall, ...] = field(default=())
 
     def use(self, call: FastCall) -> None:
         """Make a function the first that is tried."""
         self.recent = (call, *[other for other in self.recent if other is not call][: MAX_RECENT - 1])
+        self.first = call
 
 
 def fast_call(
@@ -137,8 +150,11 @@ def _generated(name: str, cache_key: CacheKey, executable: Executable, kinds: Se
             if are_tensors[i]:
                 code.lines.append(f"{leaves[i]}.interpreter, {leaves[i]}.representation = {level}, None")
     types = executable.types
-    values, results = code.variables(len(types)), code.variables(len(types))
-    code.lines.append(f"[{', '.join(values)}] = {code.constant(executable.run)}({args})")
+    results = code.variables(len(types))
+    values = None if executable.donated else write_call(code, executable.program, cache_key.base, operands)
+    if values is None:
+        values = code.variables(len(types))
+        code.lines.append(f"[{', '.join(values)}] = {code.constant(executable.run)}({args})")
     new, tensor = code.constant(object.__new__), code.constant(Tensor)
     for y, value, (shape, dtype) in zip(results, values, types, strict=True):
         code.lines += [

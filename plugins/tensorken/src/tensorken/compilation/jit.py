@@ -126,12 +126,13 @@ def jit(
         if jit_is_disabled():
             return _in_python(f, name, statics, arguments, keywords)
         if not OBSERVERS:
-            recent = fast.recent
-            for call_fast in recent:
+            result = fast.first(arguments, keywords)
+            if result is not MISS:
+                return result
+            for call_fast in fast.recent[1:]:
                 result = call_fast(arguments, keywords)
                 if result is not MISS:
-                    if call_fast is not recent[0]:
-                        fast.use(call_fast)
+                    fast.use(call_fast)
                     return result
         return _call(f, cache, statics, donate_argnums, arguments, keywords)
 

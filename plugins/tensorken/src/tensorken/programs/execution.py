@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from tensorken.programs.code import Code
 from tensorken.programs.compiler_choice import chosen_compilers
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
@@ -93,6 +94,54 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
 
 
 _COMPILED = "compiled"
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A compiled function that may write its calls into a function that is generated; a compiler need not have any."""
+
+    def write_call(self, code: Code, inputs: Sequence[str]) -> list[str] | None:
+        """Write statements that do what a call does, and return the names of the outputs; None if it must be called.
+
+        Args:
+            code: gets the statements.
+            inputs: expressions for the inputs, which may have size 1 along axes whose elements repeat.
+        """
+
+
+def write_call(
+    code: Code, program: Program, backend: RawTensor[Any], inputs: Sequence[str]
+) -> Sequence[str] | None:
+    """Write statements that do what the function of `prepared` does, unobserved.
+
+    Args:
+        code: gets the statements.
+        program: the program.
+        backend: as in `prepared`.
+        inputs: expressions for the representations of the inputs.
+
+    Returns:
+        Expressions for the representations of the outputs; None if the function must be called.
+    """
+    run: Any = compiled_function(program, backend)
+    if not isinstance(run, Writable):
+        return None
+    before = len(code.lines)
+    outputs = _write_below(code, program, backend, run, inputs)
+    if outputs is None:
+        del code.lines[before:]
+    return outputs
+
+
+def _write_below(
+    code: Code, program: Program, backend: RawTensor[Any], run: Writable, inputs: Sequence[str]
+) -> Sequence[str] | None:
+    if isinstance(backend, Wrapper):
+        outputs: Sequence[str] | None = backend.write_call(
+            code, program, inputs, lambda values: _write_below(code, program, backend.raw, run, values)
+        )
+        return outputs
+    return run.write_call(code, inputs)
 
 
 def compiled_function(program: Program, backend: RawTensor[Any]) -> Run | None:
