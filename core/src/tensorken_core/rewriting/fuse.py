@@ -26,7 +26,7 @@ from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Shape, multiplied
-from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
+from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper, WriteCall
 
 LIMIT = 4
 """The largest number of products in one deferred sum."""
@@ -158,11 +158,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return run_deferred
 
     def write_call(
-        self,
-        code: Any,
-        program: Any,
-        xs: Sequence[str],
-        write: Callable[[Sequence[str]], Sequence[str] | None],
+        self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
     ) -> Sequence[str] | None:
         values, value = code.variables(len(xs)), code.constant(self.value)
         for x, v in zip(xs, values, strict=True):

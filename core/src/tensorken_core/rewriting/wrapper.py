@@ -9,6 +9,10 @@ from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 
+WriteCall = Callable[[Sequence[str]], Sequence[str] | None]
+"""Writes a call of a compiled program into a function that is generated, from expressions for the inputs to those for
+the outputs; None if the call cannot be written."""
+
 
 class DonatableArgs(list[Any]):
     """The arguments of one run; the callee may pop donated ones and so drop the last reference to their memory."""
@@ -57,11 +61,7 @@ class Wrapper(RawTensor[R]):
         return self.raw.export(self.value(x))
 
     def write_call(
-        self,
-        code: Any,
-        program: Any,
-        xs: Sequence[str],
-        write: Callable[[Sequence[str]], Sequence[str] | None],
+        self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
     ) -> Sequence[str] | None:
         """Write statements that do what the function of `wrap_program` does, for a program without donated inputs.
 
@@ -69,8 +69,7 @@ class Wrapper(RawTensor[R]):
             code: the generated function: `lines`, `constant(object)` and `variables(count)`.
             program: the program.
             xs: expressions for this interpreter's representations of the inputs.
-            write: writes the call of the compiled program, from expressions for the values of the inputs, which may
-                have size 1 along repeated axes, to those for the outputs; None if it cannot be written.
+            write: writes the call of the compiled program, whose inputs may have size 1 along repeated axes.
 
         Returns:
             Expressions for the outputs; None if the call cannot be written.
