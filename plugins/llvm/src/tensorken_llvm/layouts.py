@@ -154,6 +154,9 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
             positions[v] = _place_of(plan, numbers, v)
         elif v not in positions:
             return None
+    outputs = [*zip(program.outputs, map(plan.root, plan.lowered.outputs), strict=True)]
+    results = set(plan.results)
+    shapes = {kept: v.shape for v, kept in reversed(outputs) if kept in results}  # of the first outputs
     names = iter(runs_of_kernels(plan))
     segments: list[str | Call] = []
     for step in plan.steps:
@@ -166,13 +169,10 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
             segments.append(next(names))
     return Layout(
         tuple([positions[v] for v in plan.constants]),
-        tuple([(v.shape, v.dtype.name) for v in plan.results]),
+        tuple([(shapes.get(v, v.shape), v.dtype.name) for v in plan.results]),
         len(plan.called),
         tuple(
-            [
-                Output(numbers[kept], v.shape, v.shape != kept.shape)
-                for v, kept in zip(program.outputs, map(plan.root, plan.lowered.outputs), strict=True)
-            ]
+            [Output(numbers[kept], v.shape, v.shape != shapes.get(kept, kept.shape)) for v, kept in outputs]
         ),
         tuple(segments),
         plan.arena_size,
