@@ -132,6 +132,18 @@ def test_a_donated_argument_is_given_up() -> None:
             _ = x + 1.0
 
 
+def test_a_result_in_donated_memory_is_an_array_of_its_own_beside_a_strided_argument() -> None:
+    x = np.arange(2**15, dtype="float32")
+    f = tk.jit(lambda x, y: x * 2.0 + y, donate_argnums=0)
+    code = _program_of(f, tk.tensor(x), tk.tensor(x))
+    assert code.layout.donated
+    for y in (x, x[::-1]):
+        (found,) = code([x.copy(), y])
+        np.testing.assert_array_equal(found, x * 2 + y)
+        assert found.flags.owndata
+        assert found.flags.writeable
+
+
 @pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
 def test_many_signatures_in_turn() -> None:
     f = tk.jit(lambda x, n: tk.sin(x) * n)

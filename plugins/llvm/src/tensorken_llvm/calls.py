@@ -119,7 +119,7 @@ class Caller:
         layout = self.layout
         workspace, taken = self.workspaces.take(), code.variable()
         arena = code.constant(workspace.arena)
-        may_overlap = layout.may_overlap or not has_reference_counts()  # there is no lock of all of Python
+        may_overlap = layout.may_overlap or not has_reference_counts()  # free-threaded Python has no lock
         is_taken = bool(workspace.pools or (may_overlap and layout.arena_size))
         if is_taken:
             arena = code.variable()

@@ -223,9 +223,8 @@ class MachineProgram:
             _, entry = self.source().compiled(key, may_be_quick=False)
         for name, method in self._methods.items():
             method.replace(entry.library.addresses[name], entry.library)
-        left.value = (
-            0  # other programs with the same quick code look for the optimised code when they are called
-        )
+        # Other programs with the same quick code look for the optimised code when they are called.
+        left.value = 0
 
     def source(self) -> Source:
         """The plan of the program, and the text of its code."""
@@ -274,7 +273,8 @@ class MachineProgram:
                 self._optimise()
             if found is not arena:
                 for i, v in enumerate(self._program.inputs):
-                    arrays[i] = np.broadcast_to(arrays[i], v.shape)
+                    if np.shape(arrays[i]) != v.shape:
+                        arrays[i] = np.broadcast_to(arrays[i], v.shape)
                 arrays[:-1] = [
                     x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
                 ]
