@@ -21,7 +21,7 @@ NUMBERS = np.random.default_rng(0).normal(size=(9, 6, 8)).astype("float32")
 
 def scatters_of(code: MachineProgram) -> list[Scatter]:
     """The scatters among the steps, each of which is machine code."""
-    assert all([callable(segment) for segment in code._segments])
+    assert len(code.layout.names) == len(code.layout.segments)
     return [
         step.computes
         for step in code.source().plan.steps
