@@ -36,7 +36,8 @@ class Format:
     Attributes:
         digits: bits of the significand that are stored.
         bias: of the exponent.
-        exp: below the first number exp is 0, above the second it is infinity.
+        exp: below the first number exp is 0, above the second it is infinity; the first gives whole exponents of 2
+            below `zero`.
         exp2: the same for exp2.
         expm1: below minus this number expm1 is -1.
         tanh: from here on tanh is 1.
@@ -57,14 +58,19 @@ class Format:
         return 1.5 * 2.0**self.digits
 
     @property
+    def zero(self) -> float:
+        """A number from 0.5 to 2 times 2 to a power below this number rounds to 0."""
+        return -self.digits - self.bias - 1.5
+
+    @property
     def smallest(self) -> float:
         """The smallest number that is not subnormal."""
         return 2.0 ** (1 - self.bias)
 
 
 FORMATS: Mapping[DType, Format] = {
-    float32: Format(23, 127, (-104.5, 89.0), (-151.0, 129.0), 18.0, 9.1, 89.6),
-    float64: Format(52, 1023, (-746.0, 710.0), (-1076.0, 1025.0), 38.0, 19.1, 710.7),
+    float32: Format(23, 127, (-106.5, 89.0), (-154.0, 129.0), 18.0, 9.1, 89.6),
+    float64: Format(52, 1023, (-748.0, 710.0), (-1079.0, 1025.0), 38.0, 19.1, 710.7),
 }
 
 
@@ -85,20 +91,14 @@ def _power_of_two(bits: Number, like: Number) -> Number:
     return ((bits + f.bias) << f.digits).from_bits()
 
 
-def _scaled(y: Number, n: Number, bits: Number, is_zero: Number) -> Number:
+def _scaled(y: Number, n: Number, bits: Number) -> Number:
     """y * 2**n for a whole number n and an integer with its lowest bits; subnormal results and overflow are right.
 
     Without an instruction for it in two steps.  Processors take a hundred cycles longer for a product that rounds to
-    0, as in a softmax with a mask, than for one of which a factor is 0.
-
-    Args:
-        y: of magnitude near 1.
-        n: see above.
-        bits: see above.
-        is_zero: where the result is 0.
+    0, as in a softmax with a mask, than for one of which a factor is 0; so y, between 0.5 and 2, becomes 0 there.
     """
     f = _format(y)
-    y = is_zero.where(0.0, y)
+    y = (n < f.zero).where(0.0, y)
     if has_wide_vectors():
         return y.scaled((bits - y.scalar(f.shifter).bits()).truncated())
     shifter = f.shifter + f.bias
@@ -149,28 +149,26 @@ def exp(x: Number, low: Number | None = None) -> Number:
 
     The series is added to 1 + r as high and low; float32, whose published bound is wider, saves two additions.
     """
-    is_zero = x < _format(x).exp[0]
     n, bits, r = _reduced(x.clip(*_format(x).exp))
     if low is None and x.dtype is float32:
-        return _scaled(_expm1_of_rest(r) + 1.0, n, bits, is_zero)
+        return _scaled(_expm1_of_rest(r) + 1.0, n, bits)
     if low is not None:
         r, low = _ordered_sum(r, low)
     one, rest = _ordered_sum(r.scalar(1.0), r)
     if low is not None:
         rest = rest + low
-    return _scaled(one + (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest), n, bits, is_zero)
+    return _scaled(one + (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest), n, bits)
 
 
 def exp2(x: Number) -> Number:
     """2**n * exp(r * log(2)) with x = n + r."""
-    is_zero = x < _format(x).exp2[0]
     x = x.clip(*_format(x).exp2)
     n, bits = _whole(x)
     rest = x - n
     log2, low = own.LN2[x.dtype]
     r = rest * log2
     y = (r * r).fma(r.polynomial(shared.EXPM1[x.dtype]), rest * low)
-    return _scaled(rest.fma(log2, y) + 1.0, n, bits, is_zero)
+    return _scaled(rest.fma(log2, y) + 1.0, n, bits)
 
 
 def expm1(x: Number) -> Number:
