@@ -30,6 +30,8 @@ NEWEST = [version for version in PYTHONS if version == CURRENT or shutil.which(f
 WITH_EXTRAS = {"nn": "[plot]"}  # folder name of a distribution -> its extras in a full environment
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+# XLA's optimisations take seconds for a program, and those of tests run once.
+FAST_XLA = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
 SHARES = 5  # of the quick tests: on the newest Python, each commit runs one share
@@ -137,7 +139,7 @@ def nightly(session: nox.Session, part: str) -> None:
     """Run what the checks of a commit skip, in parts, `nox -s "nightly(kit)"` one of them; all take hours.
 
     random: the nightly tests, and many examples of the random ones; arguments go to pytest
-    jax: all random programs, compared with JAX
+    jax: all random programs, compared with JAX, and the kit's smoke cases on the JAX backend
     digits: the tests of pages and docstrings, with other last digits of every number
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
@@ -145,12 +147,14 @@ def nightly(session: nox.Session, part: str) -> None:
     selftest: the kit's seeded faults and mutants, each with 20 seeds
     tests: all tests, on the other versions of Python
     """
-    install_workspace(session, "test", *([part] if part in ("jax", "places") else []))
+    groups = [part] if part in ("jax", "places") else []
+    install_workspace(session, "test", *groups, optional=["jax"] if part == "jax" else [])
     if part == "random":
         selection = session.posargs or ["-m", "nightly or hypothesis", "--hypothesis-profile=many", *PARALLEL]
         run_pytest(session, "any", "--timeout=3600", *selection)
     elif part == "jax":
         compare_with_jax(session, "--timeout=3600")
+        examine(session, "jax", "--smoke")
     elif part == "digits":
         sources = [str(folder / "src") for folder in distributions()]
         examples = ["-m", "not slow", "tests/test_pages.py", "tests/test_readme.py", *sources]
@@ -257,14 +261,13 @@ def jax(session: nox.Session) -> None:
     install_workspace(session, "test", "jax", extras=False, optional=["jax"])
     compare_with_jax(session, *(session.posargs or ["-m", "not nightly"]))
     if not session.posargs:
-        run_pytest(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "backends/jax")
+        arguments = [*LIMITS, *PARALLEL, "-m", "not nightly", "backends/jax"]
+        run_pytest(session, "own", *arguments, environment=FAST_XLA)
 
 
 def compare_with_jax(session: nox.Session, *arguments: str) -> None:
     """Run `oracles/`, in an environment that has JAX."""
-    # XLA's optimisations take seconds per program, and each program runs once.
-    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
-    session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**flags, **ONE_THREAD})
+    session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**FAST_XLA, **ONE_THREAD})
 
 
 @nox.session
