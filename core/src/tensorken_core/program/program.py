@@ -86,7 +86,7 @@ class Equation:
 
     @property
     def loop(self) -> Loop | None:
-        """The loop, if this is one: a `scan` or a `while_loop`.
+        """The loop of a `scan` or a `while_loop`; None for other ops.
 
         >>> import tensorken as tk
         >>> total = tk.trace(lambda xs: tk.scan(lambda sum, x: (sum + x, sum), 0.0, xs))(tk.ones(3))
@@ -99,7 +99,10 @@ class Equation:
 
     @property
     def branches(self) -> tuple[Program, Program] | None:
-        """The programs of a `cond`: for a first operand that is True, and False; the others are the inputs of each."""
+        """The programs of a `cond`, for a first operand that is True and False; None for other ops.
+
+        The other operands are the inputs of each.
+        """
         rules = self.op.higher_order
         return None if rules is None else rules.layout(self.params).branches
 
