@@ -354,7 +354,7 @@ def test_last_words_names_the_error_and_the_innermost_frame(stderr: bytes, start
 
 
 def test_finders_select_the_recorded_cases() -> None:
-    plan = Plan(load("reference"), ["finders"])
+    plan = Plan(load("numpy"), ["finders"])
     selected = {case.id for law in plan.laws for case in plan.cases(law)}
     laws = {law.id for law in plan.laws}
     recorded = {id for id in finders().values() if id.split("/")[0] in laws}

@@ -15,6 +15,7 @@ from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
 CPU = 1
@@ -34,7 +35,10 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Each way and dtype, for backends that define `export` and `adopt`."""
-    backend = type(subject.backend)
+    raw = subject.backend
+    while isinstance(raw, Wrapper):
+        raw = raw.raw
+    backend = type(raw)
     dtypes = subject.dtypes()[:1] if subject.depth == "smoke" else subject.dtypes()
     for dtype in dtypes:
         for way in ("export", "copy", "share") if backend.export is not RawTensor.export else ():
