@@ -291,3 +291,9 @@ def test_empty_matrices(backend, shape):
         for name in ("slogdet", "eigh"):
             for mine, theirs in zip(run(name, backend, x), getattr(np.linalg, name)(x), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
+
+
+@BODIES
+def test_eigenvalues_near_the_largest_number_do_not_overflow(backend):
+    x = np.array([[[65510.0, 1.0], [3e38, 12.0]], [[2.0, 0.0], [0.0, 1.0]]], "float32")
+    np.testing.assert_allclose(run("eigvalsh", backend, x), [[-3e38, 3e38], [1.0, 2.0]], rtol=1e-6)

@@ -96,11 +96,15 @@ def take_columns(x: Tensor, indices: Tensor) -> Tensor:
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rotations from both sides make the symmetric matrix diagonal; the eigenvectors are their product."""
     n, last = x.shape[-1], x.ndim - 1
+    if n == 0:
+        return x.sum(-1), x
     number = x.constant(range(n), int32, (n, 1))
     steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in round_inputs(x, n)]
-    start = (from_lower(x), identity(x, n, n))
+    symmetric = from_lower(x)
+    scale = scale_of(symmetric, (last - 1, last))  # so that no sum of two elements overflows
+    start = (symmetric / scale, identity(x, n, n))
     (matrix, vectors), _ = x.interpreter.loop(_eigh_round, start, steps * sweep_count(n, x.dtype))
-    values = diagonal(matrix)
+    values = diagonal(matrix) * scale.reshape((*scale.shape[:-2], 1))
     order = values.apply(OPS["argsort"], last - 1)
     return take_along(values, order, last - 1), take_columns(vectors, order)
 
