@@ -63,8 +63,8 @@ class TraceCache:
     def note(self, cache_key: CacheKey, executable: Executable) -> None:
         """Count a trace, and warn if there have been many."""
         cause = _retrace_cause(self.last_key, cache_key, executable)
-        self.count += 1
-        count, threshold = self.count, WARN_AFTER_TRACES
+        count = self.count = self.count + 1  # a variable of this thread, so no number is passed over
+        threshold = WARN_AFTER_TRACES
         if self.last_key is None and self.code is not None:
             count = _trace_counts[self.code] = _trace_counts.get(self.code, 0) + 1
             threshold *= NEW_JIT_FACTOR
