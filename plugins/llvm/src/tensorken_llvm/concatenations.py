@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -11,35 +10,15 @@ from llvmlite import ir
 
 from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import BYTE, NUMPY, POINTER, index_number
+from tensorken_llvm.routines import EquationRoutine
 
 if TYPE_CHECKING:
-    from tensorken_core.program.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Concatenation:
-    """A concatenation as machine code.
-
-    Attributes:
-        equation: the op.
-    """
-
-    equation: Equation
-
-    @property
-    def reads(self) -> tuple[Variable, ...]:
-        """The operands."""
-        return self.equation.operands
-
-    @property
-    def writes(self) -> tuple[Variable, ...]:
-        """The result."""
-        return self.equation.results
-
-    @property
-    def constants(self) -> Mapping[Variable, Program]:
-        """None."""
-        return {}
+class Concatenation(EquationRoutine):
+    """A concatenation as machine code."""
 
     @property
     def work(self) -> int:

@@ -28,9 +28,10 @@ from tensorken_llvm.entry import is_interrupted
 from tensorken_llvm.nests import KernelAttributes
 from tensorken_llvm.plans import MAX_LOCAL, Kernel, Plan, bytes_of, plan
 from tensorken_llvm.products import MatrixProduct, is_product, matrix_products, product_of, with_matrices_last
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.scatters import scatters
 from tensorken_llvm.step_operands import with_operands_in_steps
-from tensorken_llvm.target import CpuTarget, Routine, is_computed
+from tensorken_llvm.target import CpuTarget, is_computed
 from tensorken_llvm.threads import thread_count
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ zeros between the elements of the input, are ops before the convolution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import BIT, INT32, INT64, POINTER, index_number
 from tensorken_llvm.gemm import Product, Vectors, vectors_of, write_product
+from tensorken_llvm.routines import EquationRoutine
 from tensorken_llvm.threads import Split, write_split
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ PANEL_BYTES = 2**17
 """The most bytes of a panel: it is on the stack, and in the second-level cache."""
 
 MAX_WORK = 2**28
-"""The most multiplications for an image: for more, BLAS copies both operands, which pays off."""
+"""The most multiplications for an image: for more, the products of the body copy both operands, which pays off."""
 
 MIN_INNER = 8
 """The least inner size of the product."""
@@ -212,31 +213,14 @@ class _Lowering(EquationWriter):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Convolution:
+class Convolution(EquationRoutine):
     """A convolution as machine code.
 
     Attributes:
-        equation: the op.
         geometry: its sizes.
     """
 
-    equation: Equation
     geometry: Geometry
-
-    @property
-    def reads(self) -> tuple[Variable, ...]:
-        """The input and the kernel."""
-        return self.equation.operands
-
-    @property
-    def writes(self) -> tuple[Variable, ...]:
-        """The result."""
-        return self.equation.results
-
-    @property
-    def constants(self) -> Mapping[Variable, Program]:
-        """None."""
-        return {}
 
     @property
     def work(self) -> int:

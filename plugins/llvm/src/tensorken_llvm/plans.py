@@ -21,9 +21,10 @@ from tensorken_llvm.builder import Builder
 from tensorken_llvm.dtypes import BIT, BYTE, NUMPY, index_number
 from tensorken_llvm.nests import operands_of, reads_in_place, write_kernel
 from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.scatters import Scatter
 from tensorken_llvm.sharing import kernel_text, product_text, shared
-from tensorken_llvm.target import CpuTarget, Routine
+from tensorken_llvm.target import CpuTarget
 from tensorken_numpy.compiled.memory import Planner, Region
 
 if TYPE_CHECKING:

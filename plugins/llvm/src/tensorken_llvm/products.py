@@ -30,6 +30,7 @@ from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import BIT, INT64, POINTER, STORED, index_number
 from tensorken_llvm.gemm import Product, vectors_of, write_product
 from tensorken_llvm.packing import packed_size, write_packed_product, write_packing
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.threads import Split, thread_count, write_split
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _matrix(rows: int, row_stride: int, columns: int, column_stride: int) -> Mat
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProduct:
+class MatrixProduct(Routine):
     """Products of matrices that BLAS computes: first @ second, whose rows are contiguous in memory.
 
     Attributes:
@@ -161,11 +162,6 @@ class MatrixProduct:
     def writes(self) -> tuple[Variable, ...]:
         """The result."""
         return (self.result,)
-
-    @property
-    def constants(self) -> dict[Variable, Program]:
-        """None."""
-        return {}
 
     @property
     def routine(self) -> str:

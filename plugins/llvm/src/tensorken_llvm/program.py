@@ -42,8 +42,9 @@ from tensorken_llvm.layouts import (
 from tensorken_llvm.machine import assembly_of, object_code, optimised_module, triple
 from tensorken_llvm.plans import Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.showing import shown_kernels
-from tensorken_llvm.target import EXPANDED, Expanded, Routine
+from tensorken_llvm.target import EXPANDED, Expanded
 
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op

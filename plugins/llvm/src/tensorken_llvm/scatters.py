@@ -20,6 +20,7 @@ from tensorken.kernels.index_expressions import IndexExpression, written_variabl
 from tensorken_llvm import scalars
 from tensorken_llvm.builder import Builder, new_function
 from tensorken_llvm.dtypes import POINTER, TYPES, index_number, number
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.walk import Walk
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ MAX_COMPUTED = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scatter:
+class Scatter(Routine):
     """A scatter that machine code computes.
 
     Attributes:
@@ -62,11 +63,6 @@ class Scatter:
     def writes(self) -> tuple[Variable, ...]:
         """The result."""
         return (self.result,)
-
-    @property
-    def constants(self) -> dict[Variable, Program]:
-        """None."""
-        return {}
 
     @property
     def work(self) -> int:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.nests import CountingNest
 from tensorken_llvm.dtypes import TYPES
 from tensorken_llvm.products import is_kernel
+from tensorken_llvm.routines import Routine
 from tensorken_llvm.scalars import is_supported
 from tensorken_numpy.backend import Numpy
 
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op
-    from tensorken_core.program.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Variable
 
 MAX_OPERANDS = 24
 """How many arrays one kernel reads and writes: each is a pointer in a register, or near one."""
@@ -52,32 +53,6 @@ class Expanded(Numpy):
 
     def has(self, op: Op) -> bool:
         return op.name not in EXPANDED and super().has(op)
-
-
-class Routine(Protocol):
-    """Machine code of an op that is no kernel."""
-
-    @property
-    def reads(self) -> Sequence[Variable]:
-        """The values that it reads: the first arguments of its function."""
-
-    @property
-    def writes(self) -> Sequence[Variable]:
-        """The values that it writes, and memory that it uses: the other arguments."""
-
-    @property
-    def constants(self) -> Mapping[Variable, Program]:
-        """Those of the values that it reads which are constants of inner programs, and for each the program."""
-
-    @property
-    def work(self) -> int:
-        """The number of elements that it computes."""
-
-    def write(self, module: Any) -> Any:
-        """Write its function, whose arguments are pointers to the values that it reads and writes.
-
-        If the function returns a bit, it is whether the code was interrupted.
-        """
 
 
 @dataclass(frozen=True, slots=True)
