@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tensorken as tk
+from core.tests.threads import together
 from tensorken.compilation import jit as compilation
 from tensorken.programs.passes import constants
 from tensorken.programs.passes.constants import with_constants_folded
@@ -30,26 +29,6 @@ def test_a_number_is_folded_if_the_cache_is_cleared_concurrently() -> None:
     first = with_constants_folded(program, backend)
     constants._numbers[backend] = EmptiedOnceAsked(constants._numbers[backend])
     assert str(with_constants_folded(program, backend)) == str(first)
-
-
-def together(count: int, run: Callable[[int], None]) -> None:
-    """Run a function in several threads that start together, and raise an exception of any of them."""
-    begin, errors = threading.Barrier(count), []
-
-    def body(number: int) -> None:
-        begin.wait()
-        try:
-            run(number)
-        except Exception as error:  # noqa: BLE001, the test raises it
-            errors.append(error)
-
-    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_threads_trace_one_function_for_more_keys_than_its_cache_holds(

@@ -6,7 +6,6 @@ where a compiled program may call another of these loops.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from backends.numpy.tests.random_programs import check_near, is_exact, program_o
 from core.tests.each import each_of
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
 from core.tests.support import peak_of
+from core.tests.threads import together
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation, Program, Variable
@@ -208,11 +208,7 @@ def test_threads_have_memory_of_their_own() -> None:
             if not np.array_equal(run([x * i])[0], want[i]):
                 wrong.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 

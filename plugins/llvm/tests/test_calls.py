@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.threads import together
 from tensorken.programs.execution import compiled_function
 from tensorken_llvm import cache, program as programs
 from tensorken_llvm.program import MachineProgram
@@ -175,11 +175,7 @@ def test_threads_call_one_function(size: int, general: list[str]) -> None:
             if not np.array_equal(np.asarray(f(argument)), expected):
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
     assert not general
 

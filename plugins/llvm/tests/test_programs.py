@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from core.tests.random_programs.design import by_design
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
 from core.tests.support import Required
+from core.tests.threads import together
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
 from tensorken_core.program.program import Program
@@ -225,11 +225,7 @@ def test_threads_run_one_program_at_once() -> None:
             if not np.array_equal(code([inputs[i]])[0], expected[i]):
                 wrong.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 

@@ -8,7 +8,6 @@ import array
 import ctypes
 import enum
 import gc
-import threading
 import tracemalloc
 from typing import Any
 
@@ -19,6 +18,7 @@ from hypothesis.extra import numpy as npst
 
 import tensorken as tk
 from core.tests.each import each_of
+from core.tests.threads import together
 from tensorken.interchange import dlpack
 from tensorken_core.errors import (
     ArgumentError,
@@ -257,7 +257,7 @@ def test_threads_may_export_at_once():
     x = tk.tensor(values((50,), "float64"))
     wrong: list[Any] = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         for i in range(300):
             capsule = x.__dlpack__(copy=True)
             if i % 2:
@@ -265,11 +265,7 @@ def test_threads_may_export_at_once():
                 if a.tolist() != values((50,), "float64").tolist():
                     wrong.append(a)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
     assert dlpack.release_unclaimed() == 0
 

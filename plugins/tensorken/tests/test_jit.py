@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import gc
 import importlib
-import threading
 import warnings
 import weakref
 
@@ -17,6 +16,7 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import close
+from core.tests.threads import together
 from tensorken.compilation.fast_path import MAX_RECENT
 from tensorken_core.errors import (
     ArgumentError,
@@ -668,17 +668,13 @@ def test_threads_share_a_function():
     expected = [f(x).item() for x in xs]
     wrong = []
 
-    def work():
+    def work(_):
         for _ in range(20):
             for x, y in zip(xs, expected, strict=True):
                 if f(x).item() != y:
                     wrong.append(x.shape)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 

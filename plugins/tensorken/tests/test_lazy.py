@@ -18,6 +18,7 @@ from core.tests.examples import examples
 from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.strategies import function_of, on, programs
 from core.tests.support import LAZIES, Counting, array
+from core.tests.threads import together
 from tensorken.lazy.interpreter import Lazy
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.capabilities import Capabilities
@@ -451,11 +452,7 @@ def test_threads_may_read_and_write_one_graph():
             if abs(y.item() - expected) > 1e-9 * max(1.0, abs(expected)):
                 wrong.append((k, i))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 

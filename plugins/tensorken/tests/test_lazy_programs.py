@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 import struct
-import threading
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 import tensorken as tk
 from core.tests.examples import examples
 from core.tests.support import Counting, array
+from core.tests.threads import together
 from tensorken.lazy.interpreter import Lazy
 from tensorken.lazy.programs import MAX_SPECIALIZATIONS
 from tensorken_core.language.raw import RawTensor
@@ -417,11 +417,7 @@ def test_threads_may_change_numbers_of_one_structure() -> None:
             if y.tolist() != expected.tolist():
                 wrong.append((k, i))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert not wrong
 
 
