@@ -20,7 +20,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program
 from tensorken_jax import elementary
-from tensorken_jax.control_flow import branches, loop
+from tensorken_jax.control_flow import run_branch, run_loop
 from tensorken_jax.devices import devices
 from tensorken_jax.programs import compiled
 
@@ -204,9 +204,9 @@ class Jax(RawTensor[Array]):
         if op.higher_order is not None:
             layout = op.higher_order.layout(params)
             if layout.loop is not None:
-                return loop(self, layout.loop, operands)
+                return run_loop(self, layout.loop, operands)
             if layout.branches is not None:
-                return branches(self, layout.branches, operands)
+                return run_branch(self, layout.branches, operands)
         return super().interpret(op, operands, params)
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]]:

@@ -13,14 +13,14 @@ from tensorken_core.language.higher_order import Loop
 from tensorken_core.program.program import Program
 
 
-def branches(backend: Any, programs: tuple[Program, Program], operands: Sequence[Any]) -> tuple[Any, ...]:
+def run_branch(backend: Any, programs: tuple[Program, Program], operands: Sequence[Any]) -> tuple[Any, ...]:
     """The results of the first program if the first operand is True, else those of the second."""
     if_true, if_false = (_function(backend, program) for program in programs)
     predicate, *xs = operands
     return tuple(lax.cond(predicate, if_true, if_false, *xs))
 
 
-def loop(backend: Any, loop: Loop, operands: Sequence[Any]) -> tuple[Any, ...]:
+def run_loop(backend: Any, loop: Loop, operands: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a loop, as `lax.while_loop` or `lax.scan`."""
     return _while(backend, loop, operands) if loop.length is None else _scan(backend, loop, operands)
 
@@ -34,10 +34,7 @@ def _while(backend: Any, loop: Loop, operands: Sequence[Any]) -> tuple[Any, ...]
     condition, body = _function(backend, loop.condition), _function(backend, loop.body)
 
     def inputs(carry: Sequence[Any]) -> list[Any]:
-        xs = [*operands]
-        for (i, _), x in zip(loop.carried, carry, strict=True):
-            xs[i] = x
-        return xs
+        return _with(operands, loop.carried, carry)
 
     carry = lax.while_loop(
         lambda carry: condition(*inputs(carry))[0],
@@ -51,16 +48,21 @@ def _scan(backend: Any, loop: Loop, operands: Sequence[Any]) -> tuple[Any, ...]:
     body = _function(backend, loop.body)
 
     def step(carry: Sequence[Any], slices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        xs = [*operands]
-        for (i, _), x in zip((*loop.carried, *loop.sliced), (*carry, *slices), strict=True):
-            xs[i] = x
-        ys = body(*xs)
+        ys = body(*_with(operands, (*loop.carried, *loop.sliced), (*carry, *slices)))
         return _carry_after(loop, ys), [ys[i] for i, _ in loop.stacked]
 
     slices = [jnp.moveaxis(operands[i], axis, 0) for i, axis in loop.sliced]
     start = [operands[i] for i, _ in loop.carried]
     carry, stacks = lax.scan(step, start, slices, loop.length, loop.reverse)
     return _results(loop, carry, stacks)
+
+
+def _with(operands: Sequence[Any], places: Sequence[tuple[int, int]], values: Sequence[Any]) -> list[Any]:
+    """The inputs of a step: the operands, with the values at the first index of each pair."""
+    inputs = [*operands]
+    for (i, _), x in zip(places, values, strict=True):
+        inputs[i] = x
+    return inputs
 
 
 def _carry_after(loop: Loop, ys: Sequence[Any]) -> list[Any]:

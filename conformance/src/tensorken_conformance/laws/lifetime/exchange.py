@@ -68,7 +68,8 @@ def exchange(subject: Subject, case: Case) -> None:
             _check_stays(subject, shared, values, "a tensor that shares memory")
         else:
             for layout, of in LAYOUTS.items():
-                _foreign(subject, np.asarray(of(values)), layout)
+                for copy in (False, True):
+                    _foreign(subject, np.asarray(of(values.copy())), layout, copy)
     if case.op == "foreign":
         _check_refused(subject)
 
@@ -134,21 +135,19 @@ def _copy(subject: Subject, x: Tensor, values: Array) -> None:
     _check_stays(subject, copied, values, "a copy of an array that was changed")
 
 
-def _foreign(subject: Subject, a: Array, layout: str) -> None:
+def _foreign(subject: Subject, source: Array, layout: str, copy: bool) -> None:
     """A numpy array is refused, or its values are read through its strides."""
-    for copy in (False, True):
-        source = a.copy() if layout == "row-major" else a
-        try:
-            representation = subject.stack.adopt(source, copy)
-        except REFUSALS:
-            continue
-        if representation is None:
-            continue
-        expected = np.array(source)
-        if copy:
-            memory.overwrite(source)
-        x = _tensor(subject, representation)
-        _check_stays(subject, x, expected, f"adopt(array, copy={copy}) of a numpy array, {layout}")
+    try:
+        representation = subject.stack.adopt(source, copy)
+    except REFUSALS:
+        return
+    if representation is None:
+        return
+    expected = np.array(source)
+    if copy:
+        memory.overwrite(source)
+    x = _tensor(subject, representation)
+    _check_stays(subject, x, expected, f"adopt(array, copy={copy}) of a numpy array, {layout}")
 
 
 def _check_refused(subject: Subject) -> None:

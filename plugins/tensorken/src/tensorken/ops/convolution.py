@@ -13,7 +13,7 @@ The convolution is linear in each operand, and the transposes of both linear fun
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -87,20 +87,11 @@ def _shape(
 # ---- derivatives ---------------------------------------------------------------------------------------------
 
 
-def _input_cotangent(
-    t: Tensor,
-    y: Tensor,
-    x: Tensor,
-    kernel: Tensor,
-    strides: Axes,
-    padding: Pairs,
-    input_dilation: Axes,
-    kernel_dilation: Axes,
-    groups: int,
-) -> Tensor | None:
+def _input_cotangent(t: Tensor, y: Tensor, x: Tensor, kernel: Tensor, *params: Any) -> Tensor | None:
     """The convolution of the cotangent with the flipped kernel, whose outputs are the inputs."""
     if not x.size:
         return None
+    strides, _, input_dilation, kernel_dilation, groups = params
     outputs, inputs, *sizes = kernel.shape
     spatial = tuple(range(3, 3 + len(sizes)))
     turned = kernel.reshape((groups, outputs // groups, inputs, *sizes)).permute((0, 2, 1, *spatial))
@@ -108,42 +99,32 @@ def _input_cotangent(
         tuple([axis - 1 for axis in spatial])
     )
     pads = []
-    facts = zip(
-        x.shape[2:], t.shape[2:], sizes, strides, padding, input_dilation, kernel_dilation, strict=True
-    )
-    for n, windows, k, stride, (before, _), step, kernel_step in facts:
+    for n, windows, k, stride, (before, _), step, kernel_step in _axis_facts(t, x, kernel, params):
         width = dilated(k, kernel_step)
         pads.append((width - 1 - before, dilated(n, step) + before - dilated(windows, stride)))
     return _convolved(t, turned, input_dilation, tuple(pads), strides, kernel_dilation, groups)
 
 
-def _kernel_cotangent(
-    t: Tensor,
-    y: Tensor,
-    x: Tensor,
-    kernel: Tensor,
-    strides: Axes,
-    padding: Pairs,
-    input_dilation: Axes,
-    kernel_dilation: Axes,
-    groups: int,
-) -> Tensor | None:
+def _kernel_cotangent(t: Tensor, y: Tensor, x: Tensor, kernel: Tensor, *params: Any) -> Tensor | None:
     """The convolution of the input with the cotangent as the kernel: it sums over the batch and all windows."""
     if not kernel.size:
         return None
+    strides, _, input_dilation, kernel_dilation, groups = params
     _, inputs, *sizes = kernel.shape
     count, spatial = x.shape[0], tuple(range(2, 2 + len(sizes)))
     turned = _swapped(x, groups, groups_first=False).reshape((inputs, groups * count, *x.shape[2:]))
     pads = []
-    facts = zip(
-        x.shape[2:], t.shape[2:], sizes, strides, padding, input_dilation, kernel_dilation, strict=True
-    )
-    for n, windows, k, stride, (before, _), step, kernel_step in facts:
+    for n, windows, k, stride, (before, _), step, kernel_step in _axis_facts(t, x, kernel, params):
         needed = dilated(windows, stride) + dilated(k, kernel_step) - 1
         pads.append((before, needed - dilated(n, step) - before))
     order = (1, 0, *spatial)
     y = _convolved(turned, t.permute(order), kernel_dilation, tuple(pads), input_dilation, strides, groups)
     return y.permute(order)
+
+
+def _axis_facts(t: Tensor, x: Tensor, kernel: Tensor, params: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """For each spatial axis the sizes of the input, the cotangent and the kernel, and the params."""
+    return zip(x.shape[2:], t.shape[2:], kernel.shape[2:], *params[:4], strict=True)
 
 
 def _swapped(x: Tensor, groups: int, groups_first: bool) -> Tensor:
