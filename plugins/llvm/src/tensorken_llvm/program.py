@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,12 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS
 from tensorken.programs.code import Code
 from tensorken.programs.compiled import Kernel as ShownKernel
+from tensorken.programs.execution import Run
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
 from tensorken_llvm import cache
+from tensorken_llvm.background import Compilation, is_background
 from tensorken_llvm.blas import find_blas
 from tensorken_llvm.cache import Entry, loaded
 from tensorken_llvm.calls import Caller, Workspaces
@@ -59,12 +62,16 @@ QUICK_ELEMENTS = 2**16
 QUICK = "TENSORKEN_LLVM_QUICK"
 """The variable that turns quick code off, with the value 0."""
 
+BACKGROUND_CALLS = 1000
+"""How often quick code runs before it is asked again whether optimised code is there."""
+
 QUICK_SUMS = 512
 """The most elements of kernels with sums in quick code, which stays: optimised code adds in another order."""
 
 
-def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     """The machine code of a program; None if no kernel would compute any of it."""
+    given = program
     if any([op.name in EXPANDED or op is CONVOLUTION for op in _ops_of(program)]):
         program = optimised(with_convolutions_lowered(program, _EXPANDED), _EXPANDED)
     key = program_key(program, is_quick_allowed())
@@ -73,6 +80,10 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[An
         source = Source(program, backend)
         if not source.plan.has_code:
             return None
+        if is_background() and not source.is_quick(is_quick_allowed()):
+            run = backend.compile(given)
+            if run is not None:
+                return BackgroundProgram(source, key, backend, run)
         program, entry = source.compiled(key, is_quick_allowed())
     return MachineProgram(program, entry, backend)
 
@@ -112,18 +123,31 @@ class Source:
             key: of the cache.
             may_be_quick: else it is optimised in any case.
         """
+        is_quick, calls = quick_calls(self.plan) if may_be_quick else (False, 0)
+        return self.loaded(key, object_code(self.text(calls), is_quick), calls)
+
+    def loaded(self, key: str | None, code: bytes, calls: int = 0) -> tuple[Program, Entry]:
+        """The same from the object file.
+
+        Args:
+            key: of the cache.
+            code: the object file.
+            calls: how often its first function runs; 0 if always.
+        """
         program = self.program
         layout = layout_of(program, self.plan)
         if layout is None:
             program, key = self.plan.program, None
             layout = layout_of(program, self.plan)
             assert layout is not None
-        is_quick, calls = quick_calls(self.plan) if may_be_quick else (False, 0)
-        code = object_code(self.text(calls), is_quick)
         entry = loaded(code, layout, calls)
         if key is not None:
             cache.keep(key, code, entry)
         return program, entry
+
+    def is_quick(self, may_be_quick: bool) -> bool:
+        """Whether quick code is right for the program."""
+        return may_be_quick and quick_calls(self.plan)[0]
 
     def text(self, calls: int = 0) -> str:
         """The module in LLVM's text form.
@@ -182,7 +206,68 @@ def _has_sums(plan: Plan) -> bool:
     return any([has_sums(step.computes) for step in plan.steps if isinstance(step, Kernel)])
 
 
-class MachineProgram:
+class _Shown:
+    """What people see of a program that is compiled, or will be."""
+
+    def source(self) -> Source:
+        """The plan of the program, and the text of its code."""
+        raise NotImplementedError
+
+    def texts(self) -> Mapping[str, Callable[[], str]]:
+        """The optimised code: LLVM's intermediate representation with the assembly, or the assembly alone."""
+
+        def assembly() -> str:
+            return assembly_of(optimised_module(self.source().text()))
+
+        def both() -> str:
+            module = optimised_module(self.source().text())
+            return f"{module}\n; assembly\n\n{assembly_of(module)}"
+
+        return {"llvm": both, "assembly": assembly}
+
+    def kernels(self) -> list[ShownKernel]:
+        """The kernels, the calls of BLAS, and the ops that numpy's backend runs."""
+        return shown_kernels(self.source().plan)
+
+
+class BackgroundProgram(_Shown):
+    """A program that the backend runs until another process has written its machine code.
+
+    Args:
+        source: the plan and the text of the machine code.
+        key: of the cache.
+        backend: compiled `run`.
+        run: runs the program meanwhile.
+    """
+
+    def __init__(self, source: Source, key: str | None, backend: RawTensor[Any], run: Run) -> None:
+        self._source, self._key, self._backend = source, key, backend
+        self._run = run
+        self._compilation: Compilation | None = Compilation(source.text())
+        self._lock = threading.Lock()
+
+    def source(self) -> Source:
+        return self._source
+
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The outputs, as arrays."""
+        if self._compilation is not None and self._lock.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self._lock.release()
+        return self._run(inputs)
+
+    def _look(self) -> None:
+        """Run the machine code from now on, if it is there."""
+        code = None if self._compilation is None else self._compilation.code()
+        if code is not None:
+            self._compilation = None
+            program, entry = self._source.loaded(self._key, code)
+            self._run = MachineProgram(program, entry, self._backend)
+
+
+class MachineProgram(_Shown):
     """A program whose kernels are machine code.
 
     The inputs, the constants, the results and those of called ops are arrays; the arena is one more.
@@ -212,6 +297,7 @@ class MachineProgram:
         self._caller = Caller(
             layout, len(program.inputs), run, self._constants, self._workspaces, self._run_segments
         )
+        self._compilation: Compilation | None = None
         self._run = self._caller.function() if self._caller.can_write else self._run_segments
 
     def _optimise(self) -> None:
@@ -221,33 +307,23 @@ class MachineProgram:
         key = program_key(self._program, is_quick_allowed())
         entry = None if key is None else cache.find(key)
         if entry is None or entry.calls:
-            _, entry = self.source().compiled(key, may_be_quick=False)
+            if is_background():
+                if self._compilation is None:
+                    self._compilation = Compilation(self.source().text())
+                code = self._compilation.code()
+                if code is None:
+                    left.value = BACKGROUND_CALLS
+                    return
+                _, entry = self.source().loaded(key, code)
+            else:
+                _, entry = self.source().compiled(key, may_be_quick=False)
         for name, method in self._methods.items():
             method.replace(entry.library.addresses[name], entry.library)
         # Other programs with the same quick code look for the optimised code when they are called.
         left.value = 0
 
     def source(self) -> Source:
-        """The plan of the program, and the text of its code."""
         return Source(self._program, self._backend)
-
-    # ---- for people ----------------------------------------------------------------------------------------
-
-    def texts(self) -> Mapping[str, Callable[[], str]]:
-        """The optimised code: LLVM's intermediate representation with the assembly, or the assembly alone."""
-
-        def assembly() -> str:
-            return assembly_of(optimised_module(self.source().text()))
-
-        def both() -> str:
-            module = optimised_module(self.source().text())
-            return f"{module}\n; assembly\n\n{assembly_of(module)}"
-
-        return {"llvm": both, "assembly": assembly}
-
-    def kernels(self) -> list[ShownKernel]:
-        """The kernels, the calls of BLAS, and the ops that numpy's backend runs."""
-        return shown_kernels(self.source().plan)
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
