@@ -234,5 +234,37 @@ def test_a_process_forked_while_a_thread_compiles_can_compile() -> None:
     assert done.returncode == 0
 
 
+SMALL_STACK = """
+import threading
+import numpy as np
+import tensorken as tk
+
+x, y = [tk.tensor(np.random.default_rng(1).standard_normal((700, 700)).astype("float32")) for _ in range(2)]
+image, kernel = x[None, None], y[:160, :160].reshape(64, 1, 20, 20)
+product, convolution = tk.jit(lambda x, y: x @ y), tk.jit(lambda x, y: tk.convolution(x, y).sum())
+product(x, y)
+expected = float(convolution(image, kernel))
+
+def work():
+    np.testing.assert_allclose(np.asarray(product(x, y)), np.asarray(x) @ np.asarray(y), rtol=1e-3, atol=1e-3)
+    assert float(convolution(image, kernel)) == expected
+    print("done")
+
+threading.stack_size(2**17)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_threads_with_small_stacks() -> None:
+    """Copies of matrices take more memory than such a thread has for all its variables."""
+    environment = {**os.environ, "TENSORKEN_COMPILERS": "llvm"}
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_STACK], env=environment, capture_output=True, check=False
+    )
+    assert done.stdout == b"done\n", done.stderr.decode()
+
+
 if __name__ == "__main__":
     print(json.dumps(report()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -13,6 +14,12 @@ from tensorken_llvm.machine import target_features
 
 _SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
 
+
+ALIGNMENT = 64
+"""Bytes of the widest vectors."""
+
+MAX_STACK = 2**14
+"""The most bytes of scratch memory on the stack: some threads have small ones."""
 
 MAX_UNROLLED = 64
 """Loops of at most this many iterations are unrolled after vectorisation, where a caller asks for it."""
@@ -37,6 +44,17 @@ def new_function(module: ir.Module, name: str, arguments: Sequence[Any], result:
     function = ir.Function(module, type_, name)
     function.linkage = "internal"
     return function
+
+
+def _string(module: ir.Module, text: str) -> ir.GlobalVariable:
+    """A constant of a module, ended by a zero."""
+    found = module.globals.get(text)
+    if found is None:
+        content = bytearray(text.encode() + b"\0")
+        found = ir.GlobalVariable(module, ir.ArrayType(BYTE, len(content)), text)
+        found.initializer = ir.Constant(found.value_type, content)
+        found.global_constant, found.linkage = True, "internal"
+    return found
 
 
 class _LoopId(ir.values.MDValue):  # type: ignore[misc]
@@ -111,8 +129,25 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         """A pointer to this many bytes of the function's own, on the stack; LLVM may promote them to registers."""
         with self.goto_entry_block():
             memory = self.alloca(ir.ArrayType(BYTE, max(size, 1)))
-            memory.align = 64
+            memory.align = ALIGNMENT
             return self.bitcast(memory, POINTER)
+
+    @contextmanager
+    def scratch(self, size: int) -> Iterator[Any]:
+        """A pointer to this many bytes, aligned for vectors, which are freed after the block: on the stack if few."""
+        if size <= MAX_STACK:
+            yield self.variable(size)
+            return
+        allocate = declared(self.module, "PyMem_RawMalloc", POINTER, [INT64])
+        memory = self.call(allocate, [index_number(size + ALIGNMENT)])
+        with self.if_then(self.icmp_unsigned("==", memory, ir.Constant(POINTER, None)), likely=False):
+            text = _string(
+                self.module, f"tensorken-llvm: no memory for {size} bytes of a product of matrices"
+            )
+            self.call(declared(self.module, "Py_FatalError", ir.VoidType(), [POINTER]), [text])
+        rest = self.and_(self.neg(self.ptrtoint(memory, INT64)), index_number(ALIGNMENT - 1))
+        yield self.gep(memory, [rest], source_etype=BYTE)
+        self.call(declared(self.module, "PyMem_RawFree", ir.VoidType(), [POINTER]), [memory])
 
     def copy(self, destination: Any, source: Any, size: int) -> None:
         """Copy bytes."""

@@ -319,13 +319,12 @@ class _Writer:
             argument.add_attribute("noalias")
         b = Builder(function.append_basic_block("entry"))
         depth = geometry.channels * geometry.elements
-        panel = b.alloca(vectors.type, ir.Constant(INT32, depth * vectors.count))
-        panel.align = 64
         full, rest = divmod(geometry.inputs, geometry.channels)
-        if full:
-            b.loop(full, lambda p: self._write_part(b, function.args, panel, p, geometry.channels))
-        if rest:
-            self._write_part(b, function.args, panel, index_number(full), rest)
+        with b.scratch(depth * vectors.columns * vectors.bytes) as panel:
+            if full:
+                b.loop(full, lambda p: self._write_part(b, function.args, panel, p, geometry.channels))
+            if rest:
+                self._write_part(b, function.args, panel, index_number(full), rest)
         b.ret_void()
         return function
 

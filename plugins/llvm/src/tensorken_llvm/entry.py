@@ -180,6 +180,9 @@ def is_interrupted(b: Builder) -> Any:
 
 _FUNCTIONS = (
     "Py_IncRef",
+    "Py_FatalError",
+    "PyMem_RawMalloc",
+    "PyMem_RawFree",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyGILState_Ensure",

@@ -9,6 +9,7 @@ products in order, by fused multiply-adds, so results do not depend on how the r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,7 +209,13 @@ class _Panels:
         strides: of the matrix along its rows or columns, and along the inner axis.
         group: the most panels of a group.
         copies: whether the panels are copied.
+
+    Attributes:
+        size_of_copies: the bytes of the panels of a group, if they are copied, else 0.
+        memory: for them, which the caller provides.
     """
+
+    memory: Any
 
     def __init__(
         self,
@@ -227,11 +234,7 @@ class _Panels:
         self.group = -(-total // self.groups)
         vectors = writer.vectors
         self.elements = writer.product.depth * vectors.rounded(size)
-        if copies:
-            self.memory = b.alloca(
-                vectors.type, ir.Constant(INT32, self.group * self.elements // vectors.width)
-            )
-            self.memory.align = 64
+        self.size_of_copies = self.group * self.elements * vectors.bytes if copies else 0
 
     def each_group(self, matrix: Any, start: Any, depth: Any, body: Callable[[], None]) -> None:
         """Run a body for each group of panels; the inner indices are so many from a start."""
@@ -293,14 +296,23 @@ class _Writer:
         self.vectors = product.vectors
 
     def write(self) -> ir.Function:
-        """The loops over parts of the inner axis, groups of columns and of rows, and blocks."""
-        product = self.product
+        """The function of the product."""
         function = _function(self.module, self.name, [POINTER, POINTER, POINTER, BIT], "noinline")
-        first, second, result, adds = function.args
-        for argument in (first, second, result):
+        for argument in function.args[:3]:
             argument.add_attribute("noalias")
         b = Builder(function.append_basic_block("entry"))
         rows, columns = self._panels(b)
+        with ExitStack() as stack:
+            for panels in (rows, columns):
+                if panels.copies:
+                    panels.memory = stack.enter_context(b.scratch(panels.size_of_copies))
+            self._write_loops(b, function.args, rows, columns)
+        b.ret_void()
+        return function
+
+    def _write_loops(self, b: Builder, arguments: Sequence[Any], rows: _Panels, columns: _Panels) -> None:
+        """Write the loops over parts of the inner axis, groups of columns and of rows, and blocks."""
+        product, (first, second, result, adds) = self.product, arguments
 
         def part(p: Any) -> None:
             start = b.mul(p, index_number(product.depth))
@@ -321,8 +333,6 @@ class _Writer:
             columns.each_group(second, start, depth, groups_of_rows)
 
         b.loop(-(-product.inner // product.depth), part)
-        b.ret_void()
-        return function
 
     def _panels(self, b: Builder) -> tuple[_Panels, _Panels]:
         """The panels of both operands: those that are copied together, all rows, or one panel of columns."""
