@@ -19,7 +19,7 @@ import pytest
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError
-from tensorken_llvm import machine, threads
+from tensorken_llvm import cache, machine, threads
 
 COUNTS = (1, 2, 5)
 
@@ -118,21 +118,28 @@ def report() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[int, dict[str, Any]]:
-    """By the number of threads, what a process computes."""
-    settings = {"TENSORKEN_COMPILERS": "llvm", "TENSORKEN_BACKEND": "numpy"}
-    processes = {
-        count: subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            env={**os.environ, **settings, threads.VARIABLE: str(count)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for count in COUNTS
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    """By the number of threads, what a process computes; the machine code is that of the first process."""
+    settings = {
+        "TENSORKEN_COMPILERS": "llvm",
+        "TENSORKEN_BACKEND": "numpy",
+        cache.VARIABLE: str(tmp_path_factory.mktemp("cache")),
     }
-    found = {count: process.communicate()[0] for count, process in processes.items()}
-    assert {process.returncode for process in processes.values()} == {0}
-    return {count: json.loads(text) for count, text in found.items()}
+    found: dict[int, dict[str, Any]] = {}
+    for counts in (COUNTS[:1], COUNTS[1:]):
+        processes = {
+            count: subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                env={**os.environ, **settings, threads.VARIABLE: str(count)},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for count in counts
+        }
+        texts = {count: process.communicate()[0] for count, process in processes.items()}
+        assert {process.returncode for process in processes.values()} == {0}
+        found.update({count: json.loads(text) for count, text in texts.items()})
+    return found
 
 
 def test_each_part_runs_once(reports: dict[int, dict[str, Any]]) -> None:
