@@ -239,6 +239,23 @@ def test_declared_flushing_includes_zero_for_subnormals() -> None:
         assert contains(y, small * 2).all() and contains(y, small * 0).all() == zero
 
 
+def test_enclosures_contract_sums_of_products_where_the_backend_does() -> None:
+    """The products cancel: their difference is exact, but the sums of each are not."""
+    numbers = np.array([[[1.9, 2.0]], [[-0.4, 0.0]]], "float32")
+
+    def f(x: Any) -> Any:
+        a, b = x[..., :1], x[..., 1:]
+        return (a * a - a * b).sum(0)
+
+    for backend in (Fuse(Numpy()), tk.Lazy(Numpy())):
+        got = np.asarray(tk.jit(f)(tk.tensor(numbers, backend=backend)))
+        assert contains(f(tk.tensor(numbers, backend=enclosure_for(backend))), got).all()
+    plain = f(tk.tensor(numbers, backend=enclosure_for(tk.Lazy(Reference()))))
+    assert not contains(plain, got).all()
+    exact = np.asarray(tk.jit(f)(tk.tensor(numbers, backend=tk.Lazy(Reference()))))
+    assert contains(plain, exact).all()
+
+
 def test_derivatives_and_batches_run_on_an_enclosure() -> None:
     def f(x: Any, w: Any) -> Any:
         return (tk.tanh(x @ w) * tk.exp(-x.sum())).sum()

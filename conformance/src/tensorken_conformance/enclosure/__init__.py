@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorken_conformance.enclosure.interpreter import (
     Enclosure,
+    compiles,
     contains,
     enclosed,
     enclosure_for,
@@ -11,4 +12,4 @@ from tensorken_conformance.enclosure.interpreter import (
 )
 from tensorken_conformance.enclosure.interval import Interval, width
 
-__all__ = ["Enclosure", "Interval", "contains", "enclosed", "enclosure_for", "interval", "width"]
+__all__ = ["Enclosure", "Interval", "compiles", "contains", "enclosed", "enclosure_for", "interval", "width"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.enclosure import (
     arithmetic,
     arrangement,
@@ -26,6 +27,7 @@ from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
 RULES: dict[str, Rule] = {
@@ -105,10 +107,26 @@ class Enclosure(RawTensor[Interval]):
         return np.where(x.empty, np.nan, x.low).astype(x.dtype.name).reshape(-1)
 
 
-def enclosure_for(interpreter: RawTensor[Any]) -> RawTensor[Any]:
-    """The enclosure for an interpreter; in `Fuse` if that is, so that sums of products are the same sums."""
+def enclosure_for(interpreter: RawTensor[Any], contracts: bool = False) -> RawTensor[Any]:
+    """The enclosure for an interpreter; in `Fuse` if that is, so that sums of products are the same sums.
+
+    Args:
+        interpreter: in `Fuse`, or any other.
+        contracts: whether a pass contracts sums of products as `Fuse` does; it does so for a lazy backend that
+            compiles.
+    """
     enclosure = Enclosure(interpreter.capabilities)
-    return Fuse(enclosure) if isinstance(interpreter, Fuse) else enclosure
+    layer = interpreter
+    while isinstance(layer, Wrapper) and not isinstance(layer, Fuse | Lazy):
+        layer = layer.raw
+    if isinstance(layer, Lazy):
+        contracts |= compiles(layer.raw)
+    return Fuse(enclosure) if contracts or isinstance(layer, Fuse) else enclosure
+
+
+def compiles(backend: RawTensor[Any]) -> bool:
+    """Whether a backend compiles programs."""
+    return type(backend).compile is not RawTensor.compile
 
 
 def interval(x: Tensor) -> Interval:

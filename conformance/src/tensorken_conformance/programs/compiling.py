@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken_conformance.enclosure import enclosure_for
+from tensorken_conformance.enclosure import compiles, enclosure_for
 from tensorken_conformance.programs.judging import (
     Tally,
     Values,
@@ -16,6 +16,7 @@ from tensorken_conformance.programs.judging import (
     expected_to_give,
     require_inside,
 )
+from tensorken_conformance.programs.offers import required
 from tensorken_conformance.programs.program import Array, Leaf, Program
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.raw import RawTensor
@@ -39,6 +40,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
         return
     if program.adds_to_scatters:  # a compiled program may add in another order than the intervals assume
         return
+    contracts = compiles(subject.backend) or bool(required(subject.name))
     function, leaves = function_of(program)
     compiled = tensorken.jit(function)
     others = [Leaf(np.flip(leaf.values), leaf.dtype) for leaf in leaves]
@@ -62,7 +64,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
     first = called(leaves)
     found = read(first)
     for numbers, results in ((leaves, found), (others, read(called(others)))):
-        expected = function(*operands(numbers, enclosure_for(subject.stack)))
+        expected = function(*operands(numbers, enclosure_for(subject.stack, contracts)))
         for i, got, enclosed in zip(ends, results, expected, strict=True):
             tally.elements += got.size
             require_inside(i, program.ops_of(i), got, enclosed, "compiled: ")

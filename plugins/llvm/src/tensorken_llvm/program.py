@@ -16,7 +16,6 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS
 from tensorken.programs.code import Code
 from tensorken.programs.compiled import Kernel as ShownKernel
-from tensorken.programs.execution import Run
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import run
@@ -55,6 +54,9 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Program
 
 _EXPANDED = Expanded()
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+"""From the inputs of a program, as arrays, to its outputs."""
 
 QUICK_ELEMENTS = 2**16
 """So many elements of a kernel take as much longer in quick code as it takes to optimise the kernel."""
