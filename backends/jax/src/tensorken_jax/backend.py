@@ -22,6 +22,7 @@ from tensorken_core.program.program import Program
 from tensorken_jax import elementary
 from tensorken_jax.control_flow import run_branch, run_loop
 from tensorken_jax.devices import devices
+from tensorken_jax.placement import placed
 from tensorken_jax.programs import compiled
 
 Array = Any
@@ -89,6 +90,13 @@ class Jax(RawTensor[Array]):
 
     def export(self, x: Array) -> Array:
         return x
+
+    def placement(self, x: Array) -> Any:
+        return x.sharding
+
+    @wide
+    def with_placement(self, x: Array, placement: Any, batch_axes: int) -> Array:
+        return placed(x, placement, batch_axes)
 
     shape = staticmethod(attrgetter("shape"))  # type: ignore[assignment]
 

@@ -35,7 +35,8 @@ class Op:
         arity: the number of operands; None: any number.
         shape: `(*operand shapes, *params) -> Shape`; a tuple of shapes if there are several results.
         dtype: `(*operand dtypes, *params) -> DType`; a tuple of dtypes if there are several results.
-        params: the kind of each param: axes axis shape order pads limits size dtype data program.
+        params: the kind of each param: axes axis shape order pads limits size dtype data program
+            placement.
         param_names: the names of the params in printed programs; () if they are named after their kinds.
         operand_kinds: the kind of each operand: data, condition or indices; () if all are data.
         jvp: for each operand the rule that maps its tangent to a tangent of the result; None: no derivative.

@@ -66,6 +66,10 @@ class RawTensor(Diffable[R]):
         """An array of this backend's library, with `__dlpack__`, that shares the memory of x; None if there is none."""
         return None
 
+    def placement(self, x: R) -> Any:
+        """The devices that hold x, as an object of this backend's library; None if it has no such object."""
+        return None
+
     def has(self, op: Op) -> bool:
         """Whether this backend overrides the op by a method."""
         return self.overrides[op] is not None

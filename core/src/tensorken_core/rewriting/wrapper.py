@@ -60,6 +60,9 @@ class Wrapper(RawTensor[R]):
     def export(self, x: R) -> Any:
         return self.raw.export(self.value(x))
 
+    def placement(self, x: R) -> Any:
+        return self.raw.placement(self.value(x))
+
     def write_call(
         self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
     ) -> Sequence[str] | None:

@@ -33,6 +33,7 @@ from tensorken.arrays.functions.grids import *
 from tensorken.arrays.functions.interchange import *
 from tensorken.arrays.functions.joining import *
 from tensorken.arrays.functions.logic import *
+from tensorken.arrays.functions.placement import *
 from tensorken.arrays.functions.products import *
 from tensorken.arrays.functions.promotion import *
 from tensorken.arrays.functions.ranges import *

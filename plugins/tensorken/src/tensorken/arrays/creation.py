@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorken.interchange.buffers import flat_of, unpacked
 from tensorken.interchange.interop import check_unmasked, not_exported
+from tensorken.ops.placement import check_has_placements
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError, ExchangeError, ShapeError
 from tensorken_core.host.registry import resolve
 from tensorken_core.language.dtypes import DType, as_dtype, float32, promote
@@ -247,8 +248,11 @@ def symbol(
 # ---- functions for other modules ---------------------------------------------------------------------------
 
 
-def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
-    """The same values on another backend."""
+def move(x: Tensor, backend: Any, device: Any) -> Tensor:
+    """The same values on another backend; on one of its devices by name, or placed as an object of its library says."""
+    if device is not None and not isinstance(device, str):
+        check_has_placements("to", resolve(backend, None))
+        return with_placement(move(x, backend, None), device)
     interpreter = resolve(backend, device)
     base, value = lower(x.representation, x.interpreter)
     if base is interpreter:
@@ -259,6 +263,19 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
         raise ArgumentError(f"to: {type(base).__name__} has no values to move")
     check_supported("to", interpreter, x.dtype)
     return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
+
+
+def with_placement(x: Tensor, placement: Any) -> Tensor:
+    """The tensor, placed on devices as an object of the backend's library says."""
+    try:
+        hash(placement)
+    except TypeError:
+        raise ArgumentError(
+            f"with_placement: need an object of the backend's library that places a value, got {short_repr(placement)}"
+        ) from None
+    check_has_placements("with_placement", x.interpreter.base)
+    result: Tensor = x.apply(OPS["with_placement"], placement, 0)
+    return result
 
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:

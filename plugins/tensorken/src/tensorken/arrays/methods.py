@@ -185,8 +185,31 @@ class Methods(Tensor):
         """
         return name_of(self.interpreter.base)[1]
 
-    def to(self, backend: Any, device: str | None = None) -> Tensor:
+    @property
+    def placement(self) -> Any:
+        """The devices that hold the value, as an object of the backend's library; None if it has no such object.
+
+        On the backend `jax` it is the sharding of the array.
+
+        Raises:
+            ConcretizationError: inside a transform, where the value is not known.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(2, backend="numpy").placement is None
+        True
+        """
+        return interop.placement(self)
+
+    def to(self, backend: Any, device: Any = None) -> Tensor:
         """The same values on another backend.
+
+        Args:
+            backend: a name such as `"numpy"`, or an interpreter.
+            device: one of the backend's devices by name, or a placement, as in `tk.with_placement`.
+
+        Raises:
+            BackendError: if there is no such backend or device, or the backend has no placements.
+            ArgumentError: inside a transform, if the backend is another.
 
         >>> import tensorken as tk
         >>> tk.tensor([1.0, 2.0]).to("reference").backend

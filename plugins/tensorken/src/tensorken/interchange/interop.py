@@ -54,6 +54,13 @@ def own_array(x: Tensor) -> Any:
     return array
 
 
+def placement(x: Tensor) -> Any:
+    """The devices that hold the value: the implementation of `Tensor.placement`."""
+    _check_outside("placement", x)
+    base, value = lower(x.representation, x.interpreter)
+    return base.placement(value) if isinstance(base, RawTensor) else None
+
+
 def to_dlpack(
     x: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: Any, copy: bool | None
 ) -> Any:

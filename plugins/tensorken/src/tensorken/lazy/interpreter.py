@@ -20,7 +20,7 @@ from tensorken.programs.passes.equation_writer import program_of
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken_core.language.interpreter import R
-from tensorken_core.language.op import Op
+from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
@@ -193,6 +193,10 @@ class Lazy(Wrapper[Node[R]]):
         return x
 
     # ---- ops -------------------------------------------------------------------------------------------------
+
+    def with_placement(self, x: Node[R], placement: Any, batch_axes: int) -> Node[R]:
+        """x, moved now: values on different devices cannot be operands of one program."""
+        return self.wrap(run(self.raw, OPS["with_placement"], [self.value(x)], (placement, batch_axes)))
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
         if (

@@ -47,6 +47,7 @@ PARAM_CHECKS: dict[str, Callable[[Any], bool]] = {
     "groups": _is_size,
     "flag": lambda value: type(value) is bool,
     "dtype": lambda value: isinstance(value, DType),
+    "placement": lambda value: value is None,
     "program": lambda value: isinstance(value, Program),
     "data": lambda value: not isinstance(value, Program),
 }

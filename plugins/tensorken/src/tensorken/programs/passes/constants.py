@@ -44,6 +44,9 @@ _CROP, _EXPAND = OPS["crop"], OPS["expand"]
 _PRESERVE_ELEMENTS = MOVEMENT_OPS - {_CROP, _EXPAND}
 """Movement ops that neither drop nor repeat elements."""
 
+_KEPT = frozenset(("program", "placement"))
+"""The kinds of params of ops that are never folded."""
+
 
 def remember_unequal(x: Tensor) -> None:
     """Remember that not all elements of a constant are equal."""
@@ -168,7 +171,7 @@ def _foldable(equation: Equation, known_values: set[Variable]) -> bool:
     for v in equation.operands:
         if not isinstance(v, Literal) and v not in known_values:
             return False
-    if equation.op.results != 1 or "program" in equation.op.params or not equation.operands:
+    if equation.op.results != 1 or not _KEPT.isdisjoint(equation.op.params) or not equation.operands:
         return False
     literals = all([isinstance(v, Literal) for v in equation.operands])
     if literals and (equation.op.elementwise or equation.op in MOVEMENT_OPS):
