@@ -21,12 +21,15 @@ from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program
 from tensorken_jax import elementary
 from tensorken_jax.control_flow import run_branch, run_loop
-from tensorken_jax.devices import devices
+from tensorken_jax.devices import device_named
 from tensorken_jax.placement import placed
 from tensorken_jax.programs import compiled
 
 Array = Any
 """An array of JAX, or its tracer."""
+
+CPU = (1, 0)
+"""The CPU as a device of DLPack."""
 
 _DTYPE: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
 _SAME_SIZE = {"float16": jnp.int16, "float32": jnp.int32, "float64": jnp.int64}
@@ -54,6 +57,9 @@ class Jax(RawTensor[Array]):
 
     Args:
         device: the name of the device on which new arrays are made; JAX's default if None.
+
+    Raises:
+        BackendError: if there is no such device.
     """
 
     capabilities = Capabilities(
@@ -61,7 +67,7 @@ class Jax(RawTensor[Array]):
     )
 
     def __init__(self, device: str | None = None) -> None:
-        self.device = None if device is None else devices()[device]
+        self.device = device_named(device)
 
     # ---- create, inspect -------------------------------------------------------------------------------------
 
@@ -81,6 +87,9 @@ class Jax(RawTensor[Array]):
                 "adopt: this array of JAX is being traced, and has no values; call the function outside of jax.jit"
             )
         if not isinstance(array, jax.Array):
+            if copy and self.device is None and tuple(array.__dlpack_device__()) == CPU:
+                # `from_dlpack` would tie the copy to its device, so that it could not meet arrays on several.
+                return jax.device_put(np.array(np.from_dlpack(array)))
             array = jnp.from_dlpack(array)
             if copy:  # now, as a computation that is not awaited could read memory that has changed
                 array = jnp.array(array, copy=True).block_until_ready()

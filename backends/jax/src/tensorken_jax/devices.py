@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from tensorken_core.errors import BackendError
+
 _PLATFORMS = {"cuda": "gpu", "rocm": "gpu"}
 
 
@@ -17,3 +19,17 @@ def devices() -> dict[str, Any]:
             name = _PLATFORMS.get(device.platform, device.platform)
             found[f"{name}:{device.id}" if device.id else name] = device
     return found
+
+
+def device_named(name: str | None) -> Any:
+    """The device of this name; None for JAX's default, whose arrays JAX moves to wherever a program's others are.
+
+    Raises:
+        BackendError: if there is no such device.
+    """
+    found = devices()
+    if name is None or name == next(iter(found)):
+        return None
+    if name not in found:
+        raise BackendError(f"JAX has no device {name!r}; its devices are {', '.join(found)}")
+    return found[name]

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from tensorken_core.errors import BackendError
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
@@ -28,11 +29,25 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[An
         free = tuple([i for i in donated if _references(xs, i) <= _UNSHARED])
         if free not in runs:
             runs[free] = jax.jit(trace, donate_argnums=free)
-        with jax.enable_x64(True):
-            results: Sequence[Any] = runs[free](*xs)
+        try:
+            with jax.enable_x64(True):
+                results: Sequence[Any] = runs[free](*xs)
+        except ValueError as error:
+            if "incompatible devices" not in str(error):
+                raise
+            raise BackendError(
+                f"{program.name}: operands are on different devices, {_devices(xs)}; place all of them alike "
+                f"(tk.with_placement)"
+            ) from error
         return results
 
     return call
+
+
+def _devices(xs: Sequence[Any]) -> str:
+    """The numbers of the devices of each array, without repetitions."""
+    numbers = [tuple(sorted([device.id for device in x.devices()])) for x in xs]
+    return " and ".join([str(list(ids)) for ids in dict.fromkeys(numbers)])
 
 
 def _references(arrays: Sequence[Any], i: int) -> int:

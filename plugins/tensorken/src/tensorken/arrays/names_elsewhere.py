@@ -22,7 +22,7 @@ MODULE: Mapping[str, str] = {
     "complex128": "a pair of tensors: there are no complex dtypes",
     "complex64": "a pair of tensors: there are no complex dtypes",
     "device": "x.to(name), and tk.devices()",
-    "device_put": "x.to(name)",
+    "device_put": "x.to(name, placement)",
     "div": "tk.divide(a, b)",
     "double": "tk.float64",
     "eq": "tk.equal(a, b)",
@@ -67,6 +67,7 @@ MODULE: Mapping[str, str] = {
     "uint32": "tk.int32, whose bits are the same",
     "uint8": "tk.int32: tk.tensor(array, dtype=tk.int32) converts",
     "unsqueeze": "tk.expand_dims(x, axis)",
+    "with_sharding_constraint": "tk.with_placement(x, placement)",
 }
 """Names looked up in the module `tensorken`."""
 
@@ -102,6 +103,7 @@ METHODS: Mapping[str, str] = {
     "requires_grad": "tk.grad(f): nothing has to be switched on",
     "requires_grad_": "tk.grad(f): nothing has to be switched on",
     "scatter": "x.at[i].set(v)",
+    "sharding": "x.placement",
     "sub": "x - y",
     "t": "x.T",
     "tobytes": "numpy.asarray(x).tobytes()",
