@@ -103,7 +103,6 @@ METHODS: Mapping[str, str] = {
     "requires_grad": "tk.grad(f): nothing has to be switched on",
     "requires_grad_": "tk.grad(f): nothing has to be switched on",
     "scatter": "x.at[i].set(v)",
-    "sharding": "x.placement",
     "sub": "x - y",
     "t": "x.T",
     "tobytes": "numpy.asarray(x).tobytes()",
