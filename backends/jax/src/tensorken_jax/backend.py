@@ -88,8 +88,9 @@ class Jax(RawTensor[Array]):
             )
         if not isinstance(array, jax.Array):
             if copy and self.device is None and tuple(array.__dlpack_device__()) == CPU:
-                # `from_dlpack` would tie the copy to its device, so that it could not meet arrays on several.
-                return jax.device_put(np.array(np.from_dlpack(array)))
+                # `jnp.from_dlpack` would tie the copy to its device, so that it could not meet arrays on several.
+                array = jax.device_put(np.array(np.from_dlpack(array)))
+                return array if array.dtype in _DTYPE else None
             array = jnp.from_dlpack(array)
             if copy:  # now, as a computation that is not awaited could read memory that has changed
                 array = jnp.array(array, copy=True).block_until_ready()
