@@ -46,25 +46,47 @@ def sech_squared(x: Array) -> Array:
 @in_float32
 def softmax(x: Array, axes: Axes) -> Array:
     """exp(x - top) / sum(exp(x - top)), where top is the maximum."""
-    powers = jnp.exp(_below_maximum(x, axes))
+    powers = jnp.exp(_Below(x, axes).differences())
     return powers / powers.sum(axes, keepdims=True)
 
 
 @in_float32
 def log_softmax(x: Array, axes: Axes) -> Array:
     """x - top - log(sum(exp(x - top)))."""
-    below = _below_maximum(x, axes)
-    return below - jnp.log(jnp.exp(below).sum(axes, keepdims=True))
+    below = _Below(x, axes)
+    differences = below.differences()
+    # Four times a difference from an infinite maximum overflows to minus infinity; that of a maximum itself is 0.
+    return differences * jnp.where(below.is_infinite, 4.0, 1.0).astype(x.dtype) - _log_of_sum(differences, axes)
 
 
 @in_float32
 def logsumexp(x: Array, axes: Axes) -> Array:
     """top + log(sum(exp(x - top)))."""
-    top = x.max(axes, keepdims=True)
-    return top + jnp.log(jnp.exp(_below_maximum(x, axes)).sum(axes, keepdims=True))
+    below = _Below(x, axes)
+    return below.top + _log_of_sum(below.differences(), axes)
 
 
-def _below_maximum(x: Array, axes: Axes) -> Array:
-    """x - top; 0 for an infinite maximum."""
-    top = x.max(axes, keepdims=True)
-    return jnp.where(x == top, 0.0, x - top)
+def _log_of_sum(differences: Array, axes: Axes) -> Array:
+    return jnp.log(jnp.exp(differences).sum(axes, keepdims=True))
+
+
+class _Below:
+    """The differences x - top from the maximum; 0 for each maximum that is infinite, too.
+
+    A comparison of each element with the maximum would keep XLA from vectorising `exp`.  So rows with an infinite maximum
+    are scaled, which makes their maxima plus infinity, then limited to the largest number, which is then subtracted: a
+    difference is 0, or so negative that `exp` is 0.
+    """
+
+    def __init__(self, x: Array, axes: Axes) -> None:
+        self.x = x
+        self.top = x.max(axes, keepdims=True)
+        self.is_infinite = jnp.isinf(self.top)
+
+    def differences(self) -> Array:
+        """The differences."""
+        dtype = self.x.dtype
+        largest = jnp.finfo(dtype).max
+        scale = jnp.where(self.is_infinite, jnp.copysign(0.5, self.top), 1.0).astype(dtype)
+        limit = jnp.where(self.is_infinite, largest, jnp.inf).astype(dtype)
+        return jnp.minimum(self.x * scale, limit) - jnp.where(self.is_infinite, largest, self.top)
