@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.higher_order import HigherOrderRules
@@ -21,6 +21,10 @@ Rule = Callable[..., Any]
 
 Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
 """Operand shapes and params for one test of an op."""
+
+Opaque = Literal["pure", "debug", "io"]
+"""How often an opaque op may run: `pure`, any number of times, as it has no effect; `debug`, at least once, as its
+effect shows values, also where a checkpoint computes them again; `io`, exactly once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,11 +61,14 @@ class Op:
         results: the number of results; None: as many as the body returns, in a tuple.
         per_example: whether body and rules are written for one example; a batch then maps them over its examples
             instead of shifting the params.
-        batch: `(batched, xs, params) -> y`: the batching rule; the flagged operands and the result have a leading batch
-            axis; None: all operands get a batch axis, and the params are shifted.
+        batch: `(batched, xs, params) -> y`: the batching rule; the flagged operands and all results have a leading
+            batch axis; None: all operands get a batch axis, and the params are shifted.
         min_loop_steps: a lower bound of the steps that loops in the body take (`RawTensor.loop`), for each row or
             column of a matrix.
         higher_order: the rules of an op with programs among its params.
+        opaque: for an op whose body is Python code on values: how it may run.  Such an op runs only on a backend, never
+            while a function is traced or a program is optimised; its body takes the backend first.  Passes do not
+            merge or move it, and an op with an effect is never dropped.  None for all other ops.
         method: whether a backend may override the op with a method of its name.
         domain: the interval from which tests and the conformance kit draw floating-point operands.
         adjust_samples: `(*operands) -> operands`: maps drawn operands to operands at which the op is smooth; None: the
@@ -97,6 +104,7 @@ class Op:
     batch: Callable[..., Any] | None = None
     min_loop_steps: int = 0
     higher_order: HigherOrderRules[Op] | None = None
+    opaque: Opaque | None = None
     method: bool = False
     domain: tuple[float, float] = (-2.0, 2.0)
     adjust_samples: Callable[..., Any] | None = None
@@ -120,7 +128,7 @@ class Op:
         Raises:
             DTypeError: if the op does not take these dtypes.
         """
-        if "program" in self.params:
+        if self.opaque or "program" in self.params:
             return self.dtype(*dtypes, *params)
         key = (dtypes, params) if "dtype" in self.params else dtypes
         result = self.result_dtypes.get(key)

@@ -94,7 +94,9 @@ class Batch(Level[Batched[R]]):
             y, batched = run(self.inner, vmapped, [x.value for x in operands], params), True
         elif op.batch is not None:
             xs = [Tensor(self.inner, x.value) for x in operands]
-            y, batched = op.batch(flags, xs, params).representation, True
+            result = op.batch(flags, xs, params)
+            y = result.representation if op.results == 1 else tuple([part.representation for part in result])
+            batched = True
         else:
             params = tuple(
                 [

@@ -140,7 +140,7 @@ class Trace(Level[Variable]):
             raise self.escaped_error(op.name)
         if op in _PRESERVE_FILL_VALUE and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
-        if op.results is None and op.higher_order is None:
+        if op.results is None and op.higher_order is None and not op.opaque:
             op, params = self._with_program(op, operands, params)
         shapes = op.shape(*[x.shape for x in operands], *params)
         dtypes = op.dtype(*[x.dtype for x in operands], *params)

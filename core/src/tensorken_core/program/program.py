@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 from tensorken_core.language.dtypes import DType, python_scalar
 from tensorken_core.language.higher_order import Loop
 from tensorken_core.language.interpreter import Interpreter
-from tensorken_core.language.op import Op, run
+from tensorken_core.language.op import Op, Opaque, run
 from tensorken_core.language.shapes import Shape
 from tensorken_core.source_line import Origin
-from tensorken_core.tensor.level import deepest, lift
+from tensorken_core.tensor.level import deepest, interpreter_below, lift
 from tensorken_core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -106,6 +106,27 @@ class Equation:
         rules = self.op.higher_order
         return None if rules is None else rules.layout(self.params).branches
 
+    @property
+    def opaque(self) -> frozenset[Opaque]:
+        """How the opaque ops that it runs, also by its programs, may run; see `Op.opaque`."""
+        if self.op.opaque:
+            return frozenset((self.op.opaque,))
+        return opaque_ops(self.params) if "program" in self.op.params else _NONE
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it runs even if nothing uses its results."""
+        return not self.opaque <= _PURE
+
+
+_NONE: frozenset[Opaque] = frozenset()
+_PURE: frozenset[Opaque] = frozenset(("pure",))
+
+
+def opaque_ops(params: Sequence[Any]) -> frozenset[Opaque]:
+    """How the opaque ops in the programs among an op's params may run."""
+    return _NONE.union(*[p.opaque for p in params if isinstance(p, Program)])
+
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Program:
@@ -161,6 +182,13 @@ class Program:
         """
         return self.once("ops", lambda: frozenset([equation.op for equation in self.equations]))
 
+    @property
+    def opaque(self) -> frozenset[Opaque]:
+        """How the opaque ops of the equations, also those in inner programs, may run; see `Op.opaque`."""
+        if not any([op.opaque or "program" in op.params for op in self.ops]):
+            return _NONE
+        return self.once("opaque", lambda: _NONE.union(*[e.opaque for e in self.equations]))
+
     def changed(self, **attributes: Any) -> Program:
         """A copy with other attributes."""
         return replace(self, **attributes, derived={})
@@ -169,7 +197,9 @@ class Program:
         """The outputs for these inputs, flat."""
         interpreters = [x.interpreter for x in xs]
         above = [x.interpreter for x in self.constants.values() if x.interpreter.below is not None]
-        interpreter = deepest(interpreters + above or [self.backend], self.name)
+        # A running trace records opaque ops, also on values from outside of it.
+        choose = interpreter_below if self.opaque else deepest
+        interpreter = choose(interpreters + above or [self.backend], self.name)
         ys = self.replay(interpreter, [lift(x.representation, x.interpreter, interpreter) for x in xs])
         return tuple(
             [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]

@@ -117,12 +117,15 @@ class levels_on:
 def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
     """The interpreter below a new level: the running level, or else the deepest of the operands' interpreters.
 
-    The running level is taken if all operands can be lifted to it.
+    The running level is taken if all operands can be lifted to it; without operands and a running level, the default
+    backend.
 
     Raises:
         MixedBackendError, EscapedTensorError: if there is no level to which all operands can be lifted.
     """
     level = _running.get()
+    if not interpreters:
+        interpreters = [Interpreter.default() if level is None else level.base]
     result = interpreters[0]
     if len(interpreters) > 1 or isinstance(result, Level):
         result = deepest(interpreters, transform)

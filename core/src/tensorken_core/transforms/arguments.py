@@ -122,7 +122,7 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
 def inner_interpreter(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
     """The interpreter below a new level of a transform, from its operands."""
     interpreters = [x.interpreter for x in tensors if x is not None]
-    return interpreter_below(interpreters or [as_tensor(0.0).interpreter], name)
+    return interpreter_below(interpreters, name)
 
 
 def float_positions(values: Sequence[Tensor]) -> list[int]:

@@ -6,8 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken_core.errors import ConcretizationError, EscapedTensorError
+from tensorken_core.errors import ConcretizationError, EscapedTensorError, GradientError
+from tensorken_core.language.interpreter import R
+from tensorken_core.language.op import Op
+from tensorken_core.levels.reverse import Reverse, TapeValue
 from tensorken_core.levels.trace import closure_converted, scope
+from tensorken_core.program.program import opaque_ops
 from tensorken_core.tensor.level import ClosureError, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function, argnums_partial, check_function, inner_interpreter
@@ -26,7 +30,8 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     they count as arguments, so their derivatives are correct too.  Such an f is traced, as in `jit`.
 
     Args:
-        f: a pure function of pytrees of tensors.
+        f: a pure function of pytrees of tensors.  `tk.debug.print` within it prints again in the backward pass;
+            `tk.io_callback` raises an error where f is differentiated.
 
     Raises:
         ConcretizationError: when called, if f closes over tensors of enclosing transforms and needs a value, as in
@@ -100,9 +105,24 @@ def _recomputed(name: str, flat: Callable[..., list[Any]], operands: Sequence[Te
     return call(user_op(name, flat, rules), operands)
 
 
+class _Repeatable(Reverse[R]):
+    """Refuses ops with effects, except those that show values, since the backward pass runs the function again."""
+
+    def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
+        if op.opaque == "io" or "io" in opaque_ops(params):
+            name = op.name if op.opaque else "io_callback"
+            raise GradientError(
+                f"{name}: tk.checkpoint would run it again in the backward pass; call it outside of the checkpointed "
+                f"function, or use tk.debug.callback, which may run twice"
+            )
+        return super().interpret(op, operands, params)
+
+
 def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
     """The results of a function where these operands are differentiated: custom rules may return other results."""
     indices = [i for i, flag in enumerate(active) if flag]
     of_active = argnums_partial(flat, xs, indices, {})
-    level, ys, *_ = record("checkpoint", of_active, [xs[i] for i in indices], None, False)
+    level, ys, *_ = record(
+        "checkpoint", of_active, [xs[i] for i in indices], None, False, make_level=_Repeatable
+    )
     return [Tensor(level.inner, y.representation.primal, y.shape, y.dtype) for y in ys]

@@ -316,11 +316,17 @@ def vjp_flat(
 
 
 def record(
-    name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
+    name: str,
+    f: Function,
+    values: list[Tensor],
+    structure: Any,
+    has_aux: bool,
+    linear: bool = False,
+    make_level: type[Reverse[Any]] = Reverse,
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
     """Run f on a new tape (to transpose it, if `linear`): the level, f's results at it, their structure, and aux."""
     inner = inner_interpreter(name, values)
-    level: Reverse[Any] = Reverse(inner)
+    level = make_level(inner)
     level.transform = name
     level.linear = linear
     variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]

@@ -73,7 +73,14 @@ from tensorken_core.transforms.jacobian import *
 from tensorken_core.transforms.vmap import *
 
 if _typing.TYPE_CHECKING:
-    from tensorken import linalg as linalg, programs as programs, random as random, testing as testing
+    from tensorken import (
+        debug as debug,
+        linalg as linalg,
+        programs as programs,
+        random as random,
+        testing as testing,
+    )
+    from tensorken.callbacks import *
     from tensorken.compilation.eager import *
     from tensorken.compilation.jit import *
     from tensorken.control_flow import *
@@ -103,6 +110,7 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
+    "tensorken.callbacks": ("ShapeDtypeStruct", "io_callback", "pure_callback"),
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
     "tensorken.debugging": ("debug_nans",),
     "tensorken.compilation.eager": ("disable_jit",),
@@ -130,7 +138,7 @@ _LAZY_OPS.update(
 )
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-_SUBMODULES = ("linalg", "programs", "random", "testing")
+_SUBMODULES = ("debug", "linalg", "programs", "random", "testing")
 _INTERNAL = {  # a feature of the language, and subpackages that an import has loaded
     name
     for name, value in globals().items()

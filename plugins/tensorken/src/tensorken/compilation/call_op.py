@@ -14,9 +14,9 @@ from tensorken_core.language.op import OPS, Op, register, run
 from tensorken_core.levels.batch import at_batch_level
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
-from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_core.program.program import Equation, Literal, Program, Variable, opaque_ops
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import interpreter_below, lift
+from tensorken_core.tensor.level import interpreter_below, lift, lifted
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.grad import jvp_flat, pull, record
 
@@ -28,9 +28,11 @@ def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
 
 def apply_higher_order(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
     """Run an op that takes programs on tensors, lifted to one level; return its results."""
-    if xs:
-        xs = _in_branch(op.name, xs)
-    interpreter, representations = at_one_level(op, xs)
+    if opaque_ops(params):  # they run when the program runs that is being traced
+        interpreter = interpreter_below([x.interpreter for x in xs], op.name)
+        representations = [lifted(x, interpreter) for x in xs]
+    else:
+        interpreter, representations = at_one_level(op, _in_branch(op.name, xs) if xs else xs)
     ys = run(interpreter, op, representations, params)
     shapes, dtypes = op.shape(*[x.shape for x in xs], *params), op.dtype(*[x.dtype for x in xs], *params)
     return [Tensor(interpreter, *parts) for parts in zip(ys, shapes, dtypes, strict=True)]
@@ -239,10 +241,14 @@ def forward_backward_of(
         seeds = [i for i, v in enumerate(program.outputs) if v.dtype.kind == "float"]
     with_cotangents: list[int] = []
     linear = transposing.get()
+    effects = 0  # in the forward program
 
     def forward_and_backward(*values: Tensor) -> list[Tensor]:
+        nonlocal effects
         if not differentiated:
-            return list(program.on(values[: len(inputs)]))
+            outputs = list(program.on(values[: len(inputs)]))
+            effects = sum([e.has_effect for e in program.equations])
+            return outputs
 
         def function(*primals: Tensor) -> Sequence[Tensor]:
             xs = list(values[: len(inputs)])
@@ -251,6 +257,8 @@ def forward_backward_of(
             return program.on(xs)
 
         level, ys, *_ = record("vjp", function, [values[i] for i in differentiated], None, False, linear)
+        trace: Any = values[0].interpreter
+        effects = sum([e.has_effect for e in trace.equations])
         cotangents = pull(level, [ys[i] for i in seeds], list(values[len(inputs) :]), consume=True)
         indices = sorted([i for i in cotangents if i < len(differentiated)])
         with_cotangents[:] = [differentiated[i] for i in indices]
@@ -258,8 +266,8 @@ def forward_backward_of(
         return [*results, *[cotangents[i] for i in indices]]
 
     like = [*inputs, *[program.outputs[i] for i in seeds]]
-    program = without_dead_code(traced(forward_and_backward, like, program.backend, program.name))
-    forward, backward, residuals = partial_eval(program, len(inputs), output_count, invariant)
+    both = without_dead_code(traced(forward_and_backward, like, program.backend, program.name))
+    forward, backward, residuals = partial_eval(both, len(inputs), output_count, invariant, effects)
     return ForwardBackward(forward, backward, seeds, residuals, with_cotangents)
 
 
@@ -268,17 +276,19 @@ CHEAP_OPS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
 
 
 def partial_eval(
-    program: Program, input_count: int, output_count: int, invariant: Sequence[int] = ()
+    program: Program, input_count: int, output_count: int, invariant: Sequence[int] = (), effects: int = 0
 ) -> tuple[Program, Program, list[int]]:
     """Split a program in two: the equations that depend only on its first inputs, and the rest.
 
-    Equations in another scope than the program's are recomputed in the second program, and so are cheap ops.
+    Equations in another scope than the program's are recomputed in the second program, and so are cheap ops; opaque
+    ops only in another scope.
 
     Args:
         program: the program.
         input_count: the number of inputs of the first program.
         output_count: the number of outputs of the first program.
         invariant: the indices of inputs; values that depend only on these are recomputed too.
+        effects: the number of equations with effects in the first program; those after these are in the second.
 
     Returns:
         The first program, with the residuals as further outputs; the second program, from the other inputs and the
@@ -290,11 +300,16 @@ def partial_eval(
     second: set[Equation] = set()
     recomputable: set[Equation] = set()
     for equation in program.equations:
-        if not second_values.isdisjoint(equation.operands):
+        opaque = equation.opaque if program.opaque else ()
+        has_effect = bool(opaque) and equation.has_effect
+        effects -= has_effect
+        if not second_values.isdisjoint(equation.operands) or (has_effect and effects < 0):
             second_values.update(equation.results)
             second.add(equation)
             continue
         first.append(equation)
+        if opaque and not equation.scope:
+            continue
         if all(
             [
                 v in invariant_values or v in program.constants or isinstance(v, Literal)

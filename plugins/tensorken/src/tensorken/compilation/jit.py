@@ -30,7 +30,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.level import interpreter_below
+from tensorken_core.tensor.level import inside_a_transform, interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Argnums, Function, Static, argnums_of, check_function
 from tensorken_core.transforms.grad import TRANSFORMED
@@ -170,15 +170,18 @@ def _call(
     )
     name, base = cache.name, cache_key.base
     operands = [*xs, *executable.extra]
+    opaque = executable.program.opaque
     on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
-    if on_backend or not operands:
+    if (on_backend or not operands) and not (opaque and inside_a_transform()):
         backend: Any = base if on_backend else executable.program.backend
         run = executable.run
         if OBSERVERS:
             run = prepared(executable.program, backend)
         elif run is None:
             run = executable.run = prepared(executable.program, backend)
-        if not is_new:  # similar calls are likely to follow
+        if (
+            not is_new and not opaque
+        ):  # similar calls are likely to follow, but within a trace it must be recorded
             fast = fast_call(name, cache_key, executable, leaves)
             if fast is not None:
                 cache.fast.use(fast)
@@ -327,7 +330,7 @@ def _traced(
     f: Function, name: str, xs: Sequence[Tensor], cache_key: CacheKey, donated: Sequence[int]
 ) -> Executable:
     """The program of one call."""
-    inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
+    inner = interpreter_below([x.interpreter for x in xs], "jit")
     structures: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.arrays.creation import as_tensor, tensor
+from tensorken.arrays.creation import tensor
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -40,7 +40,7 @@ class LoopArguments:
                 tensors.append(leaf if isinstance(leaf, Tensor) else as_constant(leaf, None, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
-        inner = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
+        inner = interpreter_below([x.interpreter for x in tensors], name)
         return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBER_TYPES}, inner)
 
 

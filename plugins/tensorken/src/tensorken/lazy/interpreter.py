@@ -23,7 +23,7 @@ from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
-from tensorken_core.program.program import Program
+from tensorken_core.program.program import Program, opaque_ops
 from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
@@ -199,6 +199,11 @@ class Lazy(Wrapper[Node[R]]):
         return self.wrap(run(self.raw, OPS["with_placement"], [self.value(x)], (placement, batch_axes)))
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
+        if op.results is None and (op.opaque or opaque_ops(params)):
+            ys = run(
+                self.raw, op, [self.value(x) for x in operands], params
+            )  # now, in the order of the calls
+            return tuple([self.wrap(y) for y in ys])
         if (
             op.min_loop_steps
             and op.min_loop_steps * min(operands[0].shape[-2:]) > MAX_DEFERRED_STEPS

@@ -12,6 +12,7 @@ from tensorken.programs.code import Code
 from tensorken.programs.compiler_choice import chosen_compilers
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.pieces import joined, pieces, runner_of
 from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import describe
 from tensorken_core.host.loading import Registry
@@ -20,7 +21,7 @@ from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.observe import OBSERVERS, UNOBSERVED, notify
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.program.program import Program
+from tensorken_core.program.program import Equation, Program
 from tensorken_core.rewriting.wrapper import Wrapper
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
@@ -85,12 +86,38 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     if plugin_compiler is None and type(backend).compile is RawTensor.compile:
         return None
     optimised_program = optimised(program, backend)
-    run = plugin_compiler(optimised_program, backend) if plugin_compiler is not None else None
-    if run is None:
-        run = backend.compile(optimised_program)
+    run: Run | None
+    if optimised_program.opaque:
+        run = _compiled_with_opaque_ops(optimised_program, backend, plugin_compiler)
+    else:
+        run = plugin_compiler(optimised_program, backend) if plugin_compiler is not None else None
+        if run is None:
+            run = backend.compile(optimised_program)
     if run is not None:
         program.derived[(_COMPILED, backend)] = run
     return run
+
+
+def _compiled_with_opaque_ops(
+    program: Program, backend: RawTensor[Any], plugin_compiler: Compiler | None
+) -> Run:
+    """The program compiled by the backend; or cut at its opaque ops, if a plugin compiles a piece, or the backend does
+    not compile the whole.
+    """
+    parts: list[tuple[Equation | Program, Run | None]] = [
+        (part, plugin_compiler(part, backend) if isinstance(part, Program) and plugin_compiler else None)
+        for part in pieces(program)
+    ]
+    whole = None if any([run for _, run in parts]) else backend.compile(program)
+    if whole is not None:
+        return whole
+
+    def run_of(part: Equation | Program) -> Run:
+        if isinstance(part, Equation):
+            return runner_of(part, backend)
+        return backend.compile(part) or (lambda xs: part.replay(backend, xs))
+
+    return joined(program, [(part, run or run_of(part)) for part, run in parts], backend)
 
 
 _COMPILED = "compiled"

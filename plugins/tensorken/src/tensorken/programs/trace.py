@@ -48,7 +48,7 @@ def trace(f: Function) -> Callable[..., Program]:
     def program_of(*arguments: Any, **keywords: Any) -> Program:
         leaves, structure = tree.flatten((arguments, keywords))
         xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
-        inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
+        inner = interpreter_below([x.interpreter for x in xs], "trace")
         result_structures: list[Any] = []
 
         def flat(*tensors: Tensor) -> list[Any]:

@@ -99,13 +99,14 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{INDENT}# {row}"
             continue
         left, right, source_line = row
-        line = f"{INDENT}{left:{first}} = {right}"
+        start = f"{INDENT}{left:{first}} = " if left else INDENT
+        line = f"{start}{right}"
         if len(line) > WIDTH:
             line = textwrap.fill(
                 line, WIDTH, subsequent_indent=INDENT * 3, break_long_words=False, break_on_hyphens=False
             )
         elif source_line:
-            line = f"{INDENT}{left:{first}} = {right:{second}}"
+            line = f"{start}{right:{second}}"
         yield f"{line}  # {source_line}" if source_line else line
 
 

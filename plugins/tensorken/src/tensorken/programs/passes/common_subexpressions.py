@@ -23,7 +23,8 @@ _ORDER_ZEROS = frozenset(OPS[name] for name in ("maximum", "minimum"))
 def without_common_subexpressions(program: Program) -> Program:
     """Merge equations with the same op, operands, params and scope.
 
-    Equations of different scopes are not merged: values that a checkpoint recomputes must not be stored.
+    Equations of different scopes are not merged: values that a checkpoint recomputes must not be stored.  Nor are
+    equations that run opaque ops.
     Bit for bit the same.
     """
     if len(program.equations) < 2:
@@ -31,8 +32,12 @@ def without_common_subexpressions(program: Program) -> Program:
     first_by_key: dict[Any, Equation] = {}
     replacements: dict[Variable, Variable] = {}
     written: list[Equation] = []
+    opaque = program.opaque
     for equation in program.equations:
         equation = substituted(equation, replacements)
+        if opaque and equation.opaque:
+            written.append(equation)
+            continue
         key = _key(equation)
         try:
             first = first_by_key.setdefault(key, equation)

@@ -62,7 +62,7 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
         ys = run(fuse, e.op, operands, e.params)
         if e.op.results == 1:
             ys = (ys,)
-        if ys[0].products is not None:
+        if ys and ys[0].products is not None:
             fuse.sources[id(ys[0].products)] = (ys[0].products, e, position)
         values.update(zip(e.results, ys, strict=True))
         for v in (*e.operands, *e.results):  # the op may have computed some operands

@@ -23,7 +23,7 @@ def with_necessary_arguments(program: Program) -> Program:
 
     Literals are sunk into the programs, unless a loop carries or slices them.  An operand that is passed twice is
     passed once.  A carry that no step changes is replaced by its first value.  Unneeded results and carries are
-    dropped, also a carry that only its own computation uses.  Bit for bit the same.
+    dropped, also a carry that only its own computation uses.  Effects need their operands.  Bit for bit the same.
     """
     if not runs_programs(program):
         return program
@@ -31,7 +31,7 @@ def with_necessary_arguments(program: Program) -> Program:
     replacements: dict[Variable, Variable] = {}
     written: list[Equation] = []
     for equation in reversed(program.equations):
-        if needed.isdisjoint(equation.results):
+        if needed.isdisjoint(equation.results) and not equation.has_effect:
             continue
         if equation.op.higher_order is not None:
             smaller, unchanged = _with_fewer_arguments(equation, equation.op.higher_order, needed)
@@ -69,7 +69,7 @@ def _with_fewer_arguments(
             known_inputs[i] = first_index[x]
 
     requested = [o for o, y in enumerate(equation.results) if y in needed and y not in unchanged]
-    if not requested:
+    if not requested and not equation.has_effect:
         return None, unchanged
     inputs, outputs = _needed_indices(parts.programs, parts.predicates, carries, known_inputs, requested)
     only_constants = not inputs and not predicate
@@ -127,7 +127,7 @@ def _used(program: Program, outputs: Sequence[Variable]) -> list[int]:
     """The indices of the inputs that these outputs depend on."""
     needed = set(outputs)
     for equation in reversed(program.equations):
-        if not needed.isdisjoint(equation.results):
+        if not needed.isdisjoint(equation.results) or equation.has_effect:
             needed.update(equation.operands)
     return [i for i, v in enumerate(program.inputs) if v in needed]
 

@@ -63,7 +63,7 @@ class EquationWriter(RawTensor[Variable]):
         return x.dtype
 
     def has(self, op: Op) -> bool:
-        return "program" in op.params or self.backend.has(op)
+        return bool(op.opaque) or "program" in op.params or self.backend.has(op)
 
     def fill_value(self, x: Variable) -> bool | int | float | None:
         return x.value if isinstance(x, Literal) else None

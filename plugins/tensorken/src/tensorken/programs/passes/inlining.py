@@ -23,6 +23,7 @@ def inline(program: Program) -> Program:
     equations: list[Equation] = []
     constants: dict[Variable, Tensor] = dict(program.constants)
     replacements: dict[Variable, Variable] = {}
+    is_inlined = False
     scopes = iter(range(1 + max([e.scope for e in program.equations], default=0), 2**62))
     for equation in program.equations:
         equation = substituted(equation, replacements)
@@ -31,13 +32,14 @@ def inline(program: Program) -> Program:
         if called is None:
             equations.append(equation)
             continue
+        is_inlined = True
         constants.update(called.constants)
         body = inline(called)
         mapping = dict(zip(body.inputs, operands[len(operands) - len(body.inputs) :], strict=True))
         equations += _renamed(body, mapping, equation.scope, scopes)
         constants.update(body.constants)
         replacements.update(zip(equation.results, [mapping.get(v, v) for v in body.outputs], strict=True))
-    if not replacements:  # there was no call, or none with results
+    if not is_inlined:
         return program
     return program.changed(
         equations=tuple(equations),

@@ -33,8 +33,8 @@ def with_loop_invariants_hoisted(program: Program) -> Program:
     loop.
 
     Equations in the scope of a checkpoint are not moved, since they are recomputed instead of stored.  Equations
-    that run programs are not moved, because they might not terminate where the loop has no steps.  Bit for bit the
-    same.
+    that run programs are not moved, because they might not terminate where the loop has no steps; nor are opaque
+    ops.  Bit for bit the same.
     """
     if not runs_programs(program):
         return program
@@ -93,6 +93,7 @@ def _split(program: Program, fixed: tuple[bool, ...]) -> _SplitStep:
         if (
             not e.scope
             and e.op.higher_order is None
+            and not e.op.opaque
             and all([v in invariant or isinstance(v, Literal) for v in e.operands])
         ):
             invariant.update(e.results)
