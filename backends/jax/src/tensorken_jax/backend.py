@@ -18,8 +18,9 @@ from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
-from tensorken_core.program.program import Program
+from tensorken_core.program.program import Program, opaque_ops
 from tensorken_jax import elementary
+from tensorken_jax.callbacks import awaited, is_awaited, run_opaque
 from tensorken_jax.control_flow import run_branch, run_loop
 from tensorken_jax.devices import device_named
 from tensorken_jax.placement import placed
@@ -219,6 +220,10 @@ class Jax(RawTensor[Array]):
     # ---- programs --------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
+        if (op.opaque or opaque_ops(params)) and not is_awaited():
+            return awaited(lambda: self.interpret(op, operands, params), [])
+        if op.opaque:
+            return wide(run_opaque)(self, op, operands, params)
         if op.higher_order is not None:
             layout = op.higher_order.layout(params)
             if layout.loop is not None:

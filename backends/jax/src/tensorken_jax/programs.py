@@ -11,6 +11,7 @@ import jax
 from tensorken_core.errors import BackendError
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
+from tensorken_jax.callbacks import awaited
 
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -23,15 +24,17 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Callable[[Sequence[An
         return tuple(program.replay(backend, xs))
 
     runs: dict[tuple[int, ...], Any] = {}
+    errors: list[Exception] = []
     donated = tuple(sorted(program.donated))
 
     def call(xs: Sequence[Any]) -> Sequence[Any]:
         free = tuple([i for i in donated if _references(xs, i) <= _UNSHARED])
         if free not in runs:
             runs[free] = jax.jit(trace, donate_argnums=free)
+        run = runs[free]
         try:
             with jax.enable_x64(True):
-                results: Sequence[Any] = runs[free](*xs)
+                results: Sequence[Any] = awaited(lambda: run(*xs), errors) if program.opaque else run(*xs)
         except ValueError as error:
             if "incompatible devices" not in str(error):
                 raise

@@ -35,8 +35,8 @@ def pure_callback(
 ) -> Any:
     """Call a Python function without effects on numpy arrays, each time a program runs.
 
-    The function is not traced: it may use numpy, SciPy or any other library.  It runs if its results are used, and
-    may run more than once.  It has no derivative: define one by `tk.custom_jvp` or `tk.custom_vjp`.
+    The function is not traced: it may use numpy, SciPy or any other library.  A program may drop a call whose results
+    are not used, or make a call again.  It has no derivative: define one by `tk.custom_jvp` or `tk.custom_vjp`.
 
     Args:
         callback: a function of pytrees of numpy arrays that returns a pytree of arrays and numbers.

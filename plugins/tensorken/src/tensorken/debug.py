@@ -90,14 +90,14 @@ def breakpoint() -> None:
     of the function that calls `tk.debug.breakpoint` are numpy arrays.
 
     >>> import sys, tensorken as tk
-    >>> sys.breakpointhook = lambda: print("x is", sys._getframe(1).f_locals["x"])
+    >>> stops = []
+    >>> sys.breakpointhook = lambda: stops.append(sys._getframe(1).f_locals["x"].item())
     >>> @tk.jit
     ... def f(x):
     ...     tk.debug.breakpoint()
     ...     return x * x
-    >>> f(3.0).item()
-    x is 3.0
-    9.0
+    >>> f(3.0).item(), stops
+    (9.0, [3.0])
     >>> sys.breakpointhook = sys.__breakpointhook__
     """
     frame: FrameType | None = sys._getframe(1)

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from tensorken.compilation.call_op import check_alike
-from tensorken_core.errors import ProgramError
+from tensorken_core.errors import ArgumentError, ProgramError
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 
@@ -153,6 +153,15 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
             if not parts.is_loop or (index, k) in parts.carries:
                 index_of[v] = index_of[operands[index]]
     return tuple([index_of.get(v) for v in program.outputs])
+
+
+def check_repeatable(name: str, programs: Sequence[Program]) -> None:
+    """Raise an ArgumentError if the programs have effects that a batch, which runs them more often, may not repeat."""
+    if any(["io" in program.opaque for program in programs]):
+        raise ArgumentError(
+            f"{name}: io_callback under vmap would run for examples that do not take this branch or step; move it "
+            f"outside, or use tk.debug.callback, which runs for all examples"
+        )
 
 
 def select_examples(predicate: Tensor, a: Tensor, b: Tensor) -> Tensor:

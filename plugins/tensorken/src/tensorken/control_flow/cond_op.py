@@ -15,7 +15,7 @@ from tensorken.compilation.call_op import (
     forward_backward_of,
     jvp_program,
 )
-from tensorken.control_flow.carries import forwarded_inputs, select_examples
+from tensorken.control_flow.carries import check_repeatable, forwarded_inputs, select_examples
 from tensorken.programs.execution import prepared
 from tensorken_core.language.dtypes import DType, bool_
 from tensorken_core.language.higher_order import SubprogramLayout
@@ -56,6 +56,7 @@ class _CondRules:
     def batch(self, size: int, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
         operand_flags = batched[1:]
         if batched[0]:
+            check_repeatable("cond", params)
             selection, pattern = params[0].once(
                 ("select", params[1], size, operand_flags),
                 lambda: _select_program(params, size, operand_flags),

@@ -17,6 +17,7 @@ from tensorken.control_flow.carries import (
     carry_fixpoint,
     carry_pairs,
     check_loop,
+    check_repeatable,
     constant_flags,
     forwarded_inputs,
     select_examples,
@@ -98,7 +99,9 @@ class _WhileRules:
             _all_carries(body),
         )
         predicate, (per_example,) = batched_program(condition, size, input_flags)
-        if per_example:  # all carries that a step changes then differ between examples
+        if per_example:
+            check_repeatable("while_loop", (condition, body))
+            # All carries that a step changes then differ between examples
             carries_in = carries(range(len(inputs)), inputs)
             pattern = tuple(
                 [

@@ -9,13 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from tensorken.programs.names import callers_first
+from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Equation, Program
 
 
 def with_user_ops_inlined(program: Program) -> Program:
-    """The program with only ops of the op table and ops that run a program; custom derivative rules are dropped."""
+    """The program with only ops of the op table and ops that run a program; custom derivative rules are dropped.
+
+    Raises:
+        ProgramError: if it has an opaque op, which has no other text.
+    """
     done: dict[Program, Program] = {}
     for inner in reversed(callers_first(program)):
         equations = tuple([_with_body(inner, e, done) for e in inner.equations])
@@ -26,6 +31,11 @@ def with_user_ops_inlined(program: Program) -> Program:
 
 def _with_body(program: Program, equation: Equation, done: dict[Program, Program]) -> Equation:
     op = equation.op
+    if op.opaque:
+        raise ProgramError(
+            f"the op {op.name!r} calls a Python function ({equation.params[0]!r}), which cannot be saved or written as "
+            f"text; trace the function without it"
+        )
     params = tuple([done.get(p, p) if isinstance(p, Program) else p for p in equation.params])
     if OPS.get(op.name) is op or any([isinstance(p, Program) for p in params]):
         unchanged = all([a is b for a, b in zip(params, equation.params, strict=True)])

@@ -81,4 +81,5 @@ def _label(equation: Equation, names: Names, titles_of: Mapping[Program, str]) -
     if len(arguments) > 4:
         arguments = [repr(v.value) for v in equation.operands if isinstance(v, Literal)] + ["..."]
     results = ", ".join([names[v] for v in equation.results])
-    return f"{results} = {equation.op.name}({', '.join([*arguments, *params(equation, titles_of)])})"
+    application = f"{equation.op.name}({', '.join([*arguments, *params(equation, titles_of)])})"
+    return f"{results} = {application}" if results else application

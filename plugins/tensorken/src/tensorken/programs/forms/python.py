@@ -61,9 +61,13 @@ def source(program: Program) -> str:
     """The source of a module with a function of the program's name; see `Program.to_python`.
 
     Raises:
-        ProgramError: if a constant belongs to a transform, or an op that runs programs has no form in Python.
+        ProgramError: if a constant belongs to a transform, or an op is opaque, or runs programs, and has no form in
+            Python.
     """
-    program = with_user_ops_inlined(program)
+    try:
+        program = with_user_ops_inlined(program)
+    except ProgramError as error:
+        raise ProgramError(f"to_python: {program.name}: {error}") from None
     program = _flat_where_needed(program)
     programs = [program, *[p for p in all_programs(program) if p is not program]]
     avoid = {*IMPORTED, *RESERVED, *[root(label) for label in labels(program)]}
