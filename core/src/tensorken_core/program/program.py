@@ -123,6 +123,13 @@ _NONE: frozenset[Opaque] = frozenset()
 _PURE: frozenset[Opaque] = frozenset(("pure",))
 
 
+def without_debug_ops(params: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The params of an op, with programs that show no values, for a run that repeats one that has shown them."""
+    return (
+        tuple([p.without_debug_ops() if isinstance(p, Program) else p for p in params]) if params else params
+    )
+
+
 def opaque_ops(params: Sequence[Any]) -> frozenset[Opaque]:
     """How the opaque ops in the programs among an op's params may run."""
     return _NONE.union(*[p.opaque for p in params if isinstance(p, Program)])
@@ -188,6 +195,14 @@ class Program:
         if not any([op.opaque or "program" in op.params for op in self.ops]):
             return _NONE
         return self.once("opaque", lambda: _NONE.union(*[e.opaque for e in self.equations]))
+
+    def without_debug_ops(self) -> Program:
+        """The program without the ops that show values, also in inner programs; the same program if there are none."""
+        if "debug" not in self.opaque:
+            return self
+        kept = [e for e in self.equations if e.op.opaque != "debug"]
+        equations = tuple([replace(e, params=without_debug_ops(e.params)) for e in kept])
+        return self.once("without debug ops", lambda: self.changed(equations=equations))
 
     def changed(self, **attributes: Any) -> Program:
         """A copy with other attributes."""

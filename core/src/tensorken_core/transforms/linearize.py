@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken_core import tree
+from tensorken_core.errors import GradientError
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
 from tensorken_core.levels.forward import jvp_of_op
 from tensorken_core.levels.reverse import TapeValue
+from tensorken_core.program.program import opaque_ops, without_debug_ops
 from tensorken_core.tensor.level import Level, lifted
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
@@ -72,11 +74,17 @@ class Linearize(Level[TapeValue[R]]):
             results = [y.representation for y in (*ys, *kept)]
             self.steps.append(Step(op, parents, primals, indices, results, params))
             return tuple([TapeValue(y.representation, index) for y, index in zip(ys, indices, strict=True)])
+        is_active = any([parent is not None for parent in parents])
+        if op.higher_order is not None and is_active and "io" in opaque_ops(params):
+            raise GradientError(
+                f"{op.name}: linearize would run its io_callback again at each call of the linear function; use "
+                f"tk.jvp, or tk.debug.callback"
+            )
         y = run(self.inner, op, primals, params)
         results = [y] if op.results == 1 else list(y)
-        if op.differentiable and any([parent is not None for parent in parents]):
+        if op.differentiable and is_active:
             indices = [next(self._new_indices) for _ in results]
-            self.steps.append(Step(op, parents, primals, indices, results, params))
+            self.steps.append(Step(op, parents, primals, indices, results, without_debug_ops(params)))
             traced = [TapeValue(x, index) for x, index in zip(results, indices, strict=True)]
         else:
             traced = [TapeValue(x, None) for x in results]
