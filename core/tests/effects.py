@@ -32,13 +32,21 @@ def logged(f: Callable[..., Any], *args: Any) -> tuple[Any, list[Entry]]:
     return leaves, LOG.copy()
 
 
-def draw(seed: int, *, kinds: Sequence[str] = ("debug", "io", "value"), choices: bool = True) -> list[Step]:
+def draw(
+    seed: int,
+    *,
+    kinds: Sequence[str] = ("debug", "io", "value"),
+    choices: bool = True,
+    shared: bool = True,
+) -> list[Step]:
     """The steps of a function, decided by the seed.
 
     Args:
         seed: of the random numbers.
-        kinds: the kinds of effects: `debug`, `io`, `value` (an `io` with a result), `pure`, `number` (of no operand).
+        kinds: the kinds of effects: `debug`; `io`; `value`, an `io` with a result; `stopped`, the same without a
+            derivative; `pure`; `number`, without operands.
         choices: whether there are branches, and loops that end by a condition.
+        shared: whether there are effects that do not depend on the arguments, which a batch has once.
     """
     rng = random.Random(seed)
     labels = iter(range(10**6))
@@ -54,10 +62,11 @@ def draw(seed: int, *, kinds: Sequence[str] = ("debug", "io", "value"), choices:
                 step = ("effect", rng.choice(kinds), f"e{next(labels)}", i, j)
                 found += [step] * rng.choice((1, 1, 1, 2))  # the same twice: none may be merged
             elif roll < 0.85:
-                loop = ("scan", rng.randrange(3), rng.random() < 0.5, steps(depth - 1, 3))
-                found.append(loop)
+                of_captured = ("effect", rng.choice(kinds), f"e{next(labels)}", 0, 1)
+                found.append(("scan", rng.randrange(3), rng.random() < 0.5, steps(depth - 1, 3), of_captured))
             elif roll < 0.9 or not choices:
-                found.append(("jit", steps(depth - 1, 3)))
+                where = rng.choice(("values", "nothing", "constants") if shared else ("values", "nothing"))
+                found.append(("jit", where, rng.choice((1, 2)), steps(depth - 1, 3)))
             elif roll < 0.96:
                 found.append(("cond", i, steps(depth - 1, 2), steps(depth - 1, 2)))
             else:
@@ -90,17 +99,24 @@ def _take(step: Step, values: list[Any]) -> None:
             y = _effect(kind, label, at(i), at(j))
             if y is not None and i != j:  # else the result is not used
                 values.append(y)
-        case "scan", length, reverse, inner:
-            f = function_of(inner)
+        case "scan", length, reverse, inner, of_captured:
+            f, captured = function_of(inner), [at(0), at(1)]
 
             def body(carry: Any, row: Any) -> Any:
-                after, total = f(carry, row)
-                return after, total
+                same = captured.copy()
+                _take(of_captured, same)
+                return f(carry + same[-1] * 0.125, row)
 
             rows = tk.stack([at(0), at(1), at(0) * 0.5])[:length]
             values.append(tk.scan(body, at(1), rows, reverse=reverse)[0])
-        case "jit", inner:
-            values.append(tk.jit(function_of(inner))(at(0), at(1))[0])
+        case "jit", where, times, inner:
+            f, pair = function_of(inner), [at(0), at(1)]
+            returned = 0 if where == "nothing" else 1
+            jitted = tk.jit(lambda x, y: f(x, y)[:returned])
+            if where == "constants":
+                pair = [tk.tensor([x, -x, 0.5], backend=pair[0].interpreter.base) for x in (0.25, 0.75)]
+            for _ in range(times):  # the second call has equal equations, which may not be merged
+                values.extend(jitted(*pair))
         case "cond", i, first, second:
             branches = [function_of(inner) for inner in (first, second)]
             values.append(tk.cond(at(i).sum() > 0, *branches, at(0), at(1))[0])
@@ -142,6 +158,8 @@ def _effect(kind: str, label: str, x: Any, y: Any) -> Any:
             return tk.debug.callback(note)
         case "value":
             return tk.io_callback(value, x, x, y)
+        case "stopped":
+            return tk.io_callback(value, x, tk.stop_gradient(x), tk.stop_gradient(y))
         case "pure":
             return tk.pure_callback(lambda x, y: x - y, x, x, y)
     raise AssertionError(kind)

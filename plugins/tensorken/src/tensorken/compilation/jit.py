@@ -179,9 +179,8 @@ def _call(
             run = prepared(executable.program, backend)
         elif run is None:
             run = executable.run = prepared(executable.program, backend)
-        if (
-            not is_new and not opaque
-        ):  # similar calls are likely to follow, but within a trace it must be recorded
+        # Similar calls are likely to follow, but the fast path does not look for a trace that must record opaque ops.
+        if not is_new and not opaque:
             fast = fast_call(name, cache_key, executable, leaves)
             if fast is not None:
                 cache.fast.use(fast)
