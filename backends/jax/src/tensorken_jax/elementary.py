@@ -56,7 +56,9 @@ def log_softmax(x: Array, axes: Axes) -> Array:
     below = _Below(x, axes)
     differences = below.differences()
     # Four times a difference from an infinite maximum overflows to minus infinity; that of a maximum itself is 0.
-    return differences * jnp.where(below.is_infinite, 4.0, 1.0).astype(x.dtype) - _log_of_sum(differences, axes)
+    return differences * jnp.where(below.is_infinite, 4.0, 1.0).astype(x.dtype) - _log_of_sum(
+        differences, axes
+    )
 
 
 @in_float32
@@ -73,9 +75,9 @@ def _log_of_sum(differences: Array, axes: Axes) -> Array:
 class _Below:
     """The differences x - top from the maximum; 0 for each maximum that is infinite, too.
 
-    A comparison of each element with the maximum would keep XLA from vectorising `exp`.  So rows with an infinite maximum
-    are scaled, which makes their maxima plus infinity, then limited to the largest number, which is then subtracted: a
-    difference is 0, or so negative that `exp` is 0.
+    A comparison of each element with the maximum would keep XLA from vectorising `exp`.  So rows with an infinite
+    maximum are scaled, which makes their maxima plus infinity, then limited to the largest number, which is then
+    subtracted: a difference is 0, or so negative that `exp` is 0.
     """
 
     def __init__(self, x: Array, axes: Axes) -> None:
@@ -86,7 +88,7 @@ class _Below:
     def differences(self) -> Array:
         """The differences."""
         dtype = self.x.dtype
-        largest = jnp.finfo(dtype).max
+        largest: Any = jnp.finfo(dtype).max  # type: ignore[no-untyped-call]
         scale = jnp.where(self.is_infinite, jnp.copysign(0.5, self.top), 1.0).astype(dtype)
         limit = jnp.where(self.is_infinite, largest, jnp.inf).astype(dtype)
         return jnp.minimum(self.x * scale, limit) - jnp.where(self.is_infinite, largest, self.top)
