@@ -95,10 +95,10 @@ def _repeated(a: Any, b: Any, c: Any) -> Any:
 
 
 def _while(a: Any, b: Any, c: Any) -> Any:
-    """Examples of a batch take different numbers of steps; a carry and a constant are forwarded."""
+    """Examples of a batch take different numbers of steps (`loops`); a carry and a constant are forwarded."""
 
     def more(carry: Any) -> Any:
-        return carry[0].sum() < 12
+        return carry[0].sum() < 20
 
     return tk.while_loop(more, lambda h: (h[0] + tk.abs(c) + 1, h[2], h[1] + b, h[3]), (a, b, a, c))
 
@@ -184,6 +184,8 @@ def loops(subject: Subject, case: Case) -> None:
         return np.array([random.randint(low, 2) for _ in range(int(np.prod(shape)))]).reshape(shape)
 
     arrays = [drawn(low) for low in (1, -2, -2, -1, -1, -1)]
+    if batched:  # so that a `while_loop` takes fewer steps for the last example
+        arrays[2][-1] += np.where(arrays[2][-1] < 0, -5, 5)
 
     def tensors(values: Sequence[Array]) -> list[Tensor]:
         return [subject.tensor(x, dtype, subject.stack) for x in values]
