@@ -1,0 +1,136 @@
+"""The PyTorch backend: each op is a call of torch, and a program is a graph of `torch.fx`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tensorken_core.errors import ExchangeError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_torch import functions
+from tensorken_torch.contraction import contract
+from tensorken_torch.devices import device_of
+from tensorken_torch.functions import TORCH_DTYPES
+
+_DTYPES: dict[torch.dtype, DType] = {of_torch: dtype for dtype, of_torch in TORCH_DTYPES.items()}
+
+
+def _ops(*called: Any) -> list[Any]:
+    """Methods that call functions of tensors on their operands and params."""
+    return [_op(function) for function in called]
+
+
+def _op(function: Callable[..., Any]) -> Any:
+    def call(self: Any, *args: Any) -> Any:
+        return function(*args)
+
+    call.function = function  # type: ignore[attr-defined]
+    return call
+
+
+class Torch(RawTensor[Tensor]):
+    """Tensors of torch on one device.
+
+    Args:
+        device: the name of the device; the CPU if None.
+    """
+
+    broadcasts = True
+
+    def __init__(self, device: str | None = None) -> None:
+        self.device = device_of(device)
+        dtypes = [name for name in DTYPES if self.device.type != "mps" or name != "float64"]
+        self.capabilities = Capabilities(
+            dtypes=tuple(dtypes),
+            shares_memory=True,
+            nondeterministic=() if self.device.type == "cpu" else ("scatter_add",),
+        )
+
+    def __repr__(self) -> str:
+        return f"Torch({str(self.device)!r})"
+
+    # ---- create, inspect -------------------------------------------------------------------------------------
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Tensor:
+        return torch.from_numpy(np.array(data, dtype.name).reshape(shape)).to(self.device)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
+        return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
+
+    def adopt(self, array: Any, copy: bool) -> Tensor | None:
+        if not isinstance(array, Tensor):
+            array = torch.from_dlpack(array)
+        elif array.requires_grad:
+            raise ExchangeError(
+                "adopt: this tensor of torch requires grad, and torch would lose its derivative; pass x.detach()"
+            )
+        if array.dtype not in _DTYPES:
+            return None
+        if array.device != self.device:
+            return array.to(self.device)
+        return array.clone() if copy else array
+
+    def export(self, x: Tensor) -> Tensor:
+        return x
+
+    def shape(self, x: Tensor) -> Shape:
+        return tuple(x.shape)
+
+    def dtype(self, x: Tensor) -> DType:
+        return _DTYPES[x.dtype]
+
+    def ravel(self, x: Tensor) -> Any:
+        return np.array(x.cpu().contiguous().numpy()).reshape(-1)
+
+    # ---- elementwise -----------------------------------------------------------------------------------------
+
+    exp, log, sin, cos, floor = _ops(torch.exp, torch.log, torch.sin, torch.cos, torch.floor)
+    tan, tanh, asin, acos, atan = _ops(torch.tan, torch.tanh, torch.asin, torch.acos, torch.atan)
+    sinh, cosh, asinh, acosh, atanh = _ops(torch.sinh, torch.cosh, torch.asinh, torch.acosh, torch.atanh)
+    log1p, expm1, exp2, log2, log10 = _ops(torch.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10)
+    erf, erfinv = _ops(torch.erf, torch.erfinv)
+    neg, abs, square, signbit = _ops(torch.neg, torch.abs, torch.square, torch.signbit)
+    ceil, trunc, round = _ops(torch.ceil, torch.trunc, torch.round)
+    relu, reciprocal = _ops(torch.relu, torch.reciprocal)
+    add, sub, mul, div, pow = _ops(torch.add, torch.sub, torch.mul, torch.div, torch.pow)
+    maximum, minimum = _ops(torch.maximum, torch.minimum)
+    atan2, hypot, logaddexp = _ops(torch.atan2, torch.hypot, torch.logaddexp)
+    copysign, nextafter = _ops(torch.copysign, torch.nextafter)
+    eq, lt, where = _ops(torch.eq, torch.lt, torch.where)
+    bitwise_and, bitwise_or, bitwise_xor = _ops(torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor)
+
+    sqrt, sign, remainder = _ops(functions.sqrt, functions.sign, functions.remainder)
+    sigmoid, softplus, sech_squared = _ops(functions.sigmoid, functions.softplus, functions.sech_squared)
+    to_bits, from_bits, floor_divide = _ops(functions.to_bits, functions.from_bits, functions.floor_divide)
+    shift_left, shift_right = _ops(functions.shift_left, functions.shift_right)
+
+    def cast(self, x: Tensor, dtype: DType) -> Tensor:
+        return functions.cast(x, TORCH_DTYPES[dtype])
+
+    # ---- reductions, movement, indexing ----------------------------------------------------------------------
+
+    sum, prod, max, min = _ops(functions.sum, functions.prod, functions.max, functions.min)
+    argmax, argmin = _ops(functions.argmax, functions.argmin)
+    sort, argsort = _ops(functions.sort, functions.argsort)
+    cumsum, cumprod = _ops(functions.cumsum, functions.cumprod)
+    softmax, log_softmax, logsumexp = _ops(functions.softmax, functions.log_softmax, functions.logsumexp)
+    (fused_multiply_add,) = _ops(contract)
+
+    reshape, permute, expand, flip = _ops(torch.reshape, torch.permute, Tensor.expand, torch.flip)
+    pad, crop, concatenate = _ops(functions.pad, functions.crop, functions.concatenate)
+    gather, scatter_add, add_at = _ops(functions.gather, functions.scatter_add, functions.add_at)
+
+    # ---- programs --------------------------------------------------------------------------------------------
+
+    def realize(self, x: Tensor) -> Tensor:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return x

@@ -1,0 +1,259 @@
+"""Functions that torch lacks, or that differ from the language's definition.
+
+All are functions of tensors, so that the graph of a program can call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import Axes, Pairs, Shape
+
+TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, name) for name, dtype in DTYPES.items()}
+
+_BITS = {torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
+_FLOATS = {torch.int32: torch.float32, torch.int64: torch.float64}
+
+
+def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, which computes float16 in float32."""
+
+    def call(x: Tensor, *params: Any) -> Tensor:
+        if x.dtype != torch.float16:
+            return function(x, *params)
+        return function(x.float(), *params).half()
+
+    return call
+
+
+# ---- elementwise ---------------------------------------------------------------------------------------------
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """torch.sqrt; of float64 on the CPU numpy's, since torch's is not correctly rounded."""
+    if x.dtype != torch.float64 or x.device.type != "cpu":
+        return torch.sqrt(x)
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
+
+
+def sign(x: Tensor) -> Tensor:
+    """torch.sign, extended to NaN, of which torch's sign is 0."""
+    y = torch.sign(x)
+    return torch.where(x.isnan(), x, y) if x.is_floating_point() else y
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """z / (1 + z) with z = exp(min(x, 40)), which is exact to the smallest numbers; torch's is 0 below -89."""
+    if x.dtype == torch.float16:
+        return sigmoid(x.float()).half()
+    z = torch.clamp_max(x, 40.0).exp_()
+    return torch.div(z, z + 1.0)
+
+
+@in_float32
+def softplus(x: Tensor) -> Tensor:
+    """max(x, 0) + log1p(exp(-abs(x)))."""
+    return torch.abs(x).neg_().exp_().log1p_() + torch.clamp_min(x, 0.0)
+
+
+@in_float32
+def sech_squared(x: Tensor) -> Tensor:
+    """4 * e / (1 + e * (2 + e)) with e = exp(-2 * abs(x))."""
+    e = torch.abs(x).mul_(-2.0).exp_()
+    return 4.0 * e / ((e + 2.0).mul_(e).add_(1.0))
+
+
+def remainder(a: Tensor, b: Tensor) -> Tensor:
+    """torch.remainder; a zero has the sign of b, and integers modulo 0 are 0."""
+    if a.is_floating_point():
+        y = torch.remainder(a, b)
+        return torch.where(y == 0.0, torch.copysign(y, b), y)
+    inexact = (b == 0) | (b == -1)  # the remainder is 0, and the processor would trap
+    return torch.where(inexact, 0, torch.remainder(a, torch.where(inexact, 1, b)))
+
+
+def floor_divide(a: Tensor, b: Tensor) -> Tensor:
+    """The floor of a / b; 0 where b is 0."""
+    y = torch.div(a, torch.where((b == 0) | (b == -1), 1, b), rounding_mode="floor")
+    return torch.where(b == 0, 0, torch.where(b == -1, -a, y))  # the processor would trap at -1
+
+
+def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """x in another dtype: floats are truncated to ints and clipped to their range, and NaN becomes 0."""
+    if not x.is_floating_point() or dtype in (torch.bool, x.dtype):
+        return x.to(dtype)
+    if dtype.is_floating_point:
+        return _rounded_once(x) if (x.dtype, dtype) == (torch.float64, torch.float16) else x.to(dtype)
+    least, greatest = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    low, high = x >= float(least), x < -float(least)
+    y = torch.where(low & high, x, 0.0).to(dtype)
+    return torch.where(x >= -float(least), greatest, torch.where(x < float(least), least, y))
+
+
+def _rounded_once(x: Tensor) -> Tensor:
+    """float64 to float16 by way of float32, which torch does too, but rounded to odd there.
+
+    S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008, theorem 1.
+    """
+    y = x.float()
+    inexact = (y.double() != x) & (y.view(torch.int32) & 1 == 0)
+    step = torch.where(y.double().abs() < x.abs(), 1, -1).to(torch.int32)
+    return (y.view(torch.int32) + torch.where(inexact, step, 0)).view(torch.float32).half()
+
+
+def to_bits(x: Tensor) -> Tensor:
+    """The bits as integers of the same size; the bits of float16 are widened to int32."""
+    bits = x.view(_BITS[x.dtype])
+    return bits.to(torch.int32) if x.dtype == torch.float16 else bits
+
+
+def from_bits(x: Tensor) -> Tensor:
+    """The floats with these bits."""
+    return x.view(_FLOATS[x.dtype])
+
+
+def shift_left(a: Tensor, b: Tensor) -> Tensor:
+    """a * 2**b, wrapping; 0 where b is not in [0, bits)."""
+    inside = (b >= 0) & (b < 8 * a.itemsize)
+    return torch.where(inside, torch.bitwise_left_shift(a, torch.where(inside, b, 0)), 0)
+
+
+def shift_right(a: Tensor, b: Tensor) -> Tensor:
+    """The logical shift; torch's repeats the sign, and the repeated bits are masked away."""
+    bits = 8 * a.itemsize
+    inside = (b > 0) & (b < bits)
+    amount = torch.where(inside, b, 1)
+    mask = ~torch.bitwise_left_shift(torch.full_like(a, -1), bits - amount)
+    y = torch.bitwise_right_shift(a, amount) & mask
+    return torch.where(inside, y, torch.where(b == 0, a, 0))
+
+
+# ---- reductions ----------------------------------------------------------------------------------------------
+
+
+def sum(x: Tensor, axes: Axes) -> Tensor:
+    """The sum over axes, in the dtype of x."""
+    return torch.sum(x, axes, True, dtype=x.dtype) if axes else x
+
+
+def prod(x: Tensor, axes: Axes) -> Tensor:
+    """The product over axes, in the dtype of x."""
+    for axis in axes:
+        x = torch.prod(x, axis, True, dtype=x.dtype)
+    return x
+
+
+def max(x: Tensor, axes: Axes) -> Tensor:
+    """The maximum over axes."""
+    if not axes:
+        return x
+    return torch.any(x, axes, True) if x.dtype == torch.bool else torch.amax(x, axes, True)
+
+
+def min(x: Tensor, axes: Axes) -> Tensor:
+    """The minimum over axes."""
+    if not axes:
+        return x
+    return torch.all(x, axes, True) if x.dtype == torch.bool else torch.amin(x, axes, True)
+
+
+def argmax(x: Tensor, axis: int) -> Tensor:
+    """The first index of the maximum, as int32."""
+    return torch.argmax(x.byte() if x.dtype == torch.bool else x, axis, True).to(torch.int32)
+
+
+def argmin(x: Tensor, axis: int) -> Tensor:
+    """The first index of the minimum, as int32."""
+    return torch.argmin(x.byte() if x.dtype == torch.bool else x, axis, True).to(torch.int32)
+
+
+def sort(x: Tensor, axis: int) -> Tensor:
+    """The elements in ascending order, NaN last."""
+    return torch.sort(x, dim=axis, stable=True).values
+
+
+def argsort(x: Tensor, axis: int) -> Tensor:
+    """The indices that sort the elements, as int32."""
+    return torch.argsort(x, dim=axis, stable=True).to(torch.int32)
+
+
+def cumsum(x: Tensor, axis: int) -> Tensor:
+    """The cumulative sum, in the dtype of x."""
+    return torch.cumsum(x, axis, dtype=x.dtype)
+
+
+def cumprod(x: Tensor, axis: int) -> Tensor:
+    """The cumulative product, in the dtype of x."""
+    return torch.cumprod(x, axis, dtype=x.dtype)
+
+
+# ---- movement and indexing -----------------------------------------------------------------------------------
+
+
+def reshape(x: Tensor, shape: Shape) -> Tensor:
+    """The same elements in another shape."""
+    return torch.reshape(x, shape)
+
+
+def pad(x: Tensor, pads: Pairs) -> Tensor:
+    """x with zeros around it."""
+    y = x.new_zeros([n + before + after for n, (before, after) in zip(x.shape, pads, strict=True)])
+    y[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)])] = x
+    return y
+
+
+def crop(x: Tensor, limits: Pairs) -> Tensor:
+    """The elements from start to end along each axis."""
+    for axis, (start, end) in enumerate(limits):
+        if end - start != x.shape[axis]:
+            x = torch.narrow(x, axis, start, end - start)
+    return x
+
+
+def concatenate(*args: Any) -> Tensor:
+    """The operands joined along the axis, which is the last argument."""
+    return torch.cat(args[:-1], args[-1])
+
+
+def gather(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """The slices of x at the indices."""
+    return torch.index_select(x, axis, indices)
+
+
+def scatter_add(x: Tensor, indices: Tensor, axis: int, size: int) -> Tensor:
+    """Zeros of `size` along the axis, with the slices of x added at the indices."""
+    return x.new_zeros((*x.shape[:axis], size, *x.shape[axis + 1 :])).index_add_(axis, indices, x)
+
+
+def add_at(y: Tensor, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """y with the slices of x added at the indices."""
+    return torch.index_add(y, axis, indices, x)
+
+
+# ---- sums of exponentials ------------------------------------------------------------------------------------
+
+
+def softmax(x: Tensor, axes: Axes) -> Tensor:
+    """exp(x) / sum(exp(x), axes)."""
+    if len(axes) == 1:
+        return torch.softmax(x, axes[0])
+    return torch.exp(log_softmax(x, axes))
+
+
+def log_softmax(x: Tensor, axes: Axes) -> Tensor:
+    """x - log(sum(exp(x), axes))."""
+    if len(axes) == 1:
+        return torch.log_softmax(x, axes[0])
+    return x - torch.logsumexp(x, axes, True)
+
+
+def logsumexp(x: Tensor, axes: Axes) -> Tensor:
+    """log(sum(exp(x), axes))."""
+    return torch.logsumexp(x, axes, True)
