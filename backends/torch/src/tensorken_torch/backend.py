@@ -15,10 +15,12 @@ from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
+from tensorken_core.program.program import Program
 from tensorken_torch import functions
 from tensorken_torch.contraction import contract
 from tensorken_torch.devices import device_of
 from tensorken_torch.functions import TORCH_DTYPES
+from tensorken_torch.programs import Compiled
 
 _DTYPES: dict[torch.dtype, DType] = {of_torch: dtype for dtype, of_torch in TORCH_DTYPES.items()}
 
@@ -129,6 +131,9 @@ class Torch(RawTensor[Tensor]):
     gather, scatter_add, add_at = _ops(functions.gather, functions.scatter_add, functions.add_at)
 
     # ---- programs --------------------------------------------------------------------------------------------
+
+    def compile(self, program: Program) -> Callable[[Sequence[Tensor]], Sequence[Tensor]]:
+        return Compiled(program, self)
 
     def realize(self, x: Tensor) -> Tensor:
         if self.device.type == "cuda":

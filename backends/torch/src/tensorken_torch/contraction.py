@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,24 +15,31 @@ from tensorken_core.language.shapes import Axes, Shape
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How `matmul` computes a contraction.
+    """How a contraction is computed.
 
     Attributes:
-        sum_a, sum_b: the contracted axes that one operand has alone.
-        order_a, order_b: the order of an operand's axes; those of size 1 come last.
-        matrix_a, matrix_b: the shapes of the operands of the product; None if there is no contracted axis, and the
-            operands are multiplied.
-        split: the shape of the result, with its axes in the order `order`.
-        order: the order that sorts the axes of the result.
+        sum_a: the contracted axes that only the first operand has.
+        sum_b: the contracted axes that only the second operand has.
+        method: `multiply` without a common contracted axis, `reduce` for products that are summed along common axes
+            only, else `matmul`.
+        axes: the axes that `reduce` sums.
+        order_a: the order of the axes of the first operand; those of size 1 come last.
+        order_b: the order of the axes of the second operand.
+        matrix_a: the shape of the first operand of `matmul`.
+        matrix_b: the shape of the second operand of `matmul`.
+        split: the shape of the result of `matmul`, with its axes in the order of the operands.
+        order: the order that sorts these axes.
         shape: the shape of the result.
     """
 
     sum_a: Axes
     sum_b: Axes
+    method: Literal["multiply", "reduce", "matmul"]
+    axes: Axes
     order_a: Axes
     order_b: Axes
-    matrix_a: Shape | None
-    matrix_b: Shape | None
+    matrix_a: Shape
+    matrix_b: Shape
     split: Shape
     order: Axes
     shape: Shape
@@ -39,20 +47,27 @@ class Plan:
 
 def contract(a: Tensor, b: Tensor, axes: Axes) -> Tensor:
     """sum(a * b, axes) with reduced axes kept at size 1; along each axis the sizes are equal, or one is 1."""
-    plan = plan_contraction(tuple(a.shape), tuple(b.shape), axes)
+    plan = plan_contraction(tuple(a.shape), tuple(b.shape), axes, has_matmul(a.dtype, a.device))
     if plan.sum_a:
         a = torch.sum(a, plan.sum_a, True, dtype=a.dtype)
     if plan.sum_b:
         b = torch.sum(b, plan.sum_b, True, dtype=b.dtype)
-    if plan.matrix_a is None:
+    if plan.method == "multiply":
         return torch.mul(a, b)
+    if plan.method == "reduce":
+        return torch.sum(torch.mul(a, b), plan.axes, True, dtype=a.dtype)
     a = a.permute(plan.order_a).reshape(plan.matrix_a)
     b = b.permute(plan.order_b).reshape(plan.matrix_b)
     return torch.matmul(a, b).reshape(plan.split).permute(plan.order).reshape(plan.shape)
 
 
+def has_matmul(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether torch has products of matrices of a dtype on a device."""
+    return dtype.is_floating_point or (device.type == "cpu" and dtype != torch.bool)
+
+
 @lru_cache(maxsize=4096)
-def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes) -> Plan:
+def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -> Plan:
     """The plan for operands of these shapes."""
     groups: dict[str, list[int]] = {
         name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
@@ -67,14 +82,19 @@ def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes) -> Plan:
     def size(group: list[int]) -> int:
         return math.prod([full[i] for i in group])
 
+    method: Literal["multiply", "reduce", "matmul"] = "multiply"
+    if inner:
+        method = "matmul" if matmul and (rows or columns or not batch) else "reduce"
     lead = [size(batch)] if batch else []
     return Plan(
         sum_a=tuple(sum_a),
         sum_b=tuple(sum_b),
+        method=method,
+        axes=tuple(inner),
         order_a=(*batch, *rows, *inner, *columns, *sum_a, *sum_b, *none),
         order_b=(*batch, *inner, *columns, *rows, *sum_a, *sum_b, *none),
-        matrix_a=(*lead, size(rows), size(inner)) if inner else None,
-        matrix_b=(*lead, size(inner), size(columns)) if inner else None,
+        matrix_a=(*lead, size(rows), size(inner)),
+        matrix_b=(*lead, size(inner), size(columns)),
         split=tuple([full[i] for i in result]),
         order=tuple([result.index(i) for i in sorted(result)]),
         shape=tuple([1 if i in axes else n for i, n in enumerate(full)]),

@@ -1,0 +1,420 @@
+"""Programs as graphs of `torch.fx`: a node for each equation, on values with size 1 along repeated axes.
+
+* A reshape of a reshape is one reshape; an `expand` has no node where torch broadcasts.
+* A product that is only added becomes `addmm`, `addcmul`, `addcdiv`, or `add` with a factor.
+* An elementwise op writes into the memory of an operand that nothing uses afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes, Pairs, Shape
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_torch import functions
+from tensorken_torch.contraction import has_matmul, plan_contraction
+from tensorken_torch.functions import TORCH_DTYPES
+
+WITH_OUT = frozenset(
+    {
+        torch.add, torch.sub, torch.mul, torch.div, torch.pow, torch.maximum, torch.minimum, torch.atan2,
+        torch.hypot, torch.logaddexp, torch.copysign, torch.nextafter, torch.eq, torch.lt, torch.where,
+        torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor, torch.exp, torch.log, torch.sin, torch.cos,
+        torch.floor, torch.tan, torch.tanh, torch.asin, torch.acos, torch.atan, torch.sinh, torch.cosh,
+        torch.asinh, torch.acosh, torch.atanh, torch.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10,
+        torch.erf, torch.erfinv, torch.neg, torch.abs, torch.square, torch.sqrt, torch.signbit, torch.ceil,
+        torch.trunc, torch.round, torch.reciprocal, torch.addcmul, torch.addcdiv,
+    }
+)  # fmt: skip
+"""Elementwise functions that take `out`."""
+
+
+VIEWS = frozenset({functions.to_bits, functions.from_bits, functions.cast})
+"""Functions whose results may share the memory of operands."""
+
+IN_PLACE: dict[Any, Any] = {torch.relu: torch.relu_}
+"""Elementwise functions without `out`, and those that write into their operand."""
+
+
+class Memory:
+    """The memory of one or several values, which may be views of each other.
+
+    Attributes:
+        writable: whether it may be overwritten after the last use.
+        uses: how many operands of later equations, and outputs, are in this memory.
+    """
+
+    __slots__ = ("uses", "writable")
+
+    def __init__(self, writable: bool) -> None:
+        self.writable, self.uses = writable, 0
+
+
+@dataclass(slots=True)
+class Value:
+    """A value of the program in the graph.
+
+    Attributes:
+        node: its node.
+        shape: the shape of the node's result: size 1 along axes that are only repeated; () for a number.
+        memory: the memory of the node's result.
+        source: the node and shape of which this value is a reshape; None if it is none.
+    """
+
+    node: fx.Node
+    shape: Shape
+    memory: Memory
+    source: tuple[fx.Node, Shape] | None = None
+
+
+@dataclass(slots=True)
+class Term:
+    """factor * a * b, or factor * a / b, or factor * a: an operand of a sum that the sum computes."""
+
+    function: Any
+    operands: list[Variable]
+    factor: float
+
+
+class GraphBuilder:
+    """Builds the graph of a program.
+
+    Args:
+        program: an optimised program.
+        backend: the backend that runs it.
+        free: the indices of inputs whose memory may be overwritten.
+        run_program: makes a function that runs an equation for which the backend has no function.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        backend: Any,
+        free: frozenset[int],
+        run_program: Callable[[Equation], Callable[..., Any]],
+    ) -> None:
+        self.program, self.backend, self.run_program = program, backend, run_program
+        self.graph = fx.Graph()
+        self.constants: list[Tensor] = []
+        self._constant_nodes: list[fx.Node] = []
+        self._values: dict[Variable, Value] = {}
+        self._numbers: dict[Any, fx.Node] = {}
+        self._uses = Counter([v for e in program.equations for v in e.operands] + [*program.outputs])
+        self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
+        self._in_sums: set[Variable] = set()
+        self._in_products: set[Variable] = set()
+        for equation in program.equations:
+            self._find_terms(equation)
+        inputs = [self.graph.placeholder(f"x{i}") for i in range(len(program.inputs))]
+        self._last_input = inputs[-1] if inputs else None
+        for i, (v, node) in enumerate(zip(program.inputs, inputs, strict=True)):
+            self._define(v, Value(node, v.shape, Memory(i in free)))
+
+    def build(self) -> fx.Graph:
+        """The graph; its inputs are those of the program, followed by the constants."""
+        for equation in self.program.equations:
+            if not equation.results or equation.results[0] not in self._in_sums:
+                self._equation(equation)
+        outputs = tuple([self._full(v) for v in self.program.outputs])
+        self.graph.output(outputs)
+        self.graph.eliminate_dead_code(_has_effect)
+        return self.graph
+
+    # ---- values ----------------------------------------------------------------------------------------------
+
+    def _define(self, v: Variable, value: Value) -> None:
+        self._values[v] = value
+        value.memory.uses += self._uses[v]
+
+    def _constant(self, x: Tensor) -> fx.Node:
+        """An input for a constant, after those of the program."""
+        after = self._constant_nodes[-1] if self._constant_nodes else self._last_input
+        with self.graph.inserting_after(after if after is not None else self.graph._root):
+            node = self.graph.placeholder(f"c{len(self.constants)}")
+        self.constants.append(x)
+        self._constant_nodes.append(node)
+        return node
+
+    def _value(self, v: Variable) -> Value:
+        """The value of a variable, a literal or a constant."""
+        value = self._values.get(v)
+        if value is None:
+            if isinstance(v, Literal):
+                value = Value(self._number(v), (), Memory(False))
+            else:
+                value = Value(self._constant(self.program.outside(v, self.backend)), v.shape, Memory(False))
+            self._define(v, value)
+        return value
+
+    def _number(self, v: Literal) -> fx.Node:
+        """A tensor without axes on the CPU, which torch's functions take as a number on any device."""
+        key = (v.value, math.copysign(1.0, v.value), v.dtype)
+        if key not in self._numbers:
+            self._numbers[key] = self._constant(torch.tensor(v.value, dtype=TORCH_DTYPES[v.dtype], device="cpu"))
+        return self._numbers[key]
+
+    def _used(self, v: Variable) -> Value:
+        """The value of an operand; this is one of its uses."""
+        value = self._value(v)
+        value.memory.uses -= 1
+        return value
+
+    def _full(self, v: Variable) -> fx.Node:
+        """The node of a value of its full shape, on the backend's device."""
+        if isinstance(v, Literal):
+            return self._constant(self.backend.full((1,) * len(v.shape), v.value, v.dtype).expand(v.shape))
+        x = self._value(v)
+        return x.node if x.shape == v.shape else self._call(Tensor.expand, x.node, v.shape)
+
+    def _sized(self, v: Variable) -> Value:
+        """The value of a variable, with as many axes as the variable."""
+        x = self._value(v)
+        if len(x.shape) == len(v.shape):
+            return x
+        return Value(self._full(v), v.shape, Memory(False))
+
+    def _call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> fx.Node:
+        return self.graph.call_function(function, args, keywords)
+
+    # ---- equations -------------------------------------------------------------------------------------------
+
+    def _equation(self, equation: Equation) -> None:
+        name, operands = equation.op.name, equation.operands
+        function = getattr(self.backend.overrides[equation.op], "function", None)
+        if name in ("add", "sub") and equation.results[0].dtype.kind == "float" and function is not None:
+            self._sum_of_terms(equation, function)
+            return
+        for v in operands:
+            self._used(v)
+        if function is None:
+            node = self._call(self.run_program(equation), *[self._full(v) for v in operands])
+            self._define_results(equation, node, views=True)
+        elif name in _RULES:
+            _RULES[name](self, equation, *equation.params)
+        elif equation.op.elementwise:
+            self._elementwise(equation.results[0], function, operands)
+        else:
+            if name == "cast":
+                node = self._call(function, self._full(operands[0]), TORCH_DTYPES[equation.params[0]])
+            else:
+                node = self._call(function, *[self._full(v) for v in operands], *equation.params)
+            self._define_results(equation, node, function in VIEWS or equation.params == ((),))
+
+    def _define_results(self, equation: Equation, node: fx.Node, views: bool) -> None:
+        if views:
+            for v in equation.operands:
+                self._value(v).memory.writable = False
+        nodes = [node]
+        if equation.op.results != 1:
+            nodes = [self._call(operator.getitem, node, i) for i in range(len(equation.results))]
+        for v, y in zip(equation.results, nodes, strict=True):
+            self._define(v, Value(y, v.shape, Memory(not views)))
+
+    def _elementwise(
+        self, result: Variable, function: Any, operands: Sequence[Variable], **keywords: Any
+    ) -> None:
+        """Call a function that broadcasts; its result is new, or in the memory of an operand."""
+        xs = [self._value(v) for v in operands]
+        if not any([x.shape for x in xs]) and result.shape:
+            xs = [self._sized(v) for v in operands]
+        sizes = zip(*[x.shape for x in xs if x.shape], strict=True)
+        shape = tuple([0 if 0 in ns else max(ns) for ns in sizes])
+        nodes, memory = [x.node for x in xs], Memory(True)
+        for v, x in zip(operands, xs, strict=True):
+            if x.shape == shape and v.dtype is result.dtype and _is_free(x, xs):
+                if function in WITH_OUT:
+                    keywords["out"], memory = x.node, x.memory
+                elif function in IN_PLACE:
+                    function, memory = IN_PLACE[function], x.memory
+                break
+        self._define(result, Value(self._call(function, *nodes, **keywords), shape, memory))
+
+    # ---- sums ------------------------------------------------------------------------------------------------
+
+    def _find_terms(self, equation: Equation) -> None:
+        """Find the operand of a sum that the sum computes: a product, a quotient, or a product of matrices."""
+        (result, *_), name = equation.results, equation.op.name
+        if name not in ("add", "sub") or result.dtype.kind != "float":
+            return
+        for v in reversed(equation.operands if name == "add" else equation.operands[1:]):
+            found = self._only_used_here(v, "mul", "div")
+            if found is None:
+                continue
+            self._in_sums.add(v)
+            literal, x = _factor(found)
+            if literal is not None and x is not None and self._only_used_here(x, "mul", "div"):
+                self._in_sums.add(x)
+            return
+
+    def _only_used_here(self, v: Variable, *names: str) -> Equation | None:
+        """The equation of a value that has one use, if its op has one of the names."""
+        equation = self._equations.get(v)
+        if equation is None or self._uses[v] != 1 or equation.op.name not in names:
+            return None
+        return equation
+
+    def _term(self, v: Variable) -> Term:
+        equation = self._equations[v]
+        literal, x = _factor(equation)
+        if literal is None or x is None:
+            function = torch.addcmul if equation.op.name == "mul" else torch.addcdiv
+            return Term(function, list(equation.operands), 1.0)
+        self._use_number(equation)
+        if x not in self._in_sums:
+            return Term(torch.add, [x], literal)
+        inner = self._term(x)
+        return Term(inner.function, inner.operands, inner.factor * literal)
+
+    def _use_number(self, equation: Equation) -> None:
+        for v in equation.operands:
+            if isinstance(v, Literal):
+                self._used(v)
+
+    def _sum_of_terms(self, equation: Equation, function: Any) -> None:
+        a, b = equation.operands
+        (result,) = equation.results
+        if a in self._in_sums:
+            a, b = b, a
+        if b not in self._in_sums:
+            for v in (a, b):
+                self._used(v)
+            self._elementwise(result, function, (a, b))
+            return
+        term = self._term(b)
+        if equation.op.name == "sub":
+            term.factor = -term.factor
+        operands = [a, *term.operands]
+        for v in operands:
+            self._used(v)
+        keyword = "alpha" if term.function is torch.add else "value"
+        keywords = {} if term.factor == 1.0 else {keyword: term.factor}
+        self._elementwise(result, term.function, operands, **keywords)
+
+    # ---- movement --------------------------------------------------------------------------------------------
+
+    def _expand(self, equation: Equation, shape: Shape) -> None:
+        x = self._value(equation.operands[0])
+        self._define(equation.results[0], Value(x.node, x.shape, x.memory, x.source))
+
+    def _reshape(self, equation: Equation, shape: Shape) -> None:
+        (v,), (result,) = equation.operands, equation.results
+        x = self._value(v)
+        if not x.shape and v.shape:
+            self._define(result, Value(x.node, (), x.memory))
+            return
+        compact = shape if x.shape == v.shape else _compact_reshape(x.shape, v.shape, shape)
+        if compact is None:
+            x, compact = Value(self._full(v), v.shape, x.memory), shape
+        self._define(result, self._reshaped(x, compact))
+
+    def _reshaped(self, x: Value, shape: Shape) -> Value:
+        """x in another shape; a reshape of a reshape is one."""
+        if x.shape == shape:
+            return x
+        node, original = x.source or (x.node, x.shape)
+        if original == shape:
+            return Value(node, shape, x.memory)
+        return Value(self._call(torch.reshape, node, shape), shape, x.memory, (node, original))
+
+    def _permuted(self, x: Value, order: Axes) -> Value:
+        """x with its axes in another order; a reshape, if only axes of size 1 move."""
+        shape = tuple([x.shape[i] for i in order])
+        long = [i for i in order if x.shape[i] != 1]
+        if long == sorted(long):
+            return self._reshaped(x, shape)
+        return Value(self._call(torch.permute, x.node, order), shape, x.memory)
+
+    def _permute(self, equation: Equation, order: Axes) -> None:
+        x = self._value(equation.operands[0])
+        self._define(equation.results[0], self._permuted(x, order) if x.shape else x)
+
+    def _crop(self, equation: Equation, limits: Pairs) -> None:
+        (v,), (result,) = equation.operands, equation.results
+        x = self._value(v)
+        if not x.shape or 0 in result.shape:
+            x = Value(self._full(v), v.shape, x.memory)
+        node, shape = x.node, list(x.shape)
+        for axis, ((start, end), n) in enumerate(zip(limits, v.shape, strict=True)):
+            if end - start != n and not (x.shape[axis] == 1 != n):
+                node, shape[axis] = self._call(torch.narrow, node, axis, start, end - start), end - start
+        self._define(result, Value(node, tuple(shape), x.memory))
+
+    # ---- products of matrices --------------------------------------------------------------------------------
+
+    def _fused_multiply_add(self, equation: Equation, axes: Axes) -> None:
+        (v, w), (result,) = equation.operands, equation.results
+        a, b = self._sized(v), self._sized(w)
+        if any([a.shape[i] == b.shape[i] == 1 != max(v.shape[i], w.shape[i]) for i in axes]):
+            a = Value(self._full(v), v.shape, a.memory)  # an axis of neither is summed
+        dtype = TORCH_DTYPES[v.dtype]
+        plan = plan_contraction(a.shape, b.shape, axes, has_matmul(dtype, self.backend.device))
+        if plan.sum_a:
+            a = self._summed(a, plan.sum_a)
+        if plan.sum_b:
+            b = self._summed(b, plan.sum_b)
+        if plan.method != "matmul":
+            y = Value(self._call(torch.mul, a.node, b.node), plan.shape, Memory(True))
+            if plan.method == "reduce":
+                y = Value(self._call(functions.sum, y.node, plan.axes), plan.shape, Memory(True))
+            self._define(result, y)
+            return
+        a = self._reshaped(self._permuted(a, plan.order_a), plan.matrix_a)
+        b = self._reshaped(self._permuted(b, plan.order_b), plan.matrix_b)
+        function = torch.mm if len(plan.matrix_a) == 2 else torch.bmm
+        shape = (*plan.matrix_a[:-1], plan.matrix_b[-1])
+        y = Value(self._call(function, a.node, b.node), shape, Memory(True))
+        y = self._permuted(self._reshaped(y, plan.split), plan.order)
+        self._define(result, self._reshaped(y, plan.shape))
+
+    def _summed(self, x: Value, axes: Axes) -> Value:
+        shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+        return Value(self._call(functions.sum, x.node, axes), shape, Memory(True))
+
+
+_RULES: dict[str, Any] = {
+    "expand": GraphBuilder._expand,
+    "reshape": GraphBuilder._reshape,
+    "permute": GraphBuilder._permute,
+    "crop": GraphBuilder._crop,
+    "fused_multiply_add": GraphBuilder._fused_multiply_add,
+}
+
+
+def _is_free(x: Value, operands: Sequence[Value]) -> bool:
+    """Whether x may be overwritten: nothing uses its memory later, and no other operand is another view of it."""
+    memory = x.memory
+    if not memory.writable or memory.uses:
+        return False
+    return all([y.node is x.node or y.memory is not memory for y in operands])
+
+
+def _has_effect(node: fx.Node) -> bool:
+    """Whether a node must stay although nothing uses its result."""
+    return node.op in ("placeholder", "output") or "out" in node.kwargs or node.target in IN_PLACE.values()
+
+
+def _factor(equation: Equation) -> tuple[float | None, Variable | None]:
+    """The number and the other operand of a product with a finite number."""
+    if equation.op.name == "mul":
+        for x, y in (equation.operands, equation.operands[::-1]):
+            if isinstance(x, Literal) and math.isfinite(x.value):
+                return float(x.value), y
+    return None, None
+
+
+def _compact_reshape(sizes: Shape, full: Shape, shape: Shape) -> Shape | None:
+    """The compact shape after a reshape that only moves axes of size 1; None after any other reshape."""
+    remaining = [pair for pair in zip(sizes, full, strict=True) if pair[1] != 1]
+    if [n for _, n in remaining] != [n for n in shape if n != 1]:
+        return None
+    compact = iter([size for size, _ in remaining])
+    return tuple([1 if n == 1 else next(compact) for n in shape])
