@@ -114,8 +114,7 @@ class Torch(RawTensor[Tensor]):
     to_bits, from_bits, floor_divide = _ops(functions.to_bits, functions.from_bits, functions.floor_divide)
     shift_left, shift_right = _ops(functions.shift_left, functions.shift_right)
 
-    def cast(self, x: Tensor, dtype: DType) -> Tensor:
-        return functions.cast(x, TORCH_DTYPES[dtype])
+    (cast,) = _ops(lambda x, dtype: functions.cast(x, TORCH_DTYPES[dtype]))
 
     # ---- reductions, movement, indexing ----------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class Plan:
         method: `multiply` without a common contracted axis, `reduce` for products that are summed along common axes
             only, else `matmul`.
         axes: the axes that `reduce` sums.
+        swap: whether `matmul` takes the second operand first, so that its result has the order of the axes.
         order_a: the order of the axes of the first operand; those of size 1 come last.
         order_b: the order of the axes of the second operand.
         matrix_a: the shape of the first operand of `matmul`.
@@ -36,6 +37,7 @@ class Plan:
     sum_b: Axes
     method: Literal["multiply", "reduce", "matmul"]
     axes: Axes
+    swap: bool
     order_a: Axes
     order_b: Axes
     matrix_a: Shape
@@ -58,7 +60,8 @@ def contract(a: Tensor, b: Tensor, axes: Axes) -> Tensor:
         return torch.sum(torch.mul(a, b), plan.axes, True, dtype=a.dtype)
     a = a.permute(plan.order_a).reshape(plan.matrix_a)
     b = b.permute(plan.order_b).reshape(plan.matrix_b)
-    return torch.matmul(a, b).reshape(plan.split).permute(plan.order).reshape(plan.shape)
+    y = torch.matmul(b, a) if plan.swap else torch.matmul(a, b)
+    return y.reshape(plan.split).permute(plan.order).reshape(plan.shape)
 
 
 def has_matmul(dtype: torch.dtype, device: torch.device) -> bool:
@@ -77,7 +80,8 @@ def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -
         groups[both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else "none"].append(i)
     batch, rows, columns, inner, sum_a, sum_b, none = groups.values()
     full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
-    result = [*batch, *rows, *columns]
+    swap = bool(rows and columns) and columns[0] < rows[0]
+    result = [*batch, *columns, *rows] if swap else [*batch, *rows, *columns]
 
     def size(group: list[int]) -> int:
         return math.prod([full[i] for i in group])
@@ -91,10 +95,11 @@ def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -
         sum_b=tuple(sum_b),
         method=method,
         axes=tuple(inner),
-        order_a=(*batch, *rows, *inner, *columns, *sum_a, *sum_b, *none),
-        order_b=(*batch, *inner, *columns, *rows, *sum_a, *sum_b, *none),
-        matrix_a=(*lead, size(rows), size(inner)),
-        matrix_b=(*lead, size(inner), size(columns)),
+        swap=swap,
+        order_a=(*batch, *(inner + rows if swap else rows + inner), *columns, *sum_a, *sum_b, *none),
+        order_b=(*batch, *(columns + inner if swap else inner + columns), *rows, *sum_a, *sum_b, *none),
+        matrix_a=(*lead, *((size(inner), size(rows)) if swap else (size(rows), size(inner)))),
+        matrix_b=(*lead, *((size(columns), size(inner)) if swap else (size(inner), size(columns)))),
         split=tuple([full[i] for i in result]),
         order=tuple([result.index(i) for i in sorted(result)]),
         shape=tuple([1 if i in axes else n for i, n in enumerate(full)]),

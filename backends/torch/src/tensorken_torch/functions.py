@@ -251,9 +251,9 @@ def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     """x - log(sum(exp(x), axes))."""
     if len(axes) == 1:
         return torch.log_softmax(x, axes[0])
-    return x - torch.logsumexp(x, axes, True)
+    return x - logsumexp(x, axes)
 
 
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:
     """log(sum(exp(x), axes))."""
-    return torch.logsumexp(x, axes, True)
+    return torch.logsumexp(x, axes, True) if axes else x

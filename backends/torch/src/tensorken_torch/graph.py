@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
@@ -38,7 +38,7 @@ WITH_OUT = frozenset(
 """Elementwise functions that take `out`."""
 
 
-VIEWS = frozenset({functions.to_bits, functions.from_bits, functions.cast})
+VIEWS = frozenset({functions.to_bits, functions.from_bits})
 """Functions whose results may share the memory of operands."""
 
 IN_PLACE: dict[Any, Any] = {torch.relu: torch.relu_}
@@ -203,10 +203,7 @@ class GraphBuilder:
         elif equation.op.elementwise:
             self._elementwise(equation.results[0], function, operands)
         else:
-            if name == "cast":
-                node = self._call(function, self._full(operands[0]), TORCH_DTYPES[equation.params[0]])
-            else:
-                node = self._call(function, *[self._full(v) for v in operands], *equation.params)
+            node = self._call(function, *[self._full(v) for v in operands], *equation.params)
             self._define_results(equation, node, function in VIEWS or equation.params == ((),))
 
     def _define_results(self, equation: Equation, node: fx.Node, views: bool) -> None:
@@ -299,6 +296,12 @@ class GraphBuilder:
         keywords = {} if term.factor == 1.0 else {keyword: term.factor}
         self._elementwise(result, term.function, operands, **keywords)
 
+    def _cast(self, equation: Equation, dtype: DType) -> None:
+        (v,), (result,) = equation.operands, equation.results
+        x = self._value(v)
+        node = self._call(functions.cast, x.node, TORCH_DTYPES[dtype])
+        self._define(result, Value(node, x.shape, x.memory if v.dtype is dtype else Memory(True)))
+
     # ---- movement --------------------------------------------------------------------------------------------
 
     def _expand(self, equation: Equation, shape: Shape) -> None:
@@ -369,8 +372,10 @@ class GraphBuilder:
             return
         a = self._reshaped(self._permuted(a, plan.order_a), plan.matrix_a)
         b = self._reshaped(self._permuted(b, plan.order_b), plan.matrix_b)
-        function = torch.mm if len(plan.matrix_a) == 2 else torch.bmm
-        shape = (*plan.matrix_a[:-1], plan.matrix_b[-1])
+        function = torch.mm if len(a.shape) == 2 else torch.bmm
+        if plan.swap:
+            a, b = b, a
+        shape = (*a.shape[:-1], b.shape[-1])
         y = Value(self._call(function, a.node, b.node), shape, Memory(True))
         y = self._permuted(self._reshaped(y, plan.split), plan.order)
         self._define(result, self._reshaped(y, plan.shape))
@@ -381,6 +386,7 @@ class GraphBuilder:
 
 
 _RULES: dict[str, Any] = {
+    "cast": GraphBuilder._cast,
     "expand": GraphBuilder._expand,
     "reshape": GraphBuilder._reshape,
     "permute": GraphBuilder._permute,
