@@ -23,6 +23,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
 from tensorken_torch.contraction import has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
+from tensorken_torch.groups import BLOCK_SIZE, Group, grouped
 
 WITH_OUT = frozenset(
     {
@@ -92,6 +93,8 @@ class GraphBuilder:
         program: an optimised program.
         backend: the backend that runs it.
         free: the indices of inputs whose memory may be overwritten.
+        shapes: the shapes of the inputs, which may have size 1 along axes whose elements repeat; None for full ones.
+        blocks: whether elementwise equations run block by block.
         run_program: makes a function that runs an equation for which the backend has no function.
     """
 
@@ -101,33 +104,74 @@ class GraphBuilder:
         backend: Any,
         free: frozenset[int],
         run_program: Callable[[Equation], Callable[..., Any]],
+        *,
+        shapes: Sequence[Shape] | None = None,
+        blocks: bool = False,
     ) -> None:
         self.program, self.backend, self.run_program = program, backend, run_program
         self.graph = fx.Graph()
         self.constants: list[Tensor] = []
-        self._constant_nodes: list[fx.Node] = []
+        self._targets: list[fx.Node] = []
         self._values: dict[Variable, Value] = {}
         self._numbers: dict[Any, fx.Node] = {}
         self._uses = Counter([v for e in program.equations for v in e.operands] + [*program.outputs])
         self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
         self._in_sums: set[Variable] = set()
         self._in_products: set[Variable] = set()
+        self._units = grouped(program, self._is_elementwise) if blocks else [*program.equations]
+        self._grouped = {e for unit in self._units if isinstance(unit, Group) for e in unit.equations}
         for equation in program.equations:
-            self._find_terms(equation)
+            if equation not in self._grouped:
+                self._find_terms(equation)
         inputs = [self.graph.placeholder(f"x{i}") for i in range(len(program.inputs))]
-        self._last_input = inputs[-1] if inputs else None
+        self._last_input: fx.Node | None = inputs[-1] if inputs else None
         for i, (v, node) in enumerate(zip(program.inputs, inputs, strict=True)):
-            self._define(v, Value(node, v.shape, Memory(i in free)))
+            shape = v.shape if shapes is None else shapes[i]
+            self._define(v, Value(node, shape, Memory(i in free)))
 
     def build(self) -> fx.Graph:
         """The graph; its inputs are those of the program, followed by the constants."""
-        for equation in self.program.equations:
-            if not equation.results or equation.results[0] not in self._in_sums:
-                self._equation(equation)
-        outputs = tuple([self._full(v) for v in self.program.outputs])
-        self.graph.output(outputs)
+        self._add_units()
+        self.graph.output(tuple([self._full(v) for v in self.program.outputs]))
         self.graph.eliminate_dead_code(_has_effect)
         return self.graph
+
+    def _add_units(self) -> None:
+        for unit in self._units:
+            if isinstance(unit, Group):
+                self._group(unit)
+            elif not unit.results or unit.results[0] not in self._in_sums:
+                self._equation(unit)
+
+    def build_block(self, shape: Shape) -> tuple[list[int | None], fx.Graph]:
+        """A graph that writes its results into memory of free inputs, or into further inputs.
+
+        Returns:
+            For each output the index of the input, or None if it is written into a further input; and the graph.
+        """
+        self._add_units()
+        memories = [self._values[v].memory for v in self.program.inputs]
+        places: list[int | None] = []
+        for v in self.program.outputs:
+            x = self._value(v)
+            place = next((i for i, memory in enumerate(memories) if memory is x.memory), None)
+            if place is not None and place not in places and x.shape == shape:
+                places.append(place)
+                continue
+            places.append(None)
+            is_target = x.node.kwargs.get("out") in self._targets
+            if x.node.target in WITH_OUT and x.shape == shape and not is_target:
+                x.node.kwargs = {**x.node.kwargs, "out": self._further_input()}
+            else:
+                self._call(Tensor.copy_, self._further_input(), x.node)
+        self.graph.output(())
+        self.graph.eliminate_dead_code(_has_effect)
+        return places, self.graph
+
+    def _further_input(self) -> fx.Node:
+        """An input after all others."""
+        self._targets.append(self._placeholder(f"y{len(self._targets)}"))
+        return self._targets[-1]
 
     # ---- values ----------------------------------------------------------------------------------------------
 
@@ -137,12 +181,14 @@ class GraphBuilder:
 
     def _constant(self, x: Tensor) -> fx.Node:
         """An input for a constant, after those of the program."""
-        after = self._constant_nodes[-1] if self._constant_nodes else self._last_input
-        with self.graph.inserting_after(after if after is not None else self.graph._root):
-            node = self.graph.placeholder(f"c{len(self.constants)}")
         self.constants.append(x)
-        self._constant_nodes.append(node)
-        return node
+        return self._placeholder(f"c{len(self.constants)}")
+
+    def _placeholder(self, name: str) -> fx.Node:
+        """One more input, after all others."""
+        with self.graph.inserting_after(self._last_input or self.graph._root):
+            self._last_input = self.graph.placeholder(name)
+        return self._last_input
 
     def _value(self, v: Variable) -> Value:
         """The value of a variable, a literal or a constant."""
@@ -235,6 +281,43 @@ class GraphBuilder:
                 break
         self._define(result, Value(self._call(function, *nodes, **keywords), shape, memory))
 
+    # ---- blocks ----------------------------------------------------------------------------------------------
+
+    def _is_elementwise(self, equation: Equation) -> bool:
+        function = getattr(self.backend.overrides[equation.op], "function", None)
+        return (equation.op.elementwise or equation.op.name == "cast") and function is not None
+
+    def _group(self, group: Group) -> None:
+        """Add a node that computes the group block by block, or its equations if their operands do not allow it."""
+        variables, results = group.operands(), group.results(self.program)
+        taken = [v for equation in group.equations for v in equation.operands if v in {*variables}]
+        values = [self._value(v) for v in variables]
+        for v in taken:
+            self._used(v)
+        lead = _leading_axes(group.shape, [x.shape for x in values])
+        rows, rest = math.prod(group.shape[:lead]), group.shape[lead:]
+        count = max(1, BLOCK_SIZE // max(1, math.prod(rest)))
+        if rows <= count:
+            for v in taken:
+                self._value(v).memory.uses += 1
+            for equation in group.equations:
+                self._equation(equation)
+            return
+        nodes, split = [], []
+        for v, x in zip(variables, values, strict=True):
+            split.append(x.shape != () and x.shape[:lead] == group.shape[:lead])
+            shape = () if not x.shape else ((rows if split[-1] else 1), *x.shape[lead:])
+            nodes.append(self._reshaped(x, shape).node if x.shape else x.node)
+        free = [
+            x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values
+        ]
+        run = Blocks(self, group, variables, results, split, free, (rows, rest, count))
+        node = self._call(run.function(), *nodes)
+        for i, v in enumerate(results):
+            y = self._call(torch.reshape, self._call(operator.getitem, node, i), v.shape)
+            place = run.places[i]
+            self._define(v, Value(y, v.shape, Memory(True) if place is None else values[place].memory))
+
     # ---- sums ------------------------------------------------------------------------------------------------
 
     def _find_terms(self, equation: Equation) -> None:
@@ -255,7 +338,7 @@ class GraphBuilder:
     def _only_used_here(self, v: Variable, *names: str) -> Equation | None:
         """The equation of a value that has one use, if its op has one of the names."""
         equation = self._equations.get(v)
-        if equation is None or self._uses[v] != 1 or equation.op.name not in names:
+        if equation is None or equation in self._grouped or self._uses[v] != 1 or equation.op.name not in names:
             return None
         return equation
 
@@ -385,6 +468,101 @@ class GraphBuilder:
         return Value(self._call(functions.sum, x.node, axes), shape, Memory(True))
 
 
+class Blocks:
+    """A group that runs block by block.
+
+    Attributes:
+        places: for each result the operand into whose memory it is written; None if its memory is new.
+    """
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        group: Group,
+        variables: Sequence[Variable],
+        results: Sequence[Variable],
+        split: Sequence[bool],
+        free: Sequence[bool],
+        sizes: tuple[int, Shape, int],
+    ) -> None:
+        self.rows, self.rest, self.count = sizes
+        self.split = split
+        self.dtypes = [TORCH_DTYPES[v.dtype] for v in results]
+        self.device = builder.backend.device
+        shape = (self.count, *self.rest)
+        program = _with_shape(group, shape, variables, results)
+        shapes: list[Shape] = []
+        for v, is_split in zip(variables, split, strict=True):
+            x = builder._value(v)
+            kept = x.shape[len(x.shape) - len(self.rest) :] if x.shape else ()
+            shapes.append(() if not x.shape else ((self.count if is_split else 1), *kept))
+        inner = GraphBuilder(
+            program,
+            builder.backend,
+            frozenset([i for i, is_free in enumerate(free) if is_free]),
+            builder.run_program,
+            shapes=shapes,
+        )
+        self.places, graph = inner.build_block(shape)
+        self.constants = inner.constants
+        self.run = fx.GraphModule(torch.nn.Module(), graph, "Block").forward
+
+    def function(self) -> Callable[..., Any]:
+        """The function of the operands, whose leading axes are one axis."""
+        rows, rest, count, device = self.rows, self.rest, self.count, self.device
+        split, places, constants, run = self.split, self.places, self.constants, self.run
+        new = [dtype for dtype, place in zip(self.dtypes, places, strict=True) if place is None]
+
+        def run_blocks(*operands: Tensor) -> list[Tensor]:
+            made = [torch.empty((rows, *rest), dtype=dtype, device=device) for dtype in new]
+            steps = -(-rows // count)
+            parts: list[Any] = [
+                x.split(count) if is_split else (x,) * steps
+                for x, is_split in zip(operands, split, strict=True)
+            ]
+            parts += [(x,) * steps for x in constants]
+            parts += [x.split(count) for x in made]
+            for arguments in zip(*parts, strict=True):
+                run(*arguments)
+            made.reverse()
+            return [made.pop() if place is None else operands[place] for place in places]
+
+        return run_blocks
+
+
+def _with_shape(
+    group: Group, shape: Shape, variables: Sequence[Variable], results: Sequence[Variable]
+) -> Program:
+    """The group as a program on blocks of a shape."""
+    new: dict[Variable, Variable] = {v: Variable(shape, v.dtype) for v in variables}
+    equations = []
+    for e in group.equations:
+        for v in e.operands:
+            if isinstance(v, Literal) and v not in new:
+                new[v] = Literal(shape, v.dtype, v.value)
+        new.update({v: Variable(shape, v.dtype) for v in e.results})
+        operands, ys = (tuple([new[v] for v in vs]) for vs in (e.operands, e.results))
+        equations.append(Equation(e.op, operands, e.params, ys))
+    return Program(
+        tuple([new[v] for v in variables]), tuple([new[v] for v in results]), tuple(equations)
+    )
+
+
+def _leading_axes(shape: Shape, operands: Sequence[Shape]) -> int:
+    """The largest number of leading axes along which each operand is repeated everywhere or nowhere."""
+    lead = len(shape)
+    for sizes in operands:
+        if not sizes:
+            continue
+        repeated = [n == 1 != full for n, full in zip(sizes, shape, strict=True)]
+        first = next((i for i, n in enumerate(shape) if n != 1), 0)
+        same = 0
+        while same < len(shape) and (shape[same] == 1 or repeated[same] == repeated[first]):
+            same += 1
+        lead = min(lead, same)
+    return lead
+
+
 _RULES: dict[str, Any] = {
     "cast": GraphBuilder._cast,
     "expand": GraphBuilder._expand,
@@ -405,7 +583,12 @@ def _is_free(x: Value, operands: Sequence[Value]) -> bool:
 
 def _has_effect(node: fx.Node) -> bool:
     """Whether a node must stay although nothing uses its result."""
-    return node.op in ("placeholder", "output") or "out" in node.kwargs or node.target in IN_PLACE.values()
+    return (
+        node.op in ("placeholder", "output")
+        or "out" in node.kwargs
+        or node.target in IN_PLACE.values()
+        or node.target is Tensor.copy_
+    )
 
 
 def _factor(equation: Equation) -> tuple[float | None, Variable | None]:

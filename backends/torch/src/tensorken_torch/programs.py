@@ -38,7 +38,8 @@ class Compiled:
         return function(*inputs, *constants)
 
     def _make(self, free: frozenset[int]) -> tuple[Function, list[Tensor]]:
-        builder = GraphBuilder(self.program, self.backend, free, self._run_program)
+        blocks = self.backend.device.type == "cpu"
+        builder = GraphBuilder(self.program, self.backend, free, self._run_program, blocks=blocks)
         module = fx.GraphModule(torch.nn.Module(), builder.build(), "Program")
         return module.forward, builder.constants
 
