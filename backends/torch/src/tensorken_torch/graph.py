@@ -132,7 +132,7 @@ class GraphBuilder:
     def build(self) -> fx.Graph:
         """The graph; its inputs are those of the program, followed by the constants."""
         self._add_units()
-        self.graph.output(tuple([self._full(v) for v in self.program.outputs]))
+        self.graph.output(tuple([self._output(v) for v in self.program.outputs]))
         self.graph.eliminate_dead_code(_has_effect)
         return self.graph
 
@@ -221,6 +221,11 @@ class GraphBuilder:
         x = self._value(v)
         return x.node if x.shape == v.shape else self._call(Tensor.expand, x.node, v.shape)
 
+    def _output(self, v: Variable) -> fx.Node:
+        """The node of a result; a view no longer refers to its base, so that its memory can be donated."""
+        node = self._full(v)
+        return self._call(Tensor.detach, node) if node.target in _MOVEMENT else node
+
     def _sized(self, v: Variable) -> Value:
         """The value of a variable, with as many axes as the variable."""
         x = self._value(v)
@@ -303,20 +308,15 @@ class GraphBuilder:
             for equation in group.equations:
                 self._equation(equation)
             return
-        nodes, split = [], []
-        for v, x in zip(variables, values, strict=True):
-            split.append(x.shape != () and x.shape[:lead] == group.shape[:lead])
-            shape = () if not x.shape else ((rows if split[-1] else 1), *x.shape[lead:])
-            nodes.append(self._reshaped(x, shape).node if x.shape else x.node)
+        split = [x.shape != () and x.shape[:lead] == group.shape[:lead] for x in values]
         free = [
             x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values
         ]
         run = Blocks(self, group, variables, results, split, free, (rows, rest, count))
-        node = self._call(run.function(), *nodes)
-        for i, v in enumerate(results):
-            y = self._call(torch.reshape, self._call(operator.getitem, node, i), v.shape)
-            place = run.places[i]
-            self._define(v, Value(y, v.shape, Memory(True) if place is None else values[place].memory))
+        node = self._call(run.function(lead), *[x.node for x in values])
+        for i, (v, place) in enumerate(zip(results, run.places, strict=True)):
+            memory = Memory(True) if place is None else values[place].memory
+            self._define(v, Value(self._call(operator.getitem, node, i), v.shape, memory))
 
     # ---- sums ------------------------------------------------------------------------------------------------
 
@@ -486,7 +486,7 @@ class Blocks:
         sizes: tuple[int, Shape, int],
     ) -> None:
         self.rows, self.rest, self.count = sizes
-        self.split = split
+        self.shape, self.split = group.shape, split
         self.dtypes = [TORCH_DTYPES[v.dtype] for v in results]
         self.device = builder.backend.device
         shape = (self.count, *self.rest)
@@ -507,25 +507,32 @@ class Blocks:
         self.constants = inner.constants
         self.run = fx.GraphModule(torch.nn.Module(), graph, "Block").forward
 
-    def function(self) -> Callable[..., Any]:
-        """The function of the operands, whose leading axes are one axis."""
-        rows, rest, count, device = self.rows, self.rest, self.count, self.device
+    def function(self, lead: int) -> Callable[..., Any]:
+        """The function of the operands; blocks cut the given number of leading axes, as one axis."""
+        shape, rest, count, rows, device = self.shape, self.rest, self.count, (self.rows,), self.device
         split, places, constants, run = self.split, self.places, self.constants, self.run
         new = [dtype for dtype, place in zip(self.dtypes, places, strict=True) if place is None]
+        steps = -(-self.rows // count)
 
         def run_blocks(*operands: Tensor) -> list[Tensor]:
-            made = [torch.empty((rows, *rest), dtype=dtype, device=device) for dtype in new]
-            steps = -(-rows // count)
-            parts: list[Any] = [
-                x.split(count) if is_split else (x,) * steps
-                for x, is_split in zip(operands, split, strict=True)
-            ]
+            parts: list[Any] = []
+            values = [*operands]
+            for i, is_split in enumerate(split):
+                x = values[i]
+                if is_split:
+                    y = x.reshape(rows + x.shape[lead:])
+                    if i in places and y.data_ptr() != x.data_ptr():
+                        values[i] = y.reshape(shape)
+                    parts.append(y.split(count))
+                else:
+                    parts.append((x.reshape((1, *x.shape[lead:])) if x.ndim else x,) * steps)
             parts += [(x,) * steps for x in constants]
-            parts += [x.split(count) for x in made]
+            made = [torch.empty(shape, dtype=dtype, device=device) for dtype in new]
+            parts += [x.reshape(rows + rest).split(count) for x in made]
             for arguments in zip(*parts, strict=True):
                 run(*arguments)
             made.reverse()
-            return [made.pop() if place is None else operands[place] for place in places]
+            return [made.pop() if place is None else values[place] for place in places]
 
         return run_blocks
 
@@ -571,6 +578,9 @@ _RULES: dict[str, Any] = {
     "crop": GraphBuilder._crop,
     "fused_multiply_add": GraphBuilder._fused_multiply_add,
 }
+
+
+_MOVEMENT = frozenset({torch.reshape, torch.permute, torch.narrow, Tensor.expand})
 
 
 def _is_free(x: Value, operands: Sequence[Value]) -> bool:
