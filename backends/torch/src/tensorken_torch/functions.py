@@ -194,6 +194,11 @@ def cumprod(x: Tensor, axis: int) -> Tensor:
     return torch.cumprod(x, axis, dtype=x.dtype)
 
 
+def copied(x: Tensor) -> Tensor:
+    """A copy in row-major order."""
+    return x.clone(memory_format=torch.contiguous_format)
+
+
 # ---- movement and indexing -----------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
+from tensorken_torch.adam import AdamStep, adam, adam_steps
 from tensorken_torch.contraction import has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
 from tensorken_torch.groups import BLOCK_SIZE, Group, grouped
@@ -118,8 +119,11 @@ class GraphBuilder:
         self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
         self._in_sums: set[Variable] = set()
         self._in_products: set[Variable] = set()
+        steps = adam_steps(program) if blocks else []
+        self._steps = {step.equations[-1]: step for step in steps}
+        self._grouped = {e for step in steps for e in step.equations}
         self._units = grouped(program, self._is_elementwise) if blocks else [*program.equations]
-        self._grouped = {e for unit in self._units if isinstance(unit, Group) for e in unit.equations}
+        self._grouped |= {e for unit in self._units if isinstance(unit, Group) for e in unit.equations}
         for equation in program.equations:
             if equation not in self._grouped:
                 self._find_terms(equation)
@@ -140,6 +144,10 @@ class GraphBuilder:
         for unit in self._units:
             if isinstance(unit, Group):
                 self._group(unit)
+            elif unit in self._steps:
+                self._adam(self._steps[unit])
+            elif unit in self._grouped:
+                continue
             elif not unit.results or unit.results[0] not in self._in_sums:
                 self._equation(unit)
 
@@ -286,11 +294,40 @@ class GraphBuilder:
                 break
         self._define(result, Value(self._call(function, *nodes, **keywords), shape, memory))
 
+    # ---- steps of Adam ---------------------------------------------------------------------------------------
+
+    def _adam(self, step: AdamStep) -> None:
+        """Add a node that updates p, m and v in place; in copies, if they may not be overwritten."""
+        inside = {v for e in step.equations for v in e.results}
+        factors = [x for x, _ in (*step.numerator, *step.denominator)]
+        for v in [v for e in step.equations for v in e.operands if v not in inside]:
+            self._used(v)
+        updated = []
+        values = [self._value(x) for x in (step.p, step.m, step.v, step.g)]
+        for x, v in zip(values, (step.p, step.m, step.v), strict=False):
+            if x.shape == v.shape and _is_free(x, [y for y in values if y is not x]):
+                updated.append(x)
+            else:
+                node = self._call(functions.copied, self._full(v))
+                updated.append(Value(node, v.shape, Memory(True)))
+        p, m, v = [x.node for x in updated]
+        numbers = {x: self._literal_or_node(x) for x in factors}
+        numerator = tuple([(numbers[x], exponent) for x, exponent in step.numerator])
+        denominator = tuple([(numbers[x], exponent) for x, exponent in step.denominator])
+        g = self._full(step.g)
+        self._call(adam, p, g, m, v, numerator, denominator, step.beta1, step.beta2, step.epsilon)
+        for result, x in zip(step.results, updated, strict=True):
+            self._define(result, x)
+
+    def _literal_or_node(self, v: Variable) -> float | fx.Node:
+        return float(v.value) if isinstance(v, Literal) else self._value(v).node
+
     # ---- blocks ----------------------------------------------------------------------------------------------
 
     def _is_elementwise(self, equation: Equation) -> bool:
         function = getattr(self.backend.overrides[equation.op], "function", None)
-        return (equation.op.elementwise or equation.op.name == "cast") and function is not None
+        is_elementwise = equation.op.elementwise or equation.op.name == "cast"
+        return is_elementwise and function is not None and equation not in self._grouped
 
     def _group(self, group: Group) -> None:
         """Add a node that computes the group block by block, or its equations if their operands do not allow it."""
@@ -597,7 +634,7 @@ def _has_effect(node: fx.Node) -> bool:
         node.op in ("placeholder", "output")
         or "out" in node.kwargs
         or node.target in IN_PLACE.values()
-        or node.target is Tensor.copy_
+        or node.target in (Tensor.copy_, adam)
     )
 
 
