@@ -24,7 +24,7 @@ from tensorken_torch import functions
 from tensorken_torch.adam import AdamStep, adam, adam_steps
 from tensorken_torch.contraction import has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
-from tensorken_torch.groups import BLOCK_SIZE, Group, grouped
+from tensorken_torch.groups import BLOCK_SIZE, Group, grouped, with_recomputation
 
 WITH_OUT = frozenset(
     {
@@ -109,20 +109,23 @@ class GraphBuilder:
         shapes: Sequence[Shape] | None = None,
         blocks: bool = False,
     ) -> None:
-        self.program, self.backend, self.run_program = program, backend, run_program
+        self.backend, self.run_program = backend, run_program
         self.graph = fx.Graph()
         self.constants: list[Tensor] = []
         self._targets: list[fx.Node] = []
         self._values: dict[Variable, Value] = {}
         self._numbers: dict[Any, fx.Node] = {}
-        self._uses = Counter([v for e in program.equations for v in e.operands] + [*program.outputs])
-        self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
         self._in_sums: set[Variable] = set()
         self._in_products: set[Variable] = set()
         steps = adam_steps(program) if blocks else []
         self._steps = {step.equations[-1]: step for step in steps}
         self._grouped = {e for step in steps for e in step.equations}
+        if blocks:
+            program = with_recomputation(program, self._is_elementwise)
+        self.program = program
         self._units = grouped(program, self._is_elementwise) if blocks else [*program.equations]
+        self._uses = Counter([v for e in program.equations for v in e.operands] + [*program.outputs])
+        self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
         self._grouped |= {e for unit in self._units if isinstance(unit, Group) for e in unit.equations}
         for equation in program.equations:
             if equation not in self._grouped:

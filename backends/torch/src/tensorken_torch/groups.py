@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorken_core.language.shapes import Shape
@@ -98,3 +98,60 @@ def _merged(a: Group, b: Group) -> Group:
     large.members += small.members
     small.merged_into = large
     return large
+
+
+def with_recomputation(program: Program, is_elementwise: Callable[[Equation], bool]) -> Program:
+    """The program whose groups compute values of other groups again, if they then read fewer arrays from memory.
+
+    A derivative needs many values of the function, all of which follow from a few.
+    """
+    group_of: dict[Variable, Group] = {}
+    copies: dict[Equation, list[Equation]] = {}
+    replaced: dict[Equation, dict[Variable, Variable]] = {}
+    for group in grouped(program, is_elementwise):
+        if not isinstance(group, Group):
+            continue
+        operands = group.operands()
+        sources = dict.fromkeys([_final(group_of[v]) for v in operands if v in group_of])
+        for source in sources:
+            wanted = {v for v in operands if group_of.get(v) is source} - {*program.outputs}
+            equations, needed = _closure(source, wanted)
+            if len(needed - {*operands}) < len(wanted) and len(wanted) > 1:
+                new: dict[Variable, Variable] = {}
+                first = group.equations[0]
+                copies.setdefault(first, []).extend([_copied(e, new) for e in equations])
+                for equation in group.equations:
+                    replaced.setdefault(equation, {}).update(new)
+        group_of.update({v: group for equation in group.equations for v in equation.results})
+    if not copies:
+        return program
+    result: list[Equation] = []
+    for equation in program.equations:
+        result += copies.get(equation, ())
+        new = replaced.get(equation)
+        result.append(equation if new is None else _with_operands(equation, new))
+    return program.changed(equations=tuple(result))
+
+
+def _closure(group: Group, wanted: set[Variable]) -> tuple[list[Equation], set[Variable]]:
+    """The equations of a group that the wanted values need, and the operands of these from outside the group."""
+    needed, equations = set(wanted), []
+    for equation in reversed(group.equations):
+        if equation.results[0] in needed:
+            needed.discard(equation.results[0])
+            needed.update([v for v in equation.operands if not isinstance(v, Literal)])
+            equations.append(equation)
+    return equations[::-1], needed
+
+
+def _with_operands(equation: Equation, new: dict[Variable, Variable]) -> Equation:
+    operands = tuple([new.get(v, v) for v in equation.operands])
+    return replace(equation, operands=operands)
+
+
+def _copied(equation: Equation, new: dict[Variable, Variable]) -> Equation:
+    """A copy with other results, which `new` gets."""
+    results = tuple([Variable(v.shape, v.dtype) for v in equation.results])
+    copy = replace(_with_operands(equation, new), results=results)
+    new.update(zip(equation.results, results, strict=True))
+    return copy
