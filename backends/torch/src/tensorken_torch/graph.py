@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, float32, float64
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
+from tensorken_torch.activations import activation_of
 from tensorken_torch.adam import AdamStep, adam, adam_steps
 from tensorken_torch.contraction import has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
@@ -349,6 +350,10 @@ class GraphBuilder:
                 self._equation(equation)
             return
         split = [x.shape != () and x.shape[:lead] == group.shape[:lead] for x in values]
+        found = self._activation(group, variables, results)
+        if found is not None:
+            self._define(results[0], Value(found, group.shape, Memory(True)))
+            return
         free = [
             x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values
         ]
@@ -357,6 +362,18 @@ class GraphBuilder:
         for i, (v, place) in enumerate(zip(results, run.places, strict=True)):
             memory = Memory(True) if place is None else values[place].memory
             self._define(v, Value(self._call(operator.getitem, node, i), v.shape, memory))
+
+    def _activation(
+        self, group: Group, variables: Sequence[Variable], results: Sequence[Variable]
+    ) -> fx.Node | None:
+        """A node that computes the group by an activation function of torch; None if there is none."""
+        values = [self._value(v) for v in variables]
+        dtypes = {v.dtype for e in group.equations for v in e.results}
+        if any([x.shape != group.shape for x in values]) or not dtypes <= {float32, float64}:
+            return None
+        program = _with_shape(group, (64,), variables, results, float64)
+        found = activation_of(program, lambda xs: program.replay(self.backend, xs))
+        return None if found is None else self._call(found[0], *[values[i].node for i in found[1]])
 
     # ---- sums ------------------------------------------------------------------------------------------------
 
@@ -578,16 +595,20 @@ class Blocks:
 
 
 def _with_shape(
-    group: Group, shape: Shape, variables: Sequence[Variable], results: Sequence[Variable]
+    group: Group,
+    shape: Shape,
+    variables: Sequence[Variable],
+    results: Sequence[Variable],
+    dtype: DType | None = None,
 ) -> Program:
-    """The group as a program on blocks of a shape."""
-    new: dict[Variable, Variable] = {v: Variable(shape, v.dtype) for v in variables}
+    """The group as a program on values of a shape, and of a dtype if given."""
+    new: dict[Variable, Variable] = {v: Variable(shape, dtype or v.dtype) for v in variables}
     equations = []
     for e in group.equations:
         for v in e.operands:
             if isinstance(v, Literal) and v not in new:
-                new[v] = Literal(shape, v.dtype, v.value)
-        new.update({v: Variable(shape, v.dtype) for v in e.results})
+                new[v] = Literal(shape, dtype or v.dtype, v.value)
+        new.update({v: Variable(shape, dtype or v.dtype) for v in e.results})
         operands, ys = (tuple([new[v] for v in vs]) for vs in (e.operands, e.results))
         equations.append(Equation(e.op, operands, e.params, ys))
     return Program(
