@@ -68,6 +68,8 @@ class Torch(RawTensor[Tensor]):
         return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
 
     def adopt(self, array: Any, copy: bool) -> Tensor | None:
+        if isinstance(array, np.ndarray) and min(array.strides, default=0) < 0:
+            return None  # torch has no negative strides
         if not isinstance(array, Tensor):
             array = torch.from_dlpack(array)
         elif array.requires_grad:

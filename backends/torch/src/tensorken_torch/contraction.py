@@ -14,6 +14,21 @@ from tensorken_core.language.shapes import Axes, Shape
 
 
 @dataclass(frozen=True, slots=True)
+class Matrix:
+    """How an operand becomes a matrix, or a batch of matrices.
+
+    Attributes:
+        order: the order of its axes; those of size 1 come last.
+        shape: its shape, after that.
+        transposed: whether the matrix is then transposed, so that a reshape copies no rows to columns.
+    """
+
+    order: Axes
+    shape: Shape
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a contraction is computed.
 
@@ -24,10 +39,8 @@ class Plan:
             only, else `matmul`.
         axes: the axes that `reduce` sums.
         swap: whether `matmul` takes the second operand first, so that its result has the order of the axes.
-        order_a: the order of the axes of the first operand; those of size 1 come last.
-        order_b: the order of the axes of the second operand.
-        matrix_a: the shape of the first operand of `matmul`.
-        matrix_b: the shape of the second operand of `matmul`.
+        first: how the first operand becomes a matrix.
+        second: how the second operand becomes a matrix.
         split: the shape of the result of `matmul`, with its axes in the order of the operands.
         order: the order that sorts these axes.
         shape: the shape of the result.
@@ -38,10 +51,8 @@ class Plan:
     method: Literal["multiply", "reduce", "matmul"]
     axes: Axes
     swap: bool
-    order_a: Axes
-    order_b: Axes
-    matrix_a: Shape
-    matrix_b: Shape
+    first: Matrix
+    second: Matrix
     split: Shape
     order: Axes
     shape: Shape
@@ -58,10 +69,14 @@ def contract(a: Tensor, b: Tensor, axes: Axes) -> Tensor:
         return torch.mul(a, b)
     if plan.method == "reduce":
         return torch.sum(torch.mul(a, b), plan.axes, True, dtype=a.dtype)
-    a = a.permute(plan.order_a).reshape(plan.matrix_a)
-    b = b.permute(plan.order_b).reshape(plan.matrix_b)
+    a, b = _as_matrix(a, plan.first), _as_matrix(b, plan.second)
     y = torch.matmul(b, a) if plan.swap else torch.matmul(a, b)
     return y.reshape(plan.split).permute(plan.order).reshape(plan.shape)
+
+
+def _as_matrix(x: Tensor, matrix: Matrix) -> Tensor:
+    y = x.permute(matrix.order).reshape(matrix.shape)
+    return y.mT if matrix.transposed else y
 
 
 def has_matmul(dtype: torch.dtype, device: torch.device) -> bool:
@@ -89,18 +104,25 @@ def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -
     method: Literal["multiply", "reduce", "matmul"] = "multiply"
     if inner:
         method = "matmul" if matmul and (rows or columns or not batch) else "reduce"
-    lead = [size(batch)] if batch else []
     return Plan(
         sum_a=tuple(sum_a),
         sum_b=tuple(sum_b),
         method=method,
         axes=tuple(inner),
         swap=swap,
-        order_a=(*batch, *(inner + rows if swap else rows + inner), *columns, *sum_a, *sum_b, *none),
-        order_b=(*batch, *(columns + inner if swap else inner + columns), *rows, *sum_a, *sum_b, *none),
-        matrix_a=(*lead, *((size(inner), size(rows)) if swap else (size(rows), size(inner)))),
-        matrix_b=(*lead, *((size(columns), size(inner)) if swap else (size(inner), size(columns)))),
+        first=_operand(batch, inner if swap else rows, rows if swap else inner, full),
+        second=_operand(batch, columns if swap else inner, inner if swap else columns, full),
         split=tuple([full[i] for i in result]),
         order=tuple([result.index(i) for i in sorted(result)]),
         shape=tuple([1 if i in axes else n for i, n in enumerate(full)]),
     )
+
+
+def _operand(batch: list[int], rows: list[int], columns: list[int], full: Shape) -> Matrix:
+    """An operand with these axes, of sizes in `full`; all other axes have size 1."""
+    order = [*batch, *columns, *rows]
+    transposed = order == sorted(order) and bool(rows and columns)
+    groups = [columns, rows] if transposed else [rows, columns]
+    named = [*batch, *groups[0], *groups[1]]
+    sizes = [math.prod([full[i] for i in group]) for group in ([batch] if batch else []) + groups]
+    return Matrix(tuple([*named, *[i for i in range(len(full)) if i not in named]]), tuple(sizes), transposed)

@@ -23,7 +23,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
 from tensorken_torch.activations import activation_of
 from tensorken_torch.adam import AdamStep, adam, adam_steps
-from tensorken_torch.contraction import has_matmul, plan_contraction
+from tensorken_torch.contraction import Matrix, has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
 from tensorken_torch.groups import BLOCK_SIZE, Group, grouped, with_recomputation
 
@@ -510,8 +510,7 @@ class GraphBuilder:
                 y = Value(self._call(functions.sum, y.node, plan.axes), plan.shape, Memory(True))
             self._define(result, y)
             return
-        a = self._reshaped(self._permuted(a, plan.order_a), plan.matrix_a)
-        b = self._reshaped(self._permuted(b, plan.order_b), plan.matrix_b)
+        a, b = self._matrix(a, plan.first), self._matrix(b, plan.second)
         function = torch.mm if len(a.shape) == 2 else torch.bmm
         if plan.swap:
             a, b = b, a
@@ -519,6 +518,11 @@ class GraphBuilder:
         y = Value(self._call(function, a.node, b.node), shape, Memory(True))
         y = self._permuted(self._reshaped(y, plan.split), plan.order)
         self._define(result, self._reshaped(y, plan.shape))
+
+    def _matrix(self, x: Value, matrix: Matrix) -> Value:
+        y = self._reshaped(self._permuted(x, matrix.order), matrix.shape)
+        last = len(matrix.shape) - 1
+        return self._permuted(y, (*range(last - 1), last, last - 1)) if matrix.transposed else y
 
     def _summed(self, x: Value, axes: Axes) -> Value:
         shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
