@@ -78,7 +78,7 @@ def adam(
 
 
 def _product(factors: Sequence[tuple[Tensor | float, float]]) -> float:
-    return math.prod([float(x) ** exponent for x, exponent in factors])
+    return math.prod([math.pow(float(x), exponent) for x, exponent in factors])
 
 
 def adam_steps(program: Program) -> list[AdamStep]:
@@ -125,9 +125,7 @@ class _Finder:
                     return None
             if len({p, m, v, g}) < 4:
                 return None
-            return AdamStep(
-                equations, p, g, m, v, numerator, denominator, beta1, beta2, float(number.value)
-            )
+            return AdamStep(equations, p, g, m, v, numerator, denominator, beta1, beta2, float(number.value))
         return None
 
     def _averages(self, mean: Variable, square: Variable, members: list[Equation]) -> Any:

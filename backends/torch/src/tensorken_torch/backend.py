@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.dlpack
 from torch import Tensor
 
 from tensorken_core.errors import ExchangeError
@@ -71,16 +71,17 @@ class Torch(RawTensor[Tensor]):
         if isinstance(array, np.ndarray) and min(array.strides, default=0) < 0:
             return None  # torch has no negative strides
         if not isinstance(array, Tensor):
-            array = torch.from_dlpack(array)
+            array = torch.utils.dlpack.from_dlpack(array)
         elif array.requires_grad:
             raise ExchangeError(
                 "adopt: this tensor of torch requires grad, and torch would lose its derivative; pass x.detach()"
             )
-        if array.dtype not in _DTYPES:
+        found: Tensor = array
+        if found.dtype not in _DTYPES:
             return None
-        if array.device != self.device:
-            return array.to(self.device)
-        return array.clone() if copy else array
+        if found.device != self.device:
+            return found.to(self.device)
+        return found.clone() if copy else found
 
     def export(self, x: Tensor) -> Tensor:
         return x
@@ -98,9 +99,9 @@ class Torch(RawTensor[Tensor]):
 
     exp, log, sin, cos, floor = _ops(torch.exp, torch.log, torch.sin, torch.cos, torch.floor)
     tan, tanh, asin, acos, atan = _ops(torch.tan, torch.tanh, torch.asin, torch.acos, torch.atan)
-    sinh, cosh, asinh, acosh, atanh = _ops(torch.sinh, torch.cosh, torch.asinh, torch.acosh, torch.atanh)
-    log1p, expm1, exp2, log2, log10 = _ops(torch.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10)
-    erf, erfinv = _ops(torch.erf, torch.erfinv)
+    asinh, acosh, atanh = _ops(torch.asinh, torch.acosh, torch.atanh)
+    log1p, expm1, exp2, log2, log10 = _ops(functions.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10)
+    erf, erfinv = _ops(functions.erf, torch.erfinv)
     neg, abs, square, signbit = _ops(torch.neg, torch.abs, torch.square, torch.signbit)
     ceil, trunc, round = _ops(torch.ceil, torch.trunc, torch.round)
     relu, reciprocal = _ops(torch.relu, torch.reciprocal)
@@ -111,7 +112,7 @@ class Torch(RawTensor[Tensor]):
     eq, lt, where = _ops(torch.eq, torch.lt, torch.where)
     bitwise_and, bitwise_or, bitwise_xor = _ops(torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor)
 
-    sqrt, sign, remainder = _ops(functions.sqrt, functions.sign, functions.remainder)
+    sqrt, sign = _ops(functions.sqrt, functions.sign)
     sigmoid, softplus, sech_squared = _ops(functions.sigmoid, functions.softplus, functions.sech_squared)
     to_bits, from_bits, floor_divide = _ops(functions.to_bits, functions.from_bits, functions.floor_divide)
     shift_left, shift_right = _ops(functions.shift_left, functions.shift_right)

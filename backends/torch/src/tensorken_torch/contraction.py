@@ -93,7 +93,7 @@ def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -
     for i, (n, m) in enumerate(zip(shape_a, shape_b, strict=True)):
         both, only_a, only_b = ("inner", "sum_a", "sum_b") if i in axes else ("batch", "rows", "columns")
         groups[both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else "none"].append(i)
-    batch, rows, columns, inner, sum_a, sum_b, none = groups.values()
+    batch, rows, columns, inner, sum_a, sum_b, _none = groups.values()
     full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
     swap = bool(rows and columns) and columns[0] < rows[0]
     result = [*batch, *columns, *rows] if swap else [*batch, *rows, *columns]
@@ -125,4 +125,4 @@ def _operand(batch: list[int], rows: list[int], columns: list[int], full: Shape)
     groups = [columns, rows] if transposed else [rows, columns]
     named = [*batch, *groups[0], *groups[1]]
     sizes = [math.prod([full[i] for i in group]) for group in ([batch] if batch else []) + groups]
-    return Matrix(tuple([*named, *[i for i in range(len(full)) if i not in named]]), tuple(sizes), transposed)
+    return Matrix((*named, *[i for i in range(len(full)) if i not in named]), tuple(sizes), transposed)

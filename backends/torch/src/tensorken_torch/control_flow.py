@@ -23,7 +23,9 @@ def branch(if_true: Run, if_false: Run) -> Callable[..., Sequence[Tensor]]:
     return run_branch
 
 
-def loop(loop: Loop, condition: Run | None, body: Run, empty: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
+def loop(
+    loop: Loop, condition: Run | None, body: Run, empty: Sequence[Tensor]
+) -> Callable[..., Sequence[Tensor]]:
     """A function from the operands of a loop to its results, whose stacked results are `empty` without steps."""
 
     def run_loop(*operands: Tensor) -> Sequence[Tensor]:

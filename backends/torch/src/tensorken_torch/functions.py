@@ -70,13 +70,16 @@ def sech_squared(x: Tensor) -> Tensor:
     return torch.div(e, torch.add(e, 1.0).square_()).mul_(4.0)
 
 
-def remainder(a: Tensor, b: Tensor) -> Tensor:
-    """torch.remainder; a zero has the sign of b, and integers modulo 0 are 0."""
-    if a.is_floating_point():
-        y = torch.remainder(a, b)
-        return torch.where(y == 0.0, torch.copysign(y, b), y)
-    inexact = (b == 0) | (b == -1)  # the remainder is 0, and the processor would trap
-    return torch.where(inexact, 0, torch.remainder(a, torch.where(inexact, 1, b)))
+def log1p(x: Tensor) -> Tensor:
+    """torch.log1p; of subnormal numbers, of which torch's may be 0, it is x."""
+    y = torch.log1p(x)
+    return torch.where(y == 0.0, x, y)
+
+
+@in_float32
+def erf(x: Tensor) -> Tensor:
+    """torch.erf."""
+    return torch.erf(x)
 
 
 def floor_divide(a: Tensor, b: Tensor) -> Tensor:
@@ -247,16 +250,34 @@ def add_at(y: Tensor, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 def softmax(x: Tensor, axes: Axes) -> Tensor:
     """exp(x) / sum(exp(x), axes)."""
-    if len(axes) == 1:
-        return torch.softmax(x, axes[0])
-    return torch.exp(log_softmax(x, axes))
+    return _along_one_axis(torch.softmax, x, axes)
 
 
 def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     """x - log(sum(exp(x), axes))."""
+    return _along_one_axis(torch.log_softmax, x, axes)
+
+
+def _along_one_axis(function: Callable[[Tensor, int], Tensor], x: Tensor, axes: Axes) -> Tensor:
+    """The function along the axes; torch's takes one, so these are joined."""
+    if x.numel() == 0:
+        return x
     if len(axes) == 1:
-        return torch.log_softmax(x, axes[0])
-    return x - logsumexp(x, axes)
+        return function(_with_finite_maximum(x, axes[0]), axes[0])
+    order = (*[i for i in range(x.ndim) if i not in axes], *axes)
+    moved = x.permute(order)
+    y = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1))
+    y = function(_with_finite_maximum(y, -1), -1)
+    return y.reshape(moved.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
+
+
+def _with_finite_maximum(x: Tensor, axis: int) -> Tensor:
+    """x, or 0 for each infinite maximum and -inf for the elements below it, of which torch's softmax is NaN."""
+    top = torch.amax(x, axis, True)
+    infinite = torch.isinf(top)
+    if x.device.type == "cpu" and not torch.compiler.is_compiling() and not infinite.any():
+        return x
+    return torch.where(infinite, torch.where(x == top, 0.0, -torch.inf), x)
 
 
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:

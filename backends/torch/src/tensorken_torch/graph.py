@@ -27,17 +27,16 @@ from tensorken_torch.contraction import Matrix, has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
 from tensorken_torch.groups import BLOCK_SIZE, Group, grouped, with_recomputation
 
-WITH_OUT = frozenset(
-    {
-        torch.add, torch.sub, torch.mul, torch.div, torch.pow, torch.maximum, torch.minimum, torch.atan2,
-        torch.hypot, torch.logaddexp, torch.copysign, torch.nextafter, torch.eq, torch.lt, torch.where,
-        torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor, torch.exp, torch.log, torch.sin, torch.cos,
-        torch.floor, torch.tan, torch.tanh, torch.asin, torch.acos, torch.atan, torch.sinh, torch.cosh,
-        torch.asinh, torch.acosh, torch.atanh, torch.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10,
-        torch.erf, torch.erfinv, torch.neg, torch.abs, torch.square, torch.sqrt, torch.signbit, torch.ceil,
-        torch.trunc, torch.round, torch.reciprocal, torch.addcmul, torch.addcdiv,
-    }
-)  # fmt: skip
+WITH_OUT: frozenset[Any] = frozenset(
+    [
+        getattr(torch, name)
+        for name in (
+            "add sub mul div pow maximum minimum atan2 hypot logaddexp copysign nextafter eq lt where "
+            "bitwise_and bitwise_or bitwise_xor exp log sin cos floor tan tanh asin acos atan asinh acosh atanh "
+            "expm1 exp2 log2 log10 erfinv neg abs square sqrt signbit ceil trunc round reciprocal addcmul addcdiv"
+        ).split()
+    ]
+)
 """Elementwise functions that take `out`."""
 
 
@@ -217,7 +216,9 @@ class GraphBuilder:
         """A tensor without axes on the CPU, which torch's functions take as a number on any device."""
         key = (v.value, math.copysign(1.0, v.value), v.dtype)
         if key not in self._numbers:
-            self._numbers[key] = self._constant(torch.tensor(v.value, dtype=TORCH_DTYPES[v.dtype], device="cpu"))
+            self._numbers[key] = self._constant(
+                torch.tensor(v.value, dtype=TORCH_DTYPES[v.dtype], device="cpu")
+            )
         return self._numbers[key]
 
     def _used(self, v: Variable) -> Value:
@@ -314,12 +315,13 @@ class GraphBuilder:
             else:
                 node = self._call(functions.copied, self._full(v))
                 updated.append(Value(node, v.shape, Memory(True)))
-        p, m, v = [x.node for x in updated]
+        parameter, mean, square = [x.node for x in updated]
         numbers = {x: self._literal_or_node(x) for x in factors}
         numerator = tuple([(numbers[x], exponent) for x, exponent in step.numerator])
         denominator = tuple([(numbers[x], exponent) for x, exponent in step.denominator])
         g = self._full(step.g)
-        self._call(adam, p, g, m, v, numerator, denominator, step.beta1, step.beta2, step.epsilon)
+        betas = step.beta1, step.beta2
+        self._call(adam, parameter, g, mean, square, numerator, denominator, *betas, step.epsilon)
         for result, x in zip(step.results, updated, strict=True):
             self._define(result, x)
 
@@ -354,9 +356,7 @@ class GraphBuilder:
         if found is not None:
             self._define(results[0], Value(found, group.shape, Memory(True)))
             return
-        free = [
-            x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values
-        ]
+        free = [x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values]
         run = Blocks(self, group, variables, results, split, free, (rows, rest, count))
         node = self._call(run.function(lead), *[x.node for x in values])
         for i, (v, place) in enumerate(zip(results, run.places, strict=True)):
@@ -395,7 +395,12 @@ class GraphBuilder:
     def _only_used_here(self, v: Variable, *names: str) -> Equation | None:
         """The equation of a value that has one use, if its op has one of the names."""
         equation = self._equations.get(v)
-        if equation is None or equation in self._grouped or self._uses[v] != 1 or equation.op.name not in names:
+        if (
+            equation is None
+            or equation in self._grouped
+            or self._uses[v] != 1
+            or equation.op.name not in names
+        ):
             return None
         return equation
 
@@ -581,14 +586,14 @@ class Blocks:
             for i, is_split in enumerate(split):
                 x = values[i]
                 if is_split:
-                    y = x.reshape(rows + x.shape[lead:])
+                    y: Any = x.reshape(rows + x.shape[lead:])
                     if i in places and y.data_ptr() != x.data_ptr():
                         values[i] = y.reshape(shape)
                     parts.append(y.split(count))
                 else:
                     parts.append((x.reshape((1, *x.shape[lead:])) if x.ndim else x,) * steps)
             parts += [(x,) * steps for x in constants]
-            made = [torch.empty(shape, dtype=dtype, device=device) for dtype in new]
+            made: list[Any] = [torch.empty(shape, dtype=dtype, device=device) for dtype in new]
             parts += [x.reshape(rows + rest).split(count) for x in made]
             for arguments in zip(*parts, strict=True):
                 run(*arguments)
@@ -615,9 +620,7 @@ def _with_shape(
         new.update({v: Variable(shape, dtype or v.dtype) for v in e.results})
         operands, ys = (tuple([new[v] for v in vs]) for vs in (e.operands, e.results))
         equations.append(Equation(e.op, operands, e.params, ys))
-    return Program(
-        tuple([new[v] for v in variables]), tuple([new[v] for v in results]), tuple(equations)
-    )
+    return Program(tuple([new[v] for v in variables]), tuple([new[v] for v in results]), tuple(equations))
 
 
 def _leading_axes(shape: Shape, operands: Sequence[Shape]) -> int:

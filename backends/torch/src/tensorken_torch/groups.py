@@ -128,8 +128,8 @@ def with_recomputation(program: Program, is_elementwise: Callable[[Equation], bo
     result: list[Equation] = []
     for equation in program.equations:
         result += copies.get(equation, ())
-        new = replaced.get(equation)
-        result.append(equation if new is None else _with_operands(equation, new))
+        changed = replaced.get(equation)
+        result.append(equation if changed is None else _with_operands(equation, changed))
     return program.changed(equations=tuple(result))
 
 

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, fx
 
 from tensorken.programs.passes.inlining import inline
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Program
 from tensorken_torch import control_flow
-from tensorken_torch.functions import TORCH_DTYPES
 from tensorken_torch.graph import GraphBuilder
 
 Function = Callable[..., Sequence[Tensor]]
@@ -22,7 +20,7 @@ Function = Callable[..., Sequence[Tensor]]
 class Compiled:
     """A function from the inputs of a program to its outputs."""
 
-    def __init__(self, program: Program, backend: RawTensor[Tensor]) -> None:
+    def __init__(self, program: Program, backend: Any) -> None:
         self.program, self.backend = program, backend
         self._donated = tuple(sorted(program.donated))
         self._functions: dict[frozenset[int], tuple[Function, list[Tensor]]] = {}
@@ -51,8 +49,7 @@ class Compiled:
         if loop is not None:
             condition = None if loop.condition is None else self._inner(loop.condition)
             stacks = [equation.results[i] for i, _ in loop.stacked]
-            device: Any = self.backend.device  # type: ignore[attr-defined]
-            empty = [torch.zeros(v.shape, dtype=TORCH_DTYPES[v.dtype], device=device) for v in stacks]
+            empty = [self.backend.full(v.shape, 0, v.dtype) for v in stacks]
             return control_flow.loop(loop, condition, self._inner(loop.body), empty)
 
         def interpret(*operands: Tensor) -> Any:
