@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.expectations import ExpectationError, apply, expectations_of, parse
 from tensorken_numpy.backend import Numpy
@@ -131,6 +132,7 @@ def test_the_file_is_read_from_the_package_of_the_backend_class(
     (package / "conformance.txt").write_text(f"# größer\n{LINE}\n", "utf-8")
     [expectation] = expectations_of(inner.Mine())
     assert expectation.place == "expecting_backend/conformance.txt:2"
+    assert expectations_of(Lazy(inner.Mine())) == [expectation]
     (package / "conformance.txt").write_text("nonsense", "utf-8")
     with pytest.raises(ExpectationError, match=r"expecting_backend/conformance.txt:1: expected `id"):
         expectations_of(inner.Mine())

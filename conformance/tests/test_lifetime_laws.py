@@ -198,6 +198,23 @@ def test_overlap_finds_memory_in_objects_with_slots() -> None:
     assert not memory.overlap(b"abc", "abc")
 
 
+def test_overlap_reads_no_slot_of_weak_references() -> None:
+    class Named:
+        __slots__ = "data"
+
+    class Extension(Named):
+        __slots__ = ("__weakref__",)
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "__weakref__":
+                raise TypeError("descriptor '__weakref__' does not apply to this object")
+            return super().__getattribute__(name)
+
+    held = Extension()
+    held.data = np.arange(3.0)
+    assert memory.overlap(held, (held.data[1:],))
+
+
 # ---- results -----------------------------------------------------------------------------------------------
 
 

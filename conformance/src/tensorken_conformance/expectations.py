@@ -113,6 +113,8 @@ def _parsed(line: str, place: str) -> Expectation:
 def expectations_of(backend: Any) -> list[Expectation]:
     """The expectations in the wheel of a backend, in the top-level package of the interpreter's class.
 
+    The class is that of the backend itself, below interpreters such as `Lazy`.
+
     Raises:
         ExpectationError: if a line is malformed.
 
@@ -120,6 +122,8 @@ def expectations_of(backend: Any) -> list[Expectation]:
     >>> expectations_of(Numpy())
     []
     """
+    while (below := getattr(backend, "raw", None)) is not None:
+        backend = below
     package = type(backend).__module__.partition(".")[0]
     if not hasattr(sys.modules.get(package), "__path__"):  # a single module has no data files
         return []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
 from tensorken_core.errors import BackendError
@@ -24,6 +25,8 @@ from tensorken_core.tensor.tensor import Tensor
 Array = np.ndarray[Any, Any]
 
 Depth = Literal["smoke", "default", "deep"]
+
+T = TypeVar("T")
 
 
 class Subject:
@@ -111,6 +114,26 @@ class Subject:
         if values.shape != (x.size,):
             raise Failure(f"ravel: expected {x.size} values in one dimension, got shape {values.shape}")
         return values.reshape(x.shape)
+
+    def apart(self, x: Tensor) -> Tensor:
+        """The tensor; in a smoke run it is computed before it is used.
+
+        A backend that compiles programs of several ops then compiles a movement and the next op apart, and each of
+        them once for all laws, instead of each pair of them.
+        """
+        return x.realize() if self.depth == "smoke" else x
+
+    def together(self, results: Iterable[T]) -> Iterable[T]:
+        """These results in turn; in a smoke run all of them are made first, and a lazy backend computes them at once.
+
+        It then compiles one program for a case.
+        """
+        if self.depth != "smoke":
+            return results
+        found = list(results)
+        if isinstance(self.backend, Lazy):
+            self.backend.flush()
+        return found
 
     def sampled(self, dtypes: list[DType]) -> list[DType]:
         """These dtypes; in a smoke run only one of them, preferably float32."""

@@ -24,6 +24,10 @@ FORMS = ("anew", "traced")
 """Whether each function closes over its own tensors, or one function closes over its arguments."""
 
 
+ANEW = ("alone",)
+"""The ways of the smoke run in which each function has its own tensors, so that each is another program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A function that closes over tensors, and its expected result.
@@ -112,7 +116,8 @@ def cases(subject: Subject) -> Iterator[Case]:
     name = "float32" if "float32" in names else names[0]
     for op, way in WAYS.items():
         if DTYPES[name].kind == "float" or not way.derivative:
-            for form in FORMS:
+            few = subject.depth == "smoke" and op not in ANEW
+            for form in FORMS[few:]:
                 yield Case("programs.closures", op, name, detail=form)
 
 
@@ -126,7 +131,8 @@ def closures(subject: Subject, case: Case) -> None:
     """
     way, dtype = WAYS[case.op], DTYPES[case.dtype]
     random = subject.random(case)
-    for shape in SHAPES:
+    few = subject.depth == "smoke" and case.op not in ANEW
+    for shape in SHAPES[:1] if few else SHAPES:
         count = int(np.prod(shape))
         xs = [
             np.array([random.randint(low, low + 3) for _ in range(count)]).reshape(shape) for low in (1, -3)

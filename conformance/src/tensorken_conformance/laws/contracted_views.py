@@ -99,7 +99,7 @@ def contracted_views(subject: Subject, case: Case) -> None:
     for first, second in dict.fromkeys(pairs):
         x, y = chains.fitted(firsts[first], a), chains.fitted(seconds[second], b)
         made = ((firsts[first], x), (seconds[second], y))
-        tensors = [chains.lying(interpreter, chain, values, dtype) for chain, values in made]
+        tensors = [subject.apart(chains.lying(interpreter, chain, values, dtype)) for chain, values in made]
         with np.errstate(over="ignore"):
             if case.op == RAW:
                 expected = np.add.reduce(x * y, axes, dtype.name, keepdims=True) if axes else x * y

@@ -12,7 +12,7 @@ from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.expectations import BLOCKED
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
-from tensorken_conformance.operands.samples import dtypes_of, methods, samples_of, takes, tensors_of
+from tensorken_conformance.operands.samples import dtypes_of, methods, repeated, samples_of, takes, tensors_of
 from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import BackendError, DTypeError
@@ -212,7 +212,8 @@ def own_work(subject: Subject, case: Case) -> None:
     Inherited methods, and interpreters of core around the backend, are its own work.
     """
     op, dtype = OPS[case.op], DTYPES[case.dtype]
-    for sample in samples_of(op, subject.capabilities.dtypes):
+    smoke = subject.depth == "smoke"
+    for sample in repeated(subject, op) if smoke else samples_of(op, subject.capabilities.dtypes):
         operands = tensors_of(subject, op, sample, dtype)
         with delegated(subject.backend) as others:
             subject.run(op, operands, sample[1])

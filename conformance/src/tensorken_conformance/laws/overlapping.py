@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import chains
+from tensorken_conformance.operands.shapes import class_of
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -21,6 +23,9 @@ ID = "values.overlapping"
 
 SIZE = 4
 """The number of rows and of columns: equal, so that a transposed operand has the same shape."""
+
+SMOKE = class_of("small").shape
+"""The shape of operands of the smoke run, as in other laws; none is transposed there."""
 
 VIEWS: dict[str, tuple[tuple[str, Any], ...]] = {
     "itself": (),
@@ -60,20 +65,26 @@ def _dtypes(subject: Subject, op: Op) -> list[DType]:
     return exact.dtypes_for(subject, op, ((0,),) if op.name == "fused_multiply_add" else (), operands=2)
 
 
+def shape_of(subject: Subject) -> tuple[int, int]:
+    """The rows and columns of the operands."""
+    return (SMOKE[0], SMOKE[1]) if subject.depth == "smoke" else (SIZE, SIZE)
+
+
 def values_of(subject: Subject, case: Case) -> Array:
     """Values for two operands that overlap in all rows but one; floats include NaN and infinities."""
     rng = np.random.default_rng([subject.seed, zlib.crc32(case.id.encode())])
-    shape, kind = (SIZE + 1, SIZE), DTYPES[case.dtype].kind
+    rows, columns = shape_of(subject)
+    shape, kind = (rows + 1, columns), DTYPES[case.dtype].kind
     if kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
-    whole = rng.permutation(np.arange(1, 1 + (SIZE + 1) * SIZE)).reshape(shape)
+    whole = rng.permutation(np.arange(1, 1 + (rows + 1) * columns)).reshape(shape)
     if case.op in ("gather", "scatter_add"):
         return (whole % SIZE).astype(case.dtype)
     if kind == "int":
         return (whole % 7 + (case.op == "floor_divide")).astype(case.dtype)
     values = np.asarray(whole / 4).astype(case.dtype)
     if case.op != "fused_multiply_add":
-        values[1, :] = rng.permutation(np.array([np.nan, np.inf, 0.0, -np.inf], case.dtype))
+        values[1, :] = rng.permutation(np.array([np.nan, np.inf, 0.0, -np.inf], case.dtype))[:columns]
     return values
 
 
@@ -85,7 +96,8 @@ def overlapping(subject: Subject, case: Case) -> None:
     result is that of the backend itself for operands made in the same way from separate tensors.
     """
     values, dtype, op = values_of(subject, case), DTYPES[case.dtype], OPS[case.op]
-    condition = np.arange(SIZE * SIZE).reshape(SIZE, SIZE) % 3 > 0
+    shape = shape_of(subject)
+    condition = np.arange(math.prod(shape)).reshape(shape) % 3 > 0
     for first, second in _pairs(subject, case):
         base = subject.tensor(values, dtype)
         together = [_made(subject, first, base), _made(subject, second, base)]
@@ -117,11 +129,12 @@ def _pairs(subject: Subject, case: Case) -> list[tuple[str, str]]:
 
 def _made(subject: Subject, name: str, base: Tensor) -> Tensor:
     """A view of a tensor that has one row more than the operands."""
+    rows, columns = shape_of(subject)
     if name != "shifted":
-        base = subject.run(OPS["crop"], [base], (((0, SIZE), (0, SIZE)),))
+        base = subject.run(OPS["crop"], [base], (((0, rows), (0, columns)),))
     for op, params in VIEWS[name]:
         base = subject.run(OPS[op], [base], params)
-    return base
+    return subject.apart(base)
 
 
 def _applied(subject: Subject, op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
@@ -130,10 +143,11 @@ def _applied(subject: Subject, op: Op, operands: Sequence[Tensor]) -> list[Tenso
         return [subject.run(op, operands, (0,))]
     if op.name == "fused_multiply_add":
         a, b = operands
-        left = subject.run(OPS["reshape"], [a], ((SIZE, SIZE, 1),))
-        right = subject.run(OPS["reshape"], [b], ((1, SIZE, SIZE),))
+        rows, columns = shape_of(subject)
+        left = subject.run(OPS["reshape"], [a], ((rows, columns, 1),))
+        right = subject.run(OPS["reshape"], [b], ((1, columns, rows),))
         return [subject.run(op, operands, ((0, 1),)), subject.run(op, [left, right], ((1,),))]
     if op.name in ("gather", "scatter_add"):
-        x, indices = [subject.run(OPS["reshape"], [x], ((SIZE * SIZE,),)) for x in operands]
+        x, indices = [subject.run(OPS["reshape"], [x], ((x.size,),)) for x in operands]
         return [subject.run(op, [x, indices], (0,) if op.name == "gather" else (0, SIZE))]
     return [subject.run(op, operands)]

@@ -88,11 +88,8 @@ class Operand:
         Raises:
             Failure: if a bit differs.
         """
-        for trial in _trials(self):
-            y, operands = self.tensor, list(trial.tensors)
-            for op, params in trial.steps:
-                y = self.subject.run(OPS[op], operands, params)
-                operands = [y]
+        trials = ((trial, self._run(trial)) for trial in _trials(self))
+        for trial, y in self.subject.together(trials):
             right = trial.expected
             right = right(self.subject.read(y)) if callable(right) else np.asarray(right)
             first = shown if trial.arrays and trial.arrays[0] is self.values else ""
@@ -100,6 +97,13 @@ class Operand:
                 exact.script_of, self.subject, trial.steps, trial.arrays, right, first or ""
             )
             exact.agree(self.subject, y, right, f"{says}{trial.says}", list if shown is None else script)
+
+    def _run(self, trial: Trial) -> Tensor:
+        y, operands = self.tensor, list(trial.tensors)
+        for op, params in trial.steps:
+            y = self.subject.run(OPS[op], operands, params)
+            operands = [y]
+        return y
 
 
 def _trials(x: Operand) -> Iterator[Trial]:
@@ -571,7 +575,7 @@ def viewed(subject: Subject, case: Case) -> None:
         plain = _distinct(subject, case, shape)
         for name, chain in chains.possible(subject, case.dtype, len(shape)).items():
             values = chains.fitted(chain, plain)
-            x = chains.lying(subject.call_counter, chain, values, DTYPES[case.dtype])
+            x = subject.apart(chains.lying(subject.call_counter, chain, values, DTYPES[case.dtype]))
             Operand(subject, case, values, x).check(f"{case.op} of {case.dtype} {shape}, {name},")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case
+from tensorken_conformance.operands import shapes as classes
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64, int32
@@ -19,6 +20,17 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
+
+MATRICES: dict[str, Sample] = {
+    **dict.fromkeys(("cholesky", "eigh", "eigvalsh", "svdvals", "inv", "det", "cofactors"), (((3, 3),), ())),
+    "slogdet": (((3, 3),), ()),
+    "qr": (((3, 3),), (False,)),
+    "svd": (((3, 3),), (False,)),
+    "solve": (((3, 3), (3, 2)), ()),
+    "triangular_solve": (((3, 3), (3, 2)), (True,)),
+    "pinv": (((3, 3), ()), ()),
+}
+"""The samples of factorizations in the smoke run: those of values.factorizations."""
 
 _ROLES = {"condition": bool_, "indices": int32}
 
@@ -117,10 +129,15 @@ def of_size(op: Op, size: int) -> list[Sample]:
 def repeated(subject: Subject, op: Op) -> list[Sample]:
     """The samples of laws that run an op many times: its own, and one with more elements than a workgroup.
 
-    In the smoke run it is the smallest sample with several elements.
+    In the smoke run it is the smallest sample with several elements.  Elementwise ops and factorizations have operands
+    of one shape there, so that a backend that compiles an op for each shape compiles it once for all laws.
     """
     found = declared(subject, op)
     if subject.depth == "smoke":
+        if op.elementwise:
+            return [((classes.class_of("small").shape,) * (op.arity or 1), ())]
+        if op.name in MATRICES:
+            return [MATRICES[op.name]]
         sizes = {sample: [math.prod(shape) for shape in sample[0]] for sample in found}
         several = [sample for sample in found if max(sizes[sample]) > 1]
         return sorted(several, key=lambda sample: sum(sizes[sample]))[:1]

@@ -32,6 +32,9 @@ ALIVE = 12
 
 SHAPES: tuple[Shape, ...] = ((3,), (2, 3), (2, 2), (1,), (4, 1), (2, 3, 2), ())
 
+SMOKE = ((2, 3),)
+"""The shapes of the smoke run; its tensors have one dtype."""
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -182,7 +185,8 @@ class _Writer:
 
     def __init__(self, subject: Subject, rng: random.Random) -> None:
         self.life, self.rng = Life(subject), rng
-        self.dtypes = [dtype for dtype in subject.dtypes() if dtype.kind != "bool"]
+        self.dtypes = subject.sampled([dtype for dtype in subject.dtypes() if dtype.kind != "bool"])
+        self.shapes = SMOKE if subject.depth == "smoke" else SHAPES
         self.actions: list[Action] = []
         self.model: dict[int, Array] = {}
         self.dtype_of: dict[int, DType] = {}
@@ -220,7 +224,7 @@ class _Writer:
         """Make a tensor of given numbers, unless there are too many tensors."""
         if len(self.model) >= ALIVE:
             return
-        shape = self.rng.choice(SHAPES) if shape is None else shape
+        shape = self.rng.choice(self.shapes) if shape is None else shape
         dtype = self.rng.choice(self.dtypes) if dtype is None else dtype
         start = self.rng.randrange(7) if start is None else start
         values = ((np.arange(int(np.prod(shape, dtype=int))) * 3 + start) % 11 - 4).reshape(shape)
@@ -254,7 +258,7 @@ class _Writer:
 
     def twice(self) -> None:
         """Do the same actions twice, with other values: the second tensor may reuse the memory of the first."""
-        shape, dtype = self.rng.choice(SHAPES), self.rng.choice(self.dtypes)
+        shape, dtype = self.rng.choice(self.shapes), self.rng.choice(self.dtypes)
         way = self.rng.randrange(len(COMPUTATIONS))
         for start in (way, way + 1):
             first = self.count

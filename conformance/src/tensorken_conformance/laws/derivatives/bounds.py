@@ -112,7 +112,7 @@ def certified(
     Raises:
         Failure: if a number of the backend lies outside.
     """
-    found = [subject.read(y) for y in computation(subject.stack)]
+    found = [subject.read(y) for y in subject.together(computation(subject.stack))]
     bounds = enclosed(subject, computation)
     for name, values, within in zip(names, found, bounds, strict=True):
         require_within(name, values, within)

@@ -52,7 +52,8 @@ def caller_memory(subject: Subject, case: Case) -> None:
 
     That holds whether the tensor was used before the change or not, and two reads do not return the same memory.
     """
-    for shape in SHAPES:
+    few = subject.depth == "smoke" and case.op not in memory.WAYS_IN
+    for shape in SHAPES[:2] if few else SHAPES:
         values = np.array(exact.drawn(subject, case, shape))
         if case.op in memory.WAYS_IN:
             _made(subject, case, values)

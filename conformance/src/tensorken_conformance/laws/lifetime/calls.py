@@ -103,7 +103,7 @@ def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
     if shapes[0] and not subject.capabilities.why_not("flip", dtype.name):
         axes = tuple(range(arrays[0].ndim))
         source = subject.tensor(np.flip(arrays[0]), given[0][1])
-        view = subject.run(OPS["flip"], [source], (axes,))
+        view = subject.apart(subject.run(OPS["flip"], [source], (axes,)))
         _read(subject, subject.results(op, [view, *operands[1:]], params))
         _check(subject, [view, *operands[1:]], arrays, f"{says}, of a flipped tensor: operand")
         _check(subject, [source], [np.flip(arrays[0])], f"{says}, of a flipped tensor: source")

@@ -118,12 +118,17 @@ def seen(representation: Any) -> list[Array]:
     return found
 
 
+SPECIAL_SLOTS = ("__weakref__", "__dict__")
+"""Slots without a value of their own; reading the first raises TypeError for classes of some extensions, as jax's."""
+
+
 def _held(representation: Any) -> Iterable[Any]:
     if isinstance(representation, tuple | list):
         return representation[:16]
-    names = [name for kind in type(representation).__mro__ for name in getattr(kind, "__slots__", ())]
-    slots = [getattr(representation, name, None) for name in names if isinstance(name, str)]
-    return [*slots, *getattr(representation, "__dict__", {}).values()]
+    declared = [getattr(kind, "__slots__", ()) for kind in type(representation).__mro__]
+    names = [name for slots in declared for name in ((slots,) if isinstance(slots, str) else slots)]
+    held = [getattr(representation, name, None) for name in names if name not in SPECIAL_SLOTS]
+    return [*held, *getattr(representation, "__dict__", {}).values()]
 
 
 def overlap(a: Any, b: Any) -> bool:
