@@ -341,9 +341,8 @@ def test_undeclared_delegation_fails():
     assert "delegated to numpy." in failures(DelegatingByRun(), "declarations.own-work")["max"]
     assert failures(DeclaredDelegating(), "declarations.own-work") == {}
     proxied = failures(Proxy(), "declarations.own-work")
-    assert len(proxied) == len(
-        [op for op in methods() if any(takes(op, d) for d in Subject(Proxy(), "").dtypes())]
-    )
+    examined = {op.name for op in methods() if any(takes(op, d) for d in Subject(Proxy(), "").dtypes())}
+    assert examined - proxied.keys() == {"with_placement"}  # the identity, which calls nothing
     assert proxied["exp"].startswith("exp: delegated to numpy.exp;")
 
 
