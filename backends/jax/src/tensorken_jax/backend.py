@@ -24,7 +24,7 @@ from tensorken_jax.callbacks import awaited, is_awaited, run_opaque
 from tensorken_jax.control_flow import run_branch, run_loop
 from tensorken_jax.devices import device_named
 from tensorken_jax.placement import placed
-from tensorken_jax.programs import compiled
+from tensorken_jax.programs import Computation
 
 Array = Any
 """An array of JAX, or its tracer."""
@@ -233,7 +233,7 @@ class Jax(RawTensor[Array]):
         return super().interpret(op, operands, params)
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]]:
-        return compiled(program, self)
+        return Computation(program, self)
 
     def realize(self, x: Array) -> Array:
         return x.block_until_ready()

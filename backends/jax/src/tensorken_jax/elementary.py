@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from tensorken_core.language.shapes import Axes
 
@@ -76,7 +77,7 @@ class _Below:
     """The differences x - top from the maximum; 0 for each maximum that is infinite, too.
 
     A comparison of each element with the maximum would keep XLA from vectorising `exp`.  So rows with an infinite
-    maximum are scaled, which makes their maxima plus infinity, then limited to the largest number, which is then
+    maximum are scaled, which makes their maxima plus infinity, and limited to the largest number, which is then
     subtracted: a difference is 0, or so negative that `exp` is 0.
     """
 
@@ -88,7 +89,7 @@ class _Below:
     def differences(self) -> Array:
         """The differences."""
         dtype = self.x.dtype
-        largest: Any = jnp.finfo(dtype).max  # type: ignore[no-untyped-call]
+        largest = np.finfo(dtype).max
         scale = jnp.where(self.is_infinite, jnp.copysign(0.5, self.top), 1.0).astype(dtype)
         limit = jnp.where(self.is_infinite, largest, jnp.inf).astype(dtype)
         return jnp.minimum(self.x * scale, limit) - jnp.where(self.is_infinite, largest, self.top)

@@ -24,7 +24,7 @@ from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program, opaque_ops
-from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
+from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper, WriteCall
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_PENDING_OPS = 2048
@@ -119,6 +119,22 @@ class Lazy(Wrapper[Node[R]]):
             return [Node(shape, dtype(y), y) for shape, y in zip(shapes, run(values), strict=True)]
 
         return run_nodes
+
+    def write_call(
+        self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
+    ) -> Sequence[str] | None:
+        values, value = code.variables(len(xs)), code.constant(self.value)
+        for x, v in zip(xs, values, strict=True):
+            code.lines += [f"{v} = {x}.value", f"if {v} is None: {v} = {value}({x})"]
+        outputs = write(values)
+        if outputs is None:
+            return None
+        results, node = code.variables(len(outputs)), code.constant(Node)
+        for y, v, variable in zip(results, outputs, program.outputs, strict=True):
+            code.lines.append(
+                f"{y} = {node}({code.constant(variable.shape)}, {code.constant(variable.dtype)}, {v})"
+            )
+        return results  # type: ignore[no-any-return]
 
     def shape(self, x: Node[R]) -> Shape:
         return x.shape  # type: ignore[no-any-return]
