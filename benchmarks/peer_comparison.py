@@ -1,10 +1,11 @@
 """Suites that time tasks against other libraries: compiled by the backend, with an allocator that keeps memory, by the
-compiler for CPUs, and eager.
+compiler for CPUs, by XLA, and eager.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 from collections.abc import Iterator, Sequence
 
 from call import Call, supported_call
@@ -12,6 +13,8 @@ from compilers import MACHINE_CODE, NONE, compilers, missing
 from harness import Row, compare
 from libraries import OURS, installed
 from tasks import TASKS, Case
+
+import tensorken as tk
 
 LARGE = (
     "chain_1e6",
@@ -21,6 +24,18 @@ LARGE = (
     "transpose_add_4096",
     "cross_entropy_gradient_4096x1000",
     "convolution_gradient",
+    "mlp_step",
+    "gpt_step",
+)
+
+XLA = (
+    "tanh_gradient_1",
+    "logistic_4x3",
+    "matmul_512",
+    "chain_gradient_1e6",
+    "cross_entropy_gradient_4096x1000",
+    "convolution_gradient",
+    "lstm_gradient_200",
     "mlp_step",
     "gpt_step",
 )
@@ -51,6 +66,15 @@ def machine_code(peers: Sequence[str], select: str) -> Iterator[Row]:
             return
         _keep_memory()
         yield from _rows(_traced(), peers, select, True)
+
+
+def xla(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Compiled functions on the backend jax; a row for a function of one element shows the cost of a call."""
+    if importlib.util.find_spec("tensorken_jax") is None:
+        print("xla: tensorken-jax is not installed")
+        return
+    with tk.use_backend("jax"), compilers(NONE):
+        yield from _rows([TASKS[name] for name in XLA], peers, select, True)
 
 
 def eager(peers: Sequence[str], select: str) -> Iterator[Row]:

@@ -33,6 +33,7 @@ class Suite:
 
 SUITES = {
     "traced": Suite(COMPILED, peer_comparison.traced),
+    "xla": Suite(("jax",), peer_comparison.xla),
     "eager": Suite(EAGER, peer_comparison.eager),
     "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES, page.machine),
     "calls": Suite(("jit(grad(f))",), self_comparison.calls),
