@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,6 +16,7 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken_core.errors import BackendError, ExchangeError
+from tensorken_jax.backend import Jax
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 
@@ -120,5 +125,58 @@ def test_a_donated_input_gives_its_memory_unless_it_is_used_elsewhere() -> None:
 def test_devices() -> None:
     assert "cpu" in tk.devices("jax")
     assert tk.ones(3, backend="jax", device="cpu").tolist() == [1.0, 1.0, 1.0]
-    with pytest.raises(BackendError, match=r"jax.*'tpu:7'"):
-        tk.use_backend("jax", "tpu:7")
+    for missing in ("tpu:7", "gpu:1"):
+        message = rf"^backend 'jax' has no device '{missing}'; its devices are cpu"
+        with pytest.raises(BackendError, match=message):
+            tk.use_backend("jax", missing)
+        with pytest.raises(BackendError, match=message):
+            tk.use_backend(f"jax:{missing}")
+        with pytest.raises(BackendError, match=rf"^JAX has no device '{missing}'; its devices are cpu"):
+            Jax(missing)
+
+
+def test_compiled_programs_are_kept_between_processes_on_request(tmp_path: Path) -> None:
+    script = (
+        "import jax, tensorken as tk; tk.use_backend('jax'); found = []\n"
+        "jax.monitoring.register_event_listener(lambda name, **_: found.append(name))\n"
+        "assert tk.jit(tk.grad(lambda x: (x @ x).sum()))(tk.ones((2, 2))).tolist() == [[4.0, 4.0], [4.0, 4.0]]\n"
+        "print([name.rpartition('/')[2] for name in found if 'cache_' in name and '_use_' not in name])"
+    )
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    for expected in ("['cache_misses']", "['cache_hits']"):
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == expected
+
+
+@each_of("dtype", ("float16", "float32", "float64"))
+def test_infinite_maxima_share_the_weight(dtype: str) -> None:
+    inf, largest = np.inf, float(np.finfo(dtype).max)
+    rows = [
+        [inf, 1, inf],
+        [inf, largest, -inf],
+        [-inf, -inf, -inf],
+        [1, np.nan, inf],
+        [1, -inf, 3],
+        [3, 1, 2],
+    ]
+    rows += [[largest, -largest, 0], [largest, largest, -inf], [-largest, -inf, -inf]]
+    x = np.array(rows, dtype)
+    for f in (tk.softmax, tk.log_softmax, tk.logsumexp):
+        expected = np.asarray(f(tk.tensor(x, backend="reference"), -1))
+        np.testing.assert_allclose(f(tk.tensor(x), -1), expected, rtol=4.0 * np.finfo(dtype).eps, atol=0)
+
+
+def test_a_compiled_program_takes_arrays_in_another_placement() -> None:
+    f = tk.jit(lambda x: x * 2.0)
+    assert [f(tk.tensor(X)).array().devices() for _ in range(3)] == [{jax.devices()[0]}] * 3
+    for _ in range(2):
+        y = f(tk.with_placement(tk.tensor(X), jax.devices()[1]))
+        assert y.array().devices() == {jax.devices()[1]}
+        np.testing.assert_array_equal(y, 2.0 * X)

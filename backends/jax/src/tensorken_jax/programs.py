@@ -60,7 +60,6 @@ class Computation:
 
     def _compile(self, free: tuple[int, ...], xs: Sequence[Any]) -> Callable[..., Any]:
         """The computation for arrays placed as these; a call of it need not enable 64 bits again, which takes time."""
-
         try:
             with jax.enable_x64(True):
                 compiled = self._function(free).lower(*xs).compile()
@@ -76,6 +75,7 @@ class Computation:
         def trace(*xs: Any) -> tuple[Any, ...]:
             return tuple(self._program.replay(self._backend, xs))
 
+        trace.__name__ = self._program.name  # for the profiles of XLA, and the names of cached computations
         if free not in self._jitted:
             self._jitted[free] = jax.jit(trace, donate_argnums=free)
         return self._jitted[free]
