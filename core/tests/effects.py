@@ -105,7 +105,7 @@ def _take(step: Step, values: list[Any]) -> None:
             def body(carry: Any, row: Any) -> Any:
                 same = captured.copy()
                 _take(of_captured, same)
-                return f(carry + same[-1] * 0.125, row)
+                return f(carry * (same[-1] * 0.125 + 1.0), row)
 
             rows = tk.stack([at(0), at(1), at(0) * 0.5])[:length]
             values.append(tk.scan(body, at(1), rows, reverse=reverse)[0])

@@ -366,6 +366,15 @@ def test_effects_without_operands_occur_at_each_run(backend: str, name: str) -> 
     assert calls == ["third"] * 5
 
 
+def test_a_checkpoint_without_arguments_has_effects_at_each_run() -> None:
+    calls: list[str] = []
+    shown = tk.checkpoint(lambda: (tk.debug.callback(lambda: calls.append("now")), tk.ones(()))[1])
+    program = tk.trace(lambda x: x * shown())(2.0)
+    assert calls == []
+    assert program(2.0).item() == tk.jit(program)(2.0).item() == 2.0
+    assert calls == ["now", "now"]
+
+
 def test_an_effect_in_a_trace_on_another_backend_than_the_default() -> None:
     calls: list[str] = []
     f = tk.jit(lambda x: (tk.debug.callback(lambda: calls.append("now")), x)[1])
