@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.effects import LOG, draw, function_of, logged
+from core.tests.effects import draw, function_of, logged
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def near(a: Any, b: Any) -> bool:
     return np.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_effects_occur_in_order(seed: int) -> None:
     drawn = draw(seed, kinds=("debug", "io", "stopped", "number"))
     f = function_of(drawn)
@@ -45,13 +45,8 @@ def test_effects_occur_in_order(seed: int) -> None:
         for _ in range(2):
             found, effects = logged(run, x, y)
             assert [label for label, _ in effects] == [label for label, _ in log], name
-            assert all(
-                [
-                    near(a, b)
-                    for (_, xs), (_, ys) in zip(effects, log, strict=True)
-                    for a, b in zip(xs, ys, strict=True)
-                ]
-            )
+            for (_, xs), (_, ys) in zip(effects, log, strict=True):
+                assert all(map(near, xs, ys)), name
             assert name == "jit(grad)" or all(map(near, found, result))
 
 
@@ -116,12 +111,13 @@ def test_large_arrays() -> None:
 
 
 def test_effects_are_over_when_a_call_returns() -> None:
-    LOG.clear()
-    f = tk.jit(
-        lambda x: tk.fori_loop(
-            0, 50, lambda i, c: (tk.debug.callback(lambda i: LOG.append(int(i)), i), c + 1)[1], x
-        )
-    )
+    seen: list[int] = []
+
+    def step(i: Any, c: Any) -> Any:
+        tk.debug.callback(lambda i: seen.append(int(i)), i)
+        return c + 1
+
+    f = tk.jit(lambda x: tk.fori_loop(0, 50, step, x))
     for count in (1, 2, 3):
         f(0.0)
-        assert [*range(50)] * count == LOG  # type: ignore[comparison-overlap]
+        assert seen == [*range(50)] * count

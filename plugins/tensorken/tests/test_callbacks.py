@@ -366,6 +366,25 @@ def test_effects_without_operands_occur_at_each_run(backend: str, name: str) -> 
     assert calls == ["third"] * 5
 
 
+@pytest.mark.parametrize("callback", [tk.io_callback, tk.pure_callback])
+def test_the_backward_pass_of_a_loop_keeps_results_of_callbacks(callback: Any) -> None:
+    """Values that are the same at each step are computed again in the backward pass; those of callbacks are kept."""
+    calls: list[float] = []
+
+    def doubled(w: Any) -> Any:
+        calls.append(w.item())
+        return w * 2
+
+    def loss(x: Any, w: Any) -> Any:
+        return tk.fori_loop(0, 3, lambda _, c: c * tk.sin(callback(doubled, w, w)), x)
+
+    for f in (loss, tk.jit(loss)):
+        for g in (tk.grad(f), tk.jit(tk.grad(f))):
+            assert g(1.0, tk.tensor(0.5)).item() == pytest.approx(np.sin(1.0) ** 3)
+            assert len(calls) == 3
+            calls.clear()
+
+
 def test_a_checkpoint_without_arguments_has_effects_at_each_run() -> None:
     calls: list[str] = []
     shown = tk.checkpoint(lambda: (tk.debug.callback(lambda: calls.append("now")), tk.ones(()))[1])
