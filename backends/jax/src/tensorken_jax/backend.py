@@ -63,6 +63,8 @@ class Jax(RawTensor[Array]):
         BackendError: if there is no such device.
     """
 
+    compiles_opaque_ops = True
+
     capabilities = Capabilities(
         dtypes=tuple(DTYPES), shares_memory=True, flushes_subnormals=("float32", "float64")
     )

@@ -53,6 +53,7 @@ class Numpy(Factorizations):
     """The numpy backend.  Arrays never change after their creation, so results may be views."""
 
     broadcasts = True
+    compiles_opaque_ops = True
 
     capabilities = Capabilities(dtypes=tuple(DTYPES), ulp=_ULP, shares_memory=True)
 

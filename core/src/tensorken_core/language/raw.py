@@ -27,6 +27,9 @@ class RawTensor(Diffable[R]):
     broadcasts: bool = False
     """Whether elementwise methods also broadcast operands of size 1 along an axis."""
 
+    compiles_opaque_ops: bool = False
+    """Whether `compile` takes programs with opaque ops; else it gets the pieces of a program between these."""
+
     capabilities: Capabilities = Capabilities()
     """The dtypes, ops and accuracy that this backend declares."""
 

@@ -101,16 +101,15 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
 def _compiled_with_opaque_ops(
     program: Program, backend: RawTensor[Any], plugin_compiler: Compiler | None
 ) -> Run:
-    """The program compiled by the backend; or cut at its opaque ops, if a plugin compiles a piece, or the backend does
-    not compile the whole.
-    """
+    """The program compiled by the backend if it takes opaque ops, and no plugin compiles a piece; else it is cut."""
     parts: list[tuple[Equation | Program, Run | None]] = [
         (part, plugin_compiler(part, backend) if isinstance(part, Program) and plugin_compiler else None)
         for part in pieces(program)
     ]
-    whole = None if any([run for _, run in parts]) else backend.compile(program)
-    if whole is not None:
-        return whole
+    if backend.compiles_opaque_ops and not any([run for _, run in parts]):
+        whole = backend.compile(program)
+        if whole is not None:
+            return whole
 
     def run_of(part: Equation | Program) -> Run:
         if isinstance(part, Equation):

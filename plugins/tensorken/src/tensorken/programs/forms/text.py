@@ -90,10 +90,13 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
     """Lines with aligned columns."""
     equations = [row for row in rows if not isinstance(row, str)]
     first = max([len(left) for left, _, _ in equations if len(left) <= MAX_COLUMN_WIDTH], default=0)
-    second = max(
-        [len(right) for _, right, source_line in equations if source_line and len(right) <= MAX_COLUMN_WIDTH],
-        default=0,
-    )
+    joined = len(" = ")
+    widths = [
+        len(right) if left else len(right) - first - joined
+        for left, right, source_line in equations
+        if source_line and len(right) <= MAX_COLUMN_WIDTH
+    ]
+    second = max([0, *widths])
     for row in rows:
         if isinstance(row, str):
             yield f"{INDENT}# {row}"
@@ -106,7 +109,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
                 line, WIDTH, subsequent_indent=INDENT * 3, break_long_words=False, break_on_hyphens=False
             )
         elif source_line:
-            line = f"{start}{right:{second}}"
+            line = f"{start}{right:{second if left else first + joined + second}}"
         yield f"{line}  # {source_line}" if source_line else line
 
 
