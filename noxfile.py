@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # nox loads this file by its path
 
 from tools import array_api as public_suite  # noqa: E402
-from tools.workspace import distributions  # noqa: E402
+from tools.workspace import OPTIONAL, distributions  # noqa: E402
 
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TENSORKEN = nox.project.load_toml(ROOT / "plugins" / "tensorken" / "pyproject.toml")
@@ -44,7 +44,7 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
-NIGHTLY = ("random", "jax", "digits", "places", "llvm", "kit", "selftest")
+NIGHTLY = ("random", "jax", "torch", "digits", "places", "llvm", "kit", "selftest")
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -140,6 +140,7 @@ def nightly(session: nox.Session, part: str) -> None:
 
     random: the nightly tests, and many examples of the random ones; arguments go to pytest
     jax: all random programs, compared with JAX, and the kit's smoke cases on the JAX backend
+    torch: all cases of the kit on the PyTorch backend, and recorded numbers of PyTorch and optax
     digits: the tests of pages and docstrings, with other last digits of every number
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
@@ -147,14 +148,18 @@ def nightly(session: nox.Session, part: str) -> None:
     selftest: the kit's seeded faults and mutants, each with 20 seeds
     tests: all tests, on the other versions of Python
     """
-    groups = [part] if part in ("jax", "places") else []
-    install_workspace(session, "test", *groups, optional=["jax"] if part == "jax" else [])
+    groups = {"jax": ["jax"], "places": ["places"], "torch": ["bench-torch", "optax"]}.get(part, [])
+    install_workspace(session, "test", *groups, optional=[part] if part in OPTIONAL else [])
     if part == "random":
         selection = session.posargs or ["-m", "nightly or hypothesis", "--hypothesis-profile=many", *PARALLEL]
         run_pytest(session, "any", "--timeout=3600", *selection)
     elif part == "jax":
         compare_with_jax(session, "--timeout=3600")
         examine(session, "jax", "--smoke")
+    elif part == "torch":
+        examine(session, "torch")
+        session.run("python", "-m", "oracles.record_layers", "--check")
+        session.run("python", "-m", "oracles.record_training", "--check")
     elif part == "digits":
         sources = [str(folder / "src") for folder in distributions()]
         examples = ["-m", "not slow", "tests/test_pages.py", "tests/test_readme.py", *sources]
@@ -272,10 +277,12 @@ def compare_with_jax(session: nox.Session, *arguments: str) -> None:
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Compare the tests' recorded numbers of PyTorch and optax with those libraries."""
-    session.install(*requirements("bench-torch"), *requirements("optax"))
-    session.run("python", "-m", "oracles.record_layers", "--check")
-    session.run("python", "-m", "oracles.record_training", "--check")
+    """Test the PyTorch backend, and run the kit's smoke cases on it; the arguments go to pytest."""
+    install_workspace(session, "test", "bench-torch", extras=False, optional=["torch"])
+    arguments = session.posargs or [*LIMITS, *PARALLEL, "-m", "not nightly", "backends/torch"]
+    run_pytest(session, "own", *arguments)
+    if not session.posargs:
+        examine(session, "torch", "--smoke")
 
 
 @nox.session

@@ -32,6 +32,7 @@ NAMES = {
     "tensorken-profile",
     "tensorken-conformance",
     "tensorken-jax",
+    "tensorken-torch",
 }
 
 TESTS = {
@@ -125,6 +126,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
         ("tensorken-jax", "tensorken.backends", {"jax": "tensorken_jax.plugin"}),
+        ("tensorken-torch", "tensorken.backends", {"torch": "tensorken_torch.plugin"}),
         ("tensorken-wgpu", "tensorken.backends", {"wgpu": "tensorken_wgpu.plugin"}),
         (
             "tensorken-nn",

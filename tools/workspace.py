@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-OPTIONAL = ("jax",)
+OPTIONAL = ("jax", "torch")
 """The folders of backends over libraries that are not installed everywhere; the sessions of their names test them."""
 
 

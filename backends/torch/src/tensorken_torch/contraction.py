@@ -81,7 +81,7 @@ def _as_matrix(x: Tensor, matrix: Matrix) -> Tensor:
 
 def has_matmul(dtype: torch.dtype, device: torch.device) -> bool:
     """Whether torch has products of matrices of a dtype on a device."""
-    return dtype.is_floating_point or (device.type == "cpu" and dtype != torch.bool)
+    return bool(dtype.is_floating_point or (device.type == "cpu" and dtype != torch.bool))
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ All are functions of tensors, so that the graph of a program can call them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ _FLOATS = {torch.int32: torch.float32, torch.int64: torch.float64}
 def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The function, which computes float16 in float32."""
 
+    @functools.wraps(function)
     def call(x: Tensor, *params: Any) -> Tensor:
         if x.dtype != torch.float16:
             return function(x, *params)
@@ -37,7 +39,7 @@ def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def sqrt(x: Tensor) -> Tensor:
     """torch.sqrt; of float64 on the CPU numpy's, since torch's is not correctly rounded."""
-    if x.dtype != torch.float64 or x.device.type != "cpu":
+    if x.dtype != torch.float64 or x.device.type != "cpu" or torch.compiler.is_compiling():
         return torch.sqrt(x)
     with np.errstate(invalid="ignore"):
         return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
@@ -277,7 +279,7 @@ def _with_finite_maximum(x: Tensor, axis: int) -> Tensor:
     infinite = torch.isinf(top)
     if x.device.type == "cpu" and not torch.compiler.is_compiling() and not infinite.any():
         return x
-    return torch.where(infinite, torch.where(x == top, 0.0, -torch.inf), x)
+    return torch.where(infinite, torch.full_like(x, -torch.inf).masked_fill(x == top, 0.0), x)
 
 
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:

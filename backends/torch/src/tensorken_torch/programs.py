@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,18 +12,44 @@ import torch
 from torch import Tensor, fx
 
 from tensorken.programs.passes.inlining import inline
+from tensorken_core.errors import BackendError
 from tensorken_core.program.program import Equation, Program
 from tensorken_torch import control_flow
 from tensorken_torch.graph import GraphBuilder
 
+VARIABLE = "TENSORKEN_TORCH_COMPILE"
+"""The environment variable with the mode of `torch.compile`."""
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
 Function = Callable[..., Sequence[Tensor]]
 
 
+def compile_mode() -> str | None:
+    """The mode of `torch.compile` that the environment asks for; None if programs run as they are.
+
+    Raises:
+        BackendError: if torch has no such mode.
+    """
+    mode = os.environ.get(VARIABLE, "").strip()
+    if mode and mode not in MODES:
+        raise BackendError(
+            f"{VARIABLE}={mode!r}: torch.compile has no such mode; choose one of {', '.join(MODES)}"
+        )
+    return mode or None
+
+
 class Compiled:
-    """A function from the inputs of a program to its outputs."""
+    """A function from the inputs of a program to its outputs.
+
+    Attributes:
+        compile_seconds: the time of the calls in which `torch.compile` compiled.
+    """
 
     def __init__(self, program: Program, backend: Any) -> None:
         self.program, self.backend = program, backend
+        self.mode = compile_mode()
+        self.compile_seconds = 0.0
         self._donated = tuple(sorted(program.donated))
         self._functions: dict[frozenset[int], tuple[Function, list[Tensor]]] = {}
 
@@ -31,15 +59,26 @@ class Compiled:
             free = self.program.donated
         made = self._functions.get(free)
         if made is None:
-            made = self._functions[free] = self._make(free)
+            return self._first_call(free, inputs)
         function, constants = made
         return function(*inputs, *constants)
 
-    def _make(self, free: frozenset[int]) -> tuple[Function, list[Tensor]]:
-        blocks = self.backend.device.type == "cpu"
-        builder = GraphBuilder(self.program, self.backend, free, self._run_program, blocks=blocks)
+    def _first_call(self, free: frozenset[int], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        builder = self._builder(free)
         module = fx.GraphModule(torch.nn.Module(), builder.build(), "Program")
-        return module.forward, builder.constants
+        function: Any = module.forward
+        if self.mode is not None:
+            function = torch.compile(module, mode=self.mode, dynamic=False)
+        begin = time.perf_counter()
+        results: Sequence[Tensor] = function(*inputs, *builder.constants)
+        if self.mode is not None:
+            self.compile_seconds += time.perf_counter() - begin
+        self._functions[free] = function, builder.constants
+        return results
+
+    def _builder(self, free: frozenset[int]) -> GraphBuilder:
+        blocks = self.mode is None and self.backend.device.type == "cpu"
+        return GraphBuilder(self.program, self.backend, free, self._run_program, blocks=blocks)
 
     def _run_program(self, equation: Equation) -> Function:
         """A function that runs a loop or a branch."""
@@ -61,15 +100,17 @@ class Compiled:
         return Compiled(inline(program), self.backend)
 
     def texts(self) -> Mapping[str, Callable[[], str]]:
-        """The functions of the graph as Python."""
+        """The graph as a function in Python, with the time that `torch.compile` took."""
         return {"torch": self._text}
 
     def _text(self) -> str:
-        builder = GraphBuilder(self.program, self.backend, self.program.donated, self._run_program)
-        return builder.build().python_code("self").src
+        code: str = self._builder(self.program.donated).build().python_code("self").src
+        if self.mode is None:
+            return code.strip()
+        return f"# torch.compile, mode {self.mode!r}: {self.compile_seconds:.1f} s\n{code.strip()}"
 
     def kernels(self) -> Sequence[Any]:
-        """None: a kernel is what torch makes of a node."""
+        """None: torch decides what a kernel is."""
         return ()
 
 
@@ -87,4 +128,11 @@ def _is_free(inputs: Sequence[Tensor], i: int) -> bool:
     )
 
 
-_UNSHARED, _UNSHARED_STORAGE = 3, 2
+def _references() -> tuple[int, int]:
+    """The numbers of references to a tensor, and to its memory, that nothing else refers to."""
+    inputs = [torch.empty(1, device="cpu")]
+    storage = inputs[0].untyped_storage()
+    return sys.getrefcount(inputs[0]), torch._C._storage_Use_Count(storage._cdata)
+
+
+_UNSHARED, _UNSHARED_STORAGE = _references()

@@ -1,0 +1,235 @@
+"""The PyTorch backend: values, derivatives and loops as on numpy, exchange of tensors, donation, and torch's settings."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken_core.errors import BackendError, ExchangeError
+
+X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def torch_backend() -> Any:
+    """Use the backend within each test."""
+    with tk.use_backend("torch"):
+        yield
+
+
+def loops(x: Any) -> Any:
+    """A scan within a while_loop, and a cond."""
+
+    def step(state: Any) -> Any:
+        i, y = state
+        carry, ys = tk.scan(lambda c, row: (c * 0.5 + row, (c * row).sum()), y, x, reverse=True)
+        return i + 1, tk.cond(ys.sum() > 0.0, lambda c: c + ys.mean(), lambda c: c - 1.0, carry)
+
+    return tk.while_loop(lambda state: state[0] < 3, step, (0, x[0]))[1]
+
+
+FUNCTIONS = {
+    "elementwise": lambda x: tk.tanh(x) * tk.exp(-x) + tk.where(x > 0.0, tk.log1p(tk.abs(x)), x**3),
+    "blocks": lambda x: tk.tanh(tk.tile(x, (60, 200)) * 3.0 - x[:1, :1]) * tk.tile(x * x, (60, 200)) / 2.5,
+    "products": lambda x: tk.softmax(x @ x.T, -1) @ x,
+    "batches": lambda x: x.reshape((2, 3, 2)).transpose((0, 2, 1)) @ x.reshape((2, 3, 2)) + x[:2, :2],
+    "einsum": lambda x: tk.einsum("ij,kj,k->i", x, x, x[:, 0]),
+    "indexing": lambda x: x[[2, 0, 2], ::-1].at[1, 1:].add(x[0, 1:]) - tk.sort(x, -1)[:, ::-1],
+    "scatter": lambda x: tk.zeros((4, 4), x.dtype).at[[1, 1, 3]].add(x),
+    "scans": lambda x: tk.cumsum(x, 0) * tk.cumprod(x, 1),
+    "windows": lambda x: tk.convolution(x.reshape((1, 3, 4)), x[:2, :2].reshape((1, 2, 2))[:, [0, 1, 0]]),
+    "factors": lambda x: tk.linalg.solve(x @ x.T + 3.0 * tk.eye(3, dtype=x.dtype), x),
+    "loops": lambda x: tk.fori_loop(0, 4, lambda i, y: tk.sin(y) + x * i, x),
+    "inner": loops,
+    "random": lambda x: x * tk.random.normal(tk.random.key(3), x.shape, dtype=x.dtype),
+}
+
+
+def results(f: Any, x: Any, has_gradient: bool) -> list[Any]:
+    """The value, a derivative, the gradient's derivative in a direction, and the values of a batch."""
+
+    def total(x: Any) -> Any:
+        return (f(x) * tk.cos(f(x))).sum()
+
+    def derivative(f: Any) -> Any:
+        return tk.jvp(f, (x,), (tk.ones_like(x),))[1]
+
+    batch = tk.vmap(f)(tk.stack([x, x * 0.5]))
+    found = [f(x), derivative(f), *([derivative(tk.grad(total))] if has_gradient else []), batch]
+    return [np.asarray(y) for y in found]
+
+
+@each_of("name", FUNCTIONS)
+@pytest.mark.parametrize("transform", [lambda f: f, tk.jit], ids=["eager", "jit"])
+def test_results_are_those_of_numpy(name: str, transform: Any) -> None:
+    f, has_gradient = FUNCTIONS[name], name != "inner"  # reverse mode needs a known number of steps
+    with tk.use_backend("numpy"):
+        expected = results(f, tk.tensor(X), has_gradient)
+    for got, y in zip(results(transform(f), tk.tensor(X), has_gradient), expected, strict=True):
+        assert (got.dtype, got.shape) == (y.dtype, y.shape)
+        np.testing.assert_allclose(got, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(initial=1.0))
+
+
+def test_torchs_settings_stay() -> None:
+    """A gradient by torch's own autograd works before and after, and no global state changes."""
+
+    def state() -> tuple[Any, ...]:
+        return (
+            torch.is_grad_enabled(),
+            torch.get_default_dtype(),
+            torch.get_num_threads(),
+            torch.get_rng_state().tolist(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(),
+            random.getstate(),
+            str(np.random.get_state()),
+            np.geterr(),
+        )
+
+    before = state()
+    f = tk.jit(lambda x: tk.softmax(x @ x.T, -1) + tk.random.normal(tk.random.key(0), (3, 3)))
+    f(tk.tensor(X, dtype="float32")).realize()
+    assert state() == before
+    a = torch.ones(2, requires_grad=True)
+    (a * a).sum().backward()
+    assert a.grad is not None
+    assert a.grad.tolist() == [2.0, 2.0]
+
+
+def test_settings_of_the_user_do_not_change_results() -> None:
+    default = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        with torch.inference_mode():
+            masked = tk.softmax(tk.tensor([-np.inf, -np.inf], dtype="float16"), -1)
+            x = tk.jit(lambda x: tk.tanh(x) * 2.0 + 1.0)(tk.tensor(X, dtype="float32"))
+    finally:
+        torch.set_default_dtype(default)
+    assert masked.tolist() == [0.5, 0.5]
+    assert x.dtype.name == "float32"
+    np.testing.assert_allclose(x, np.tanh(X) * 2.0 + 1.0, rtol=1e-6)
+
+
+# ---- exchange ------------------------------------------------------------------------------------------------
+
+
+@each_of("dtype", ("bool", "int32", "int64", "float16", "float32", "float64"))
+def test_tensors_of_torch_go_in_and_out_without_a_copy(dtype: str) -> None:
+    a = torch.from_numpy(X.astype(dtype))
+    for x in (tk.from_dlpack(a), tk.asarray(a, copy=False)):
+        assert x.array().data_ptr() == a.data_ptr()
+        assert x.dtype.name == dtype
+    y = tk.tensor(X.astype(dtype)).reshape((4, 3))
+    assert np.from_dlpack(y).ctypes.data == y.array().data_ptr()
+    assert torch.from_dlpack(y).data_ptr() == y.array().data_ptr()
+
+
+def test_a_tensor_outlives_the_array_it_was_made_of() -> None:
+    x = tk.from_dlpack(np.arange(6.0))
+    y = torch.from_dlpack(tk.tensor(X))
+    garbage = [np.full(6, 7.0) for _ in range(100)]
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    np.testing.assert_array_equal(y, X)
+    assert len(garbage) == 100
+
+
+def test_tk_tensor_copies() -> None:
+    a = torch.ones(3)
+    x = tk.tensor(a)
+    a += 1.0
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_array_with_negative_strides_is_copied() -> None:
+    assert tk.tensor(np.arange(3.0)[::-1]).tolist() == [2.0, 1.0, 0.0]
+    with pytest.raises(ExchangeError, match="cannot avoid a copy"):
+        tk.asarray(np.arange(3.0)[::-1], copy=False)
+
+
+@each_of("make", (tk.tensor, tk.from_dlpack))
+def test_a_tensor_that_requires_grad_is_an_error(make: Any) -> None:
+    with pytest.raises(ExchangeError, match=r"requires grad, .*; pass x\.detach\(\)"):
+        make(torch.ones(3, requires_grad=True))
+
+
+# ---- donation ------------------------------------------------------------------------------------------------
+
+
+def update() -> Any:
+    """A function that changes its donated argument."""
+    return tk.jit(lambda x: x * 2.0 + 1.0, donate_argnums=0)
+
+
+def test_a_donated_input_gives_its_memory() -> None:
+    f, x = update(), tk.tensor(X)
+    pointers = {x.array().data_ptr()}
+    for _ in range(5):
+        x = f(x)
+        pointers.add(x.array().data_ptr())
+    assert len(pointers) == 1
+    np.testing.assert_allclose(x, 32.0 * X + 31.0)
+
+
+@each_of(
+    "share",
+    (
+        lambda x: x.array(),
+        lambda x: x.array().numpy(),
+        lambda x: x.array()[1:],
+        lambda x: np.from_dlpack(x),
+        lambda x: torch.utils.dlpack.to_dlpack(x.array()),
+        lambda x: x.reshape((12,)),
+    ),
+)
+def test_a_donated_input_that_is_used_elsewhere_stays(share: Any) -> None:
+    f, x = update(), tk.tensor(X)
+    shared = share(x)
+    y = f(x)
+    if hasattr(shared, "reshape"):
+        np.testing.assert_array_equal(np.asarray(shared).reshape(-1), X.reshape(-1)[-np.size(shared) :])
+    else:
+        np.testing.assert_array_equal(torch.utils.dlpack.from_dlpack(shared), X)
+    np.testing.assert_allclose(y, 2.0 * X + 1.0)
+
+
+def test_memory_of_another_library_is_never_overwritten() -> None:
+    a = X.copy()
+    y = update()(tk.from_dlpack(a))
+    np.testing.assert_array_equal(a, X)
+    np.testing.assert_allclose(y, 2.0 * X + 1.0)
+
+
+def test_views_of_one_donated_input_are_read_before_it_is_overwritten() -> None:
+    f = tk.jit(lambda x: (x + 1.0, x.T * 2.0, x[0] - x[1]), donate_argnums=0)
+    for y, expected in zip(f(tk.tensor(X)), (X + 1.0, X.T * 2.0, X[0] - X[1]), strict=True):
+        np.testing.assert_allclose(y, expected, rtol=1e-12)
+
+
+# ---- devices and options -------------------------------------------------------------------------------------
+
+
+def test_devices() -> None:
+    assert tk.devices("torch")[0] == "cpu"
+    assert tk.ones(3, backend="torch", device="cpu").tolist() == [1.0, 1.0, 1.0]
+    for name in ("cuda:7", "xpu"):
+        with pytest.raises(BackendError, match=rf"torch.*{name}.*cpu"):
+            tk.use_backend("torch", name)
+
+
+def test_an_unknown_mode_of_torch_compile_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORKEN_TORCH_COMPILE", "fast")
+    with pytest.raises(BackendError, match="'fast'.*no such mode; choose one of default, "):
+        tk.jit(lambda x: x + 1.0)(tk.ones(3))
+
+
+def test_the_graph_is_shown() -> None:
+    lowered = tk.jit(lambda x, w, b: tk.relu(x @ w + b)).lower(tk.ones((2, 3)), tk.ones((3, 4)), tk.ones(4))
+    text = lowered.as_text("torch")
+    assert "torch.mm(x0, x1)" in text
+    assert "torch.relu_" in text
