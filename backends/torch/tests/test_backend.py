@@ -1,4 +1,4 @@
-"""The PyTorch backend: values, derivatives and loops as on numpy, exchange of tensors, donation, and torch's settings."""
+"""The PyTorch backend: values and derivatives as on numpy, exchange of tensors, donation, and torch's settings."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_settings_of_the_user_do_not_change_results() -> None:
 @each_of("dtype", ("bool", "int32", "int64", "float16", "float32", "float64"))
 def test_tensors_of_torch_go_in_and_out_without_a_copy(dtype: str) -> None:
     a = torch.from_numpy(X.astype(dtype))
-    for x in (tk.from_dlpack(a), tk.asarray(a, copy=False)):
+    for x in (tk.from_dlpack(a, copy=False), tk.asarray(a, copy=False)):
         assert x.array().data_ptr() == a.data_ptr()
         assert x.dtype.name == dtype
     y = tk.tensor(X.astype(dtype)).reshape((4, 3))
@@ -131,7 +131,7 @@ def test_tensors_of_torch_go_in_and_out_without_a_copy(dtype: str) -> None:
 
 
 def test_a_tensor_outlives_the_array_it_was_made_of() -> None:
-    x = tk.from_dlpack(np.arange(6.0))
+    x = tk.from_dlpack(np.arange(6.0), copy=False)
     y = torch.from_dlpack(tk.tensor(X))
     garbage = [np.full(6, 7.0) for _ in range(100)]
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -152,9 +152,9 @@ def test_an_array_with_negative_strides_is_copied() -> None:
         tk.asarray(np.arange(3.0)[::-1], copy=False)
 
 
-@each_of("make", (tk.tensor, tk.from_dlpack))
+@each_of("make", (tk.tensor, tk.from_dlpack, lambda a: tk.from_dlpack(a, copy=False)))
 def test_a_tensor_that_requires_grad_is_an_error(make: Any) -> None:
-    with pytest.raises(ExchangeError, match=r"requires grad, .*; pass x\.detach\(\)"):
+    with pytest.raises(ExchangeError, match=r"requires? grad.*\.detach\(\)"):
         make(torch.ones(3, requires_grad=True))
 
 
@@ -182,7 +182,7 @@ def test_a_donated_input_gives_its_memory() -> None:
         lambda x: x.array(),
         lambda x: x.array().numpy(),
         lambda x: x.array()[1:],
-        lambda x: np.from_dlpack(x),
+        np.from_dlpack,
         lambda x: torch.utils.dlpack.to_dlpack(x.array()),
         lambda x: x.reshape((12,)),
     ),
@@ -192,7 +192,8 @@ def test_a_donated_input_that_is_used_elsewhere_stays(share: Any) -> None:
     shared = share(x)
     y = f(x)
     if hasattr(shared, "reshape"):
-        np.testing.assert_array_equal(np.asarray(shared).reshape(-1), X.reshape(-1)[-np.size(shared) :])
+        elements = np.asarray(shared).reshape(-1)
+        np.testing.assert_array_equal(elements, X.reshape(-1)[-elements.size :])
     else:
         np.testing.assert_array_equal(torch.utils.dlpack.from_dlpack(shared), X)
     np.testing.assert_allclose(y, 2.0 * X + 1.0)
@@ -200,7 +201,7 @@ def test_a_donated_input_that_is_used_elsewhere_stays(share: Any) -> None:
 
 def test_memory_of_another_library_is_never_overwritten() -> None:
     a = X.copy()
-    y = update()(tk.from_dlpack(a))
+    y = update()(tk.from_dlpack(a, copy=False))
     np.testing.assert_array_equal(a, X)
     np.testing.assert_allclose(y, 2.0 * X + 1.0)
 
@@ -224,7 +225,7 @@ def test_devices() -> None:
 
 def test_an_unknown_mode_of_torch_compile_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORKEN_TORCH_COMPILE", "fast")
-    with pytest.raises(BackendError, match="'fast'.*no such mode; choose one of default, "):
+    with pytest.raises(BackendError, match=r"'fast'.*no such mode; choose one of default, "):
         tk.jit(lambda x: x + 1.0)(tk.ones(3))
 
 

@@ -101,7 +101,7 @@ class Torch(RawTensor[Tensor]):
     tan, tanh, asin, acos, atan = _ops(torch.tan, torch.tanh, torch.asin, torch.acos, torch.atan)
     asinh, acosh, atanh = _ops(torch.asinh, torch.acosh, torch.atanh)
     log1p, expm1, exp2, log2, log10 = _ops(functions.log1p, torch.expm1, torch.exp2, torch.log2, torch.log10)
-    erf, erfinv = _ops(functions.erf, torch.erfinv)
+    erf, erfinv, gaussian = _ops(functions.erf, torch.erfinv, functions.gaussian)
     neg, abs, square, signbit = _ops(torch.neg, torch.abs, torch.square, torch.signbit)
     ceil, trunc, round = _ops(torch.ceil, torch.trunc, torch.round)
     relu, reciprocal = _ops(torch.relu, torch.reciprocal)

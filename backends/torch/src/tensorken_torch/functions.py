@@ -84,6 +84,19 @@ def erf(x: Tensor) -> Tensor:
     return torch.erf(x)
 
 
+def gaussian(x: Tensor) -> Tensor:
+    """exp(-x**2), in float64 if the device has it; else x**2 is corrected by its rounding error."""
+    if x.dtype != torch.float64 and x.device.type != "mps":
+        wide = x.double()
+        return torch.exp(-(wide * wide)).to(x.dtype)
+    a = torch.clamp_max(torch.abs(x), 30.0)
+    scaled = a * (2.0**27 + 1.0 if x.dtype == torch.float64 else 4097.0)
+    upper = scaled - (scaled - a)
+    square = a * a
+    y = torch.exp(-square)
+    return y - y * ((upper * upper - square) + (upper + a) * (a - upper))
+
+
 def floor_divide(a: Tensor, b: Tensor) -> Tensor:
     """The floor of a / b; 0 where b is 0."""
     y = torch.div(a, torch.where((b == 0) | (b == -1), 1, b), rounding_mode="floor")

@@ -40,6 +40,9 @@ WITH_OUT: frozenset[Any] = frozenset(
 """Elementwise functions that take `out`."""
 
 
+MIN_BLOCK_MEMBERS = 3
+"""The fewest equations for which blocks are worth their calls."""
+
 VIEWS = frozenset({functions.to_bits, functions.from_bits})
 """Functions whose results may share the memory of operands."""
 
@@ -345,17 +348,17 @@ class GraphBuilder:
         lead = _leading_axes(group.shape, [x.shape for x in values])
         rows, rest = math.prod(group.shape[:lead]), group.shape[lead:]
         count = max(1, BLOCK_SIZE // max(1, math.prod(rest)))
-        if rows <= count:
+        found = self._activation(group, variables, results) if len(results) == 1 else None
+        if found is not None:
+            self._define(results[0], Value(found, group.shape, Memory(True)))
+            return
+        if rows <= count or len(group.members) < MIN_BLOCK_MEMBERS:
             for v in taken:
                 self._value(v).memory.uses += 1
             for equation in group.equations:
                 self._equation(equation)
             return
         split = [x.shape != () and x.shape[:lead] == group.shape[:lead] for x in values]
-        found = self._activation(group, variables, results)
-        if found is not None:
-            self._define(results[0], Value(found, group.shape, Memory(True)))
-            return
         free = [x.shape == group.shape and _is_free(x, [y for y in values if y is not x]) for x in values]
         run = Blocks(self, group, variables, results, split, free, (rows, rest, count))
         node = self._call(run.function(lead), *[x.node for x in values])

@@ -16,8 +16,8 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 BLOCK_SIZE = 65536
 """How many elements of each value are computed at a time."""
 
-MIN_MEMBERS = 3
-"""The fewest equations for which blocks are worth their calls."""
+MIN_MEMBERS = 2
+"""The fewest equations of a group."""
 
 
 @dataclass(slots=True, eq=False)
