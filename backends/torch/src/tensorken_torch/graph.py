@@ -144,6 +144,7 @@ class GraphBuilder:
         self._add_units()
         self.graph.output(tuple([self._output(v) for v in self.program.outputs]))
         self.graph.eliminate_dead_code(_has_effect)
+        _add_in_products(self.graph)
         return self.graph
 
     def _add_units(self) -> None:
@@ -670,6 +671,25 @@ def _has_effect(node: fx.Node) -> bool:
         or node.target in IN_PLACE.values()
         or node.target in (Tensor.copy_, adam)
     )
+
+
+def _add_in_products(graph: fx.Graph) -> None:
+    """Replace a product of matrices that is only added by `addmm`, where nothing is overwritten in between."""
+    product: fx.Node | None = None
+    for node in list(graph.nodes):
+        if node.target is torch.mm and len(node.users) == 1:
+            product = node
+        elif product is not None and node.target is torch.add and product in node.args:
+            if node.kwargs.get("out") is product and "alpha" not in node.kwargs:
+                (other,) = [x for x in node.args if x is not product] or [product]
+                with graph.inserting_before(node):
+                    fused = graph.call_function(torch.addmm, (other, *product.args))
+                node.replace_all_uses_with(fused)
+                graph.erase_node(node)
+                graph.erase_node(product)
+            product = None
+        elif node.target not in _MOVEMENT:
+            product = None
 
 
 def _factor(equation: Equation) -> tuple[float | None, Variable | None]:
