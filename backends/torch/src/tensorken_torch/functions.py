@@ -278,21 +278,22 @@ def _along_one_axis(function: Callable[[Tensor, int], Tensor], x: Tensor, axes: 
     if x.numel() == 0:
         return x
     if len(axes) == 1:
-        return function(_with_finite_maximum(x, axes[0]), axes[0])
+        return _also_of_infinities(function, x, axes[0])
     order = (*[i for i in range(x.ndim) if i not in axes], *axes)
     moved = x.permute(order)
-    y = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1))
-    y = function(_with_finite_maximum(y, -1), -1)
+    y = _also_of_infinities(function, moved.reshape((*moved.shape[: x.ndim - len(axes)], -1)), -1)
     return y.reshape(moved.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
 
 
-def _with_finite_maximum(x: Tensor, axis: int) -> Tensor:
-    """x, or 0 for each infinite maximum and -inf for the elements below it, of which torch's softmax is NaN."""
+def _also_of_infinities(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
+    """The function, extended to infinite maxima, for which torch's is NaN: they are as 0, and all else as -inf."""
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        y = function(x, axis)
+        if not torch.isnan(y.narrow(axis, 0, 1)).any():
+            return y
     top = torch.amax(x, axis, True)
-    infinite = torch.isinf(top)
-    if x.device.type == "cpu" and not torch.compiler.is_compiling() and not infinite.any():
-        return x
-    return torch.where(infinite, torch.full_like(x, -torch.inf).masked_fill(x == top, 0.0), x)
+    finite = torch.full_like(x, -torch.inf).masked_fill(x == top, 0.0)
+    return function(torch.where(torch.isinf(top), finite, x), axis)
 
 
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:
