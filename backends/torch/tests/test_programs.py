@@ -165,6 +165,42 @@ def test_other_functions_are_no_activations(f: Any) -> None:
     np.testing.assert_allclose(got, results_of_numpy(f, X)[0], rtol=1e-5, atol=1e-6)
 
 
+def residual(x: Any, w: Any) -> Any:
+    """A block with a normalisation, whose operand is overwritten if nothing keeps it."""
+    return x + tk.tanh(layer_norm(x * 2.0, w)) * 0.5
+
+
+def test_layer_norms_and_their_derivatives_are_found() -> None:
+    def step(x: Any, w: Any, t: Any) -> Any:
+        y, pullback = tk.vjp(lambda x, w: residual(residual(x, w), w), x, w)
+        return y, pullback(t)
+
+    for shape in ((3, 5, 100), (700, 200)):
+        arguments = normal(*shape), normal(shape[-1]), normal(*shape)
+        text, got = text_and_results(step, *arguments)
+        assert text.count("native_layer_norm(") == text.count("layer_norm_gradient(") == 2
+        for y, expected in zip(got, results_of_numpy(step, *arguments), strict=True):
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
+NEAR_LAYER_NORM = {
+    "another axis": lambda x: (x - x.mean(0)) / tk.sqrt(((x - x.mean(0)) ** 2).mean(0) + 1e-5),
+    "another mean": lambda x: (
+        (x - x.mean(-1, keepdims=True)) / tk.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+    ),
+    "other divisor": lambda x: layer_norm(x * 1.0, tk.sqrt(x[0] * x[0] + 1e-5)) * tk.sqrt(x * x + 1.0),
+}
+
+
+@each_of("name", NEAR_LAYER_NORM)
+def test_values_near_a_layer_norm_are_right(name: str) -> None:
+    f = NEAR_LAYER_NORM[name]
+    _, (got, gradient) = text_and_results(lambda x: (f(x), tk.grad(lambda x: (f(x) * T).sum())(x)), X)
+    expected = results_of_numpy(lambda x: (f(x), tk.grad(lambda x: (f(x) * T).sum())(x)), X)
+    for y, z in zip((got, gradient), expected, strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-5 * np.abs(z).max())
+
+
 def adam_step(p: Any, m: Any, s: Any, g: Any, step: Any) -> Any:
     """A step of Adam, written out."""
     m, s = 0.9 * m + 0.1 * g, 0.99 * s + 0.01 * (g * g)

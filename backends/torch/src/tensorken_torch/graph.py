@@ -26,6 +26,7 @@ from tensorken_torch.adam import AdamStep, adam, adam_steps
 from tensorken_torch.contraction import Matrix, has_matmul, plan_contraction
 from tensorken_torch.functions import TORCH_DTYPES
 from tensorken_torch.groups import BLOCK_SIZE, Group, grouped, with_recomputation
+from tensorken_torch.layer_norm import LayerNorm, layer_norm_gradient, layer_norms
 
 WITH_OUT: frozenset[Any] = frozenset(
     [
@@ -122,12 +123,19 @@ class GraphBuilder:
         self._in_products: set[Variable] = set()
         steps = adam_steps(program) if blocks else []
         self._steps = {step.equations[-1]: step for step in steps}
-        self._grouped = {e for step in steps for e in step.equations}
+        norms = layer_norms(program) if blocks else []
+        self._norms = {e: norm for norm in norms for e in norm.members}
+        self._statistics: dict[LayerNorm, tuple[fx.Node, fx.Node]] = {}
+        self._grouped = {e for step in steps for e in step.equations} | {*self._norms}
         if blocks:
             program = with_recomputation(program, self._is_elementwise)
         self.program = program
         self._units = grouped(program, self._is_elementwise) if blocks else [*program.equations]
         self._uses = Counter([v for e in program.equations for v in e.operands] + [*program.outputs])
+        for (
+            norm
+        ) in norms:  # what their nodes read is used there, later than by the equations that they replace
+            self._uses.update([norm.x, *[x for g in norm.gradients.values() for x in (norm.x, g)]])
         self._equations = {e.results[0]: e for e in program.equations if len(e.results) == 1}
         self._grouped |= {e for unit in self._units if isinstance(unit, Group) for e in unit.equations}
         for equation in program.equations:
@@ -153,6 +161,8 @@ class GraphBuilder:
                 self._group(unit)
             elif unit in self._steps:
                 self._adam(self._steps[unit])
+            elif unit in self._norms:
+                self._layer_norm(self._norms[unit], unit)
             elif unit in self._grouped:
                 continue
             elif not unit.results or unit.results[0] not in self._in_sums:
@@ -331,6 +341,31 @@ class GraphBuilder:
 
     def _literal_or_node(self, v: Variable) -> float | fx.Node:
         return float(v.value) if isinstance(v, Literal) else self._value(v).node
+
+    # ---- layer normalisations --------------------------------------------------------------------------------
+
+    def _layer_norm(self, norm: LayerNorm, equation: Equation) -> None:
+        """Add a node for the result of the normalisation, or of its VJP; other members have none."""
+        (result,) = equation.results
+        inside = {v for e in norm.members for v in e.results} - {norm.z, *norm.totals.values()}
+        for v in equation.operands:
+            if v not in inside or v in self._values:
+                self._used(v)
+        if result is norm.z:
+            self._used(norm.x)
+            sizes = norm.x.shape[norm.axes[0] :]
+            node = self._call(torch.native_layer_norm, self._full(norm.x), sizes, None, None, norm.epsilon)
+            y, mean, inverse = [self._call(operator.getitem, node, i) for i in range(3)]
+            self._statistics[norm] = mean, inverse
+            self._define(result, Value(y, result.shape, Memory(True)))
+        elif equation in norm.gradients:
+            for v in (norm.gradients[equation], norm.x):
+                self._used(v)
+            g, x = self._full(norm.gradients[equation]), self._full(norm.x)
+            node = self._call(layer_norm_gradient, g, x, norm.axes, *self._statistics[norm])
+            self._define(result, Value(node, result.shape, Memory(True)))
+        elif equation in norm.totals:
+            self._define(result, self._value(norm.totals[equation]))
 
     # ---- blocks ----------------------------------------------------------------------------------------------
 
