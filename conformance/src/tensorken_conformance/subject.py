@@ -69,6 +69,14 @@ class Subject:
         """The subject of a backend's name, or of `module:attribute`; BackendError if it cannot be loaded."""
         return Subject(SELECTION.resolve(name), name, seed, depth)
 
+    @property
+    def is_selectable(self) -> bool:
+        """Whether another process can load the backend by its name."""
+        try:
+            return SELECTION.resolve(self.name) is not None
+        except BackendError:
+            return False
+
     # ---- operands and results ------------------------------------------------------------------------------
 
     def random(self, case: Case) -> random.Random:

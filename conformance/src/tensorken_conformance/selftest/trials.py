@@ -63,7 +63,8 @@ def cases_about(law: Law, subject: Subject, ops: tuple[str, ...]) -> list[Case]:
 
     All cases, if the law is not about single ops or no ops are given.
     """
-    found = _about(law.id, repr((subject.capabilities, subject.seed, law.group == "host" and subject.name)))
+    named = law.group == "host" or subject.is_selectable  # then some cases load it in other processes
+    found = _about(law.id, repr((subject.capabilities, subject.seed, named and subject.name)))
     if not found:
         for case in law.cases(subject):
             found.setdefault(case.op, []).append(case)

@@ -16,8 +16,7 @@ from tensorken_conformance.laws.errors.refused import possible, refuse
 from tensorken_conformance.laws.fresh_process import json_of
 from tensorken_conformance.programs.symbolic import PROGRAMS, WRITTEN, program_text, texts
 from tensorken_conformance.subject import Subject
-from tensorken_core.errors import BackendError, ConcretizationError
-from tensorken_core.host.registry import SELECTION
+from tensorken_core.errors import ConcretizationError
 from tensorken_core.language.dtypes import float32
 from tensorken_core.tensor.tensor import Tensor
 
@@ -36,16 +35,8 @@ print(json.dumps(texts(load(sys.argv[1], seed=int(sys.argv[2])))))
 def _repetitions(subject: Subject) -> Iterator[Case]:
     for name in PROGRAMS:
         yield Case("symbolic.determinism", name)
-    if subject.depth != "smoke" and _is_selectable(subject):
+    if subject.depth != "smoke" and subject.is_selectable:
         yield Case("symbolic.determinism", "hash-seeds")
-
-
-def _is_selectable(subject: Subject) -> bool:
-    """Whether another process can load it by its name."""
-    try:
-        return SELECTION.resolve(subject.name) is not None
-    except BackendError:
-        return False
 
 
 @law("symbolic.determinism", _repetitions, level=4, symbolic=True)
