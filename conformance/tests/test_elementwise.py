@@ -321,3 +321,26 @@ CASTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("fault", CASTS)
 def test_faulty_casts_are_detected(fault: str) -> None:
     assert failures(with_cast(CASTS[fault]), "values.cast", shape=("257", "pool"))
+
+
+# ---- hints ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("op", "function"), [("neg", np.negative), ("sqrt", np.sqrt)])
+def test_a_device_that_flushes_is_told_what_to_declare(op: str, function: Callable[[Any], Any]) -> None:
+    def flushing(y: Any, x: Any) -> Any:
+        with np.errstate(invalid="ignore"):
+            y = function(law_module.flushed_to_zero(x, DTYPES[x.dtype.name]))
+        return law_module.flushed_to_zero(y, DTYPES[y.dtype.name])
+
+    found = failures(faulty_backend(op, flushing), op=op, dtype="float32", shape="257")
+    assert found
+    for result in found:
+        assert result.says.endswith("declares flushes_subnormals=('float32',)"), result.says
+
+
+def test_other_errors_have_no_such_hint() -> None:
+    wrong = faulty_backend("neg", lambda y, x: np.where(x == 1, 2, y).astype(x.dtype))
+    found = failures(wrong, op="neg", dtype="float32", shape="257")
+    assert found
+    assert not any("subnormal" in result.says for result in found)

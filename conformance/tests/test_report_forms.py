@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
-from tensorken_conformance.report import badge, serial
+from tensorken_conformance.report import badge, serial, tables
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.junit import to_junit
 from tensorken_conformance.report.markdown import to_markdown
@@ -171,6 +171,43 @@ def test_text_shows_a_few_failures_of_a_law_and_counts_the_rest() -> None:
     assert "... and 97 more; 100 in all, of exp, log" in text
     assert text.count("      a\n") == 15
     assert "op    " not in text
+
+
+CAUSE = "TypeError raised by tensorken_mine.backend in line 40"
+
+WITH_A_CAUSE = [
+    *[
+        result(
+            f"{law}/{op}/float32/{i}",
+            "failed",
+            says=f"TypeError: no {op}",
+            script=("the script",),
+            cause=CAUSE,
+        )
+        for law in ("values.sample", "derivatives.consistency")
+        for op in ("exp", "log")
+        for i in range(3)
+    ],
+    *[
+        result(f"values.sample/sin/float32/{i}", "failed", says="rare", cause="KeyError there")
+        for i in (1, 2, 3)
+    ],
+    result("values.sample/cos/float32/prime", "failed", says="cos is off"),
+]
+
+
+def test_failures_with_one_exception_are_one_failure_in_every_form() -> None:
+    title = f"one cause of 12 failures: {CAUSE}"
+    [cause] = tables.causes(report(WITH_A_CAUSE))
+    assert (cause.title, cause.laws) == (title, "6 of values.sample, 6 of derivatives.consistency")
+    [rest] = tables.failures(report(WITH_A_CAUSE))
+    assert [one.says for one in rest.results] == ["rare", "rare", "rare", "cos is off"]
+    for form in (to_text(report(WITH_A_CAUSE)), Page(to_page(report(WITH_A_CAUSE))).text):
+        assert title in form
+        assert cause.laws in form
+        assert form.count("the script") == 1
+        assert "cos is off" in form
+    assert title.replace("_", "\\_") in to_markdown(report(WITH_A_CAUSE))
 
 
 def test_markdown_escapes_text_and_its_tables_are_regular() -> None:

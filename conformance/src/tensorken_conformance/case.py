@@ -115,6 +115,7 @@ class Result:
         figures: other measurements, such as times, by names with a unit.
         calls: the number of ops that the backend ran.
         seconds: the time of the case.
+        cause: the class of the exception that the case failed with, and the line that raised it.
     """
 
     case: Case
@@ -127,6 +128,7 @@ class Result:
     figures: dict[str, float] = field(default_factory=dict)
     calls: int = 0
     seconds: float = 0.0
+    cause: str = ""
 
     def as_data(self) -> dict[str, Any]:
         """The fields for a JSON report, without empty ones."""

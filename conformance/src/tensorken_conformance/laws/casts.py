@@ -11,7 +11,15 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law, reading_back
-from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, level, places, shown
+from tensorken_conformance.laws.elementwise import (
+    ROWS,
+    WHOLE,
+    flushed_to_zero,
+    level,
+    places,
+    shown,
+    subnormal_hint,
+)
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.shapes import SHAPES, need, operand
 from tensorken_conformance.oracles import ulp
@@ -86,7 +94,8 @@ def cast(subject: Subject, case: Case) -> Measured:
         f'print(x.astype("{target}"))  # {shown(correct)}',
     ]
     raise Failure(
-        f"cast({shown(value)}, {source} to {target}): expected {shown(correct)}, got {shown(np.ravel(got)[index])}",
+        f"cast({shown(value)}, {source} to {target}): expected {shown(correct)}, got {shown(np.ravel(got)[index])}"
+        f"{subnormal_hint(subject, off > 0, (values, expected))}",
         ulp=float(error) if target.kind == "float" and error < ulp.FAR else None,
         worst=f"cast({shown(value)})",
         script=script if fails_alone else None,

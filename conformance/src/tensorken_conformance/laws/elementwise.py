@@ -270,7 +270,9 @@ def _compare(
     point = [np.ravel(column)[index] for column in columns]
     text = ", ".join(map(shown, point))
     if error > bound:
-        raise _failure(subject, p, point, np.ravel(expected)[index], np.ravel(got)[index], error, bound)
+        failure = _failure(subject, p, point, np.ravel(expected)[index], np.ravel(got)[index], error, bound)
+        failure.says += subnormal_hint(subject, off > bound, (*columns, expected))
+        raise failure
     return Measured(float(error), f"{p.op.name}({text})")
 
 
@@ -326,6 +328,28 @@ def _failure(
         ulp=None if error >= ulp.FAR else float(error),
         worst=f"{p.op.name}({text})",
         script=script,
+    )
+
+
+def subnormal_hint(subject: Subject, wrong: Array, arrays: Sequence[Array]) -> str:
+    """A hint if every wrong result is subnormal or has a subnormal operand, which the backend may flush.
+
+    Args:
+        subject: the backend under test.
+        wrong: where results are wrong.
+        arrays: the operands and the correct results.
+    """
+    floats = [x for x in arrays if x.dtype.name in FORMATS]
+    subnormal = np.zeros(wrong.shape, bool)
+    for x in floats:
+        subnormal |= (x != 0) & (np.abs(x) < FORMATS[x.dtype.name].tiny)
+    names = dict.fromkeys(x.dtype.name for x in floats)
+    missing = [name for name in names if name not in subject.capabilities.flushes_subnormals]
+    if not missing or not subnormal[wrong].all():
+        return ""
+    return (
+        f"; all wrong results ({int(wrong.sum())}) are subnormal or of subnormal numbers: "
+        f"a device that flushes these to zero declares flushes_subnormals=({', '.join(map(repr, missing))},)"
     )
 
 

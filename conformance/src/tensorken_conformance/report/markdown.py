@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensorken_conformance.case import Result
 from tensorken_conformance.report import tables
 from tensorken_conformance.report.model import Report
 from tensorken_conformance.report.tables import Table
@@ -25,12 +26,12 @@ def to_markdown(report: Report) -> str:
     if following:
         lines += [f"* next level, {following[0]}: {plain(following[2])}"]
     lines.append("")
+    for cause in tables.causes(report):
+        lines += [f"### {plain(cause.title)}", "", plain(cause.laws), "", *_failure(cause.shown)]
     for found in tables.failures(report):
         lines += [f"### {found.law} failed", "", plain(found.says), ""]
         for result in found.shown:
-            lines += [f"* `{code(result.case.id)}`: {plain(result.says)}", ""]
-            if result.script:
-                lines += ["  ```python", *(f"  {line}" for line in result.script), "  ```", ""]
+            lines += _failure(result)
         lines += [plain(found.rest), ""] if found.rest else []
     lines += [f"* {count} cases blocked by `{code(case)}`" for case, count in report.blocked.items()]
     lines += ["", *_folded("Laws", table(tables.laws(report)))]
@@ -39,6 +40,14 @@ def to_markdown(report: Report) -> str:
         lines += _folded("Ops and dtypes", [*table(matrix), "", plain(matrix.legend)])
     lines.append(plain("; ".join(f"{name}: {text}" for name, text in tables.facts(report).items())))
     return "\n".join(lines) + "\n"
+
+
+def _failure(result: Result) -> list[str]:
+    """A failed case, in an item of a list."""
+    lines = [f"* `{code(result.case.id)}`: {plain(result.says)}", ""]
+    if result.script:
+        lines += ["  ```python", *(f"  {line}" for line in result.script), "  ```", ""]
+    return lines
 
 
 def several_to_markdown(reports: Sequence[Report]) -> str:

@@ -143,6 +143,7 @@ def _ops(report: Report) -> str:
     if not by_op:
         return ""
     linked = {result.case.id for failures in _in_full(report) for result in failures.shown}
+    linked |= {cause.shown.case.id for cause in tables.causes(report)}
     parts = [_op(report, op, cells, linked) for op, cells in by_op.items()]
     return "<h2 id=ops>Each op</h2>\n" + "\n".join(parts)
 
@@ -183,6 +184,10 @@ def _failures(report: Report) -> str:
     if not report.failures and not report.blocked:
         return ""
     parts = [f"<h2 id=failures>{len(report.failures)} failures</h2>"]
+    for cause in tables.causes(report):
+        names = dict.fromkeys(f"{r.case.law} {r.case.op} {r.case.dtype}" for r in cause.results)
+        body = f"<p>{escape(cause.laws)}</p>{_failure(cause.shown)}"
+        parts.append(_details("open", names, f"<b>{escape(cause.title)}</b>", body))
     for failures in _in_full(report):
         law, results = failures.law, failures.results
         rest = len(results) - len(failures.shown)

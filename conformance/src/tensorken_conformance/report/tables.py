@@ -26,6 +26,9 @@ from tensorken_core.language.op import OPS
 SHOWN = 3
 """The number of failures of a law that are shown in full."""
 
+COMMON = 4
+"""From this number of cases on, those that fail with the same exception are shown as one failure."""
+
 LINES = 5
 """The number of lines of a script that are shown."""
 
@@ -168,11 +171,50 @@ class Failures:
 
 
 def failures(report: Report, most: int = SHOWN) -> list[Failures]:
-    """The failures by law; at most `most` of each law are shown, of different ops where possible."""
+    """The failures by law, without those of a common cause.
+
+    At most `most` of each law are shown, of different ops where possible.
+    """
+    common = {result.case.id for cause in causes(report) for result in cause.results}
+    others = [result for result in report.failures if result.case.id not in common]
     return [
         Failures(law, report.laws.get(law, ""), results, chosen(results, most))
-        for law, results in results_by_law(report.failures).items()
+        for law, results in results_by_law(others).items()
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One line of code that raised the exception of several cases.
+
+    Attributes:
+        says: the class of the exception, and the line.
+        results: the cases.
+        shown: the case that is shown in full.
+    """
+
+    says: str
+    results: list[Result]
+    shown: Result
+
+    @property
+    def title(self) -> str:
+        """The number of cases, and the cause."""
+        return f"one cause of {len(self.results)} failures: {self.says}"
+
+    @property
+    def laws(self) -> str:
+        """The number of cases of each law."""
+        count = Counter(result.case.law for result in self.results)
+        return ", ".join(f"{number} of {law}" for law, number in count.most_common())
+
+
+def causes(report: Report) -> list[Cause]:
+    """The exceptions of COMMON cases or more, the most frequent first."""
+    found = grouped([r for r in report.failures if r.cause], lambda result: result.cause)
+    common = [(says, results) for says, results in found.items() if len(results) >= COMMON]
+    common.sort(key=lambda pair: -len(pair[1]))
+    return [Cause(says, results, chosen(results, 1)[0]) for says, results in common]
 
 
 def chosen(results: Sequence[Result], count: int) -> list[Result]:

@@ -80,6 +80,8 @@ def several_to_text(reports: Sequence[Report], colour: bool = False) -> str:
 
 def _failures(report: Report, painter: Painter) -> list[str]:
     lines: list[str] = []
+    for cause in tables.causes(report):
+        lines += ["", painter.paint(cause.title, "failed"), *_failure(cause.shown), f"  {cause.laws}"]
     for found in tables.failures(report):
         lines += ["", painter.paint(f"{found.law}: {found.says}".rstrip(": "), "failed")]
         for result in found.shown:

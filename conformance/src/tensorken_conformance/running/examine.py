@@ -60,7 +60,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
     before, start = subject.call_counter.calls, time.perf_counter()
     status: Status = "passed"
     measured: Measured | None = None
-    says = ""
+    says = cause = ""
     script: tuple[str, ...] = ()
     try:
         with warnings.catch_warnings():
@@ -78,6 +78,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         kind = type(error).__name__
         expected = "; expected a result" if isinstance(error, TensorkenError) else ""
         says = f"{kind}: {' '.join(str(error).split())}{expected}"
+        cause = cause_of(error)
         status, script = "failed", default_script(subject, case)
     seconds, calls = time.perf_counter() - start, subject.call_counter.calls - before
     if status == "passed" and not calls and law.group != HOST_LAWS:
@@ -87,8 +88,32 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         return Result(case, status, level, f"blocked by {missing}", calls=calls, seconds=seconds)
     measured = measured or Measured()
     return Result(
-        case, status, level, says, script, measured.ulp, measured.worst, measured.figures, calls, seconds
+        case,
+        status,
+        level,
+        says,
+        script,
+        measured.ulp,
+        measured.worst,
+        measured.figures,
+        calls,
+        seconds,
+        cause,
     )
+
+
+def cause_of(error: BaseException) -> str:
+    """The class of an exception, and the line that raised it.
+
+    >>> import json
+    >>> try:
+    ...     json.loads("")
+    ... except ValueError as error:
+    ...     cause_of(error).partition(" in line ")[0]
+    'JSONDecodeError raised by json.decoder'
+    """
+    frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+    return f"{type(error).__name__} raised by {frame.f_globals.get('__name__', '?')} in line {line}"
 
 
 def _missing(subject: Subject, law: Law, case: Case, failed: Container[str]) -> str:

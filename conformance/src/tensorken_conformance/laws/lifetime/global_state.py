@@ -47,7 +47,7 @@ class State:
 
 
 def _read_random() -> tuple[Any, ...]:
-    state: tuple[Any, ...] = np.random.get_state()  # type: ignore[assignment]  # noqa: NPY002, all code shares it
+    state: tuple[Any, ...] = np.random.get_state()  # type: ignore[assignment]
     return (state[0], state[1].tobytes(), *state[2:])
 
 
