@@ -8,7 +8,11 @@ import pytest
 
 from tensorken_conformance.pytest_plugin import backend_of
 
-collect_ignore = ["src/tensorken_conformance/project", "tests/fake_laws.py"]
+collect_ignore = [
+    "src/tensorken_conformance/project",
+    "src/tensorken_conformance/project_array_api",
+    "tests/fake_laws.py",
+]
 
 LAWS = Path("src", "tensorken_conformance", "test_conformance.py")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,6 +78,13 @@ def test_the_kit_certifies_a_third_party_backend(environment: Environment, name:
     content = json.loads(report.read_text(encoding="utf-8"))
     assert (content["header"]["level"] or 0) >= 1, content["header"]
     assert not content["counts"]["failed"]
+
+
+def test_a_project_from_the_array_api_starts_with_the_example(tmp_path: Path) -> None:
+    create("abaci", tmp_path, "array-api")
+    written = (tmp_path / "src" / "tensorken_abaci" / "backend.py").read_text("utf-8")
+    example = (ARRAYS / "src" / "tensorken_arrays" / "backend.py").read_text("utf-8")
+    assert written == re.sub(r"\bArrays\b", "Abaci", example)
 
 
 def test_the_examples_are_short() -> None:

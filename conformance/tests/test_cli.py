@@ -447,6 +447,17 @@ def test_new_writes_a_project_once(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 2
 
 
+def test_new_starts_from_the_array_api(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "abacus", "--folder", str(tmp_path), "--from", "array-api"]) == 0
+    assert "import array_api_strict as xp" in (tmp_path / "src/tensorken_abacus/backend.py").read_text(
+        "utf-8"
+    )
+    assert "array-api-strict" in (tmp_path / "pyproject.toml").read_text("utf-8")
+    assert (tmp_path / "tests" / "test_conformance.py").exists()
+    assert main(["new", "abacus", "--folder", str(tmp_path / "other"), "--from", "torch"]) == 2
+    assert "start from python or array-api" in capsys.readouterr().err
+
+
 def test_the_cli_and_the_pytest_plugin_do_not_import_numpy_or_tensorken(tmp_path: Path) -> None:
     code = (
         "import sys, tensorken_conformance.cli, tensorken_conformance.pytest_plugin;"

@@ -145,6 +145,13 @@ def _commands() -> dict[str, Command]:
     new = [
         _argument("name", "NAME"),
         _argument("--folder", "FOLDER", "default: tensorken-NAME", type=Path),
+        _argument(
+            "--from",
+            "START",
+            "python: pure Python, the default; array-api: a library that implements the array API standard",
+            dest="start",
+            default="python",
+        ),
     ]
     worse = "compare two JSON reports; the exit status is 1 if something got worse"
     lacks = "list the dtypes and ops that a backend lacks"
@@ -371,7 +378,7 @@ def _new(options: argparse.Namespace) -> int:
     from tensorken_conformance.template import create
 
     try:
-        written = create(options.name, options.folder)
+        written = create(options.name, options.folder, options.start)
     except (ValueError, OSError) as error:
         raise RunError(str(error)) from error
     for path in written:

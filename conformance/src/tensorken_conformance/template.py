@@ -9,21 +9,28 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 PACKAGE = "package"
-"""The folder of `project` that becomes the package of the new backend."""
+"""The folder of a project that becomes the package of the new backend."""
+
+STARTS = {"python": ("project",), "array-api": ("project", "project_array_api")}
+"""The folders of the files of each start; files of a later folder replace those of an earlier one.
+
+`python` needs no library; `array-api` calls one that implements the array API standard.
+"""
 
 
-def create(name: str, folder: Path | None = None) -> list[Path]:
+def create(name: str, folder: Path | None = None, start: str = "python") -> list[Path]:
     """Write a project for a backend of this name.
 
     Args:
         name: the name of the backend; lower-case letters, digits, hyphens and underscores.
         folder: the folder of the project; by default `tensorken-NAME` in the current one.
+        start: one of STARTS.
 
     Returns:
         The written files.
 
     Raises:
-        ValueError: if the name is invalid, or that of an installed package.
+        ValueError: if the name is invalid, or that of an installed package; or if there is no such start.
         FileExistsError: if the folder is not empty; then nothing is written.
 
     >>> import tempfile
@@ -40,11 +47,16 @@ def create(name: str, folder: Path | None = None) -> list[Path]:
         raise ValueError(
             f"new: there is a tensorken-{name} already, which yours would replace; take another name"
         )
+    if start not in STARTS:
+        raise ValueError(f"new: cannot start from {start!r}; start from {' or '.join(STARTS)}")
     target = Path(f"tensorken-{name}") if folder is None else folder
     if target.exists() and any(target.iterdir()):
         raise FileExistsError(f"new: {target} is not empty; name another folder")
     written = []
-    for path, text in _files(resources.files(__package__).joinpath("project")):
+    files: dict[tuple[str, ...], str] = {}
+    for source in STARTS[start]:
+        files.update(_files(resources.files(__package__).joinpath(source)))
+    for path, text in files.items():
         place = target.joinpath(*[f"tensorken_{word}" if part == "tensorken_mine" else part for part in path])
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(_renamed(text, name, word), encoding="utf-8")
