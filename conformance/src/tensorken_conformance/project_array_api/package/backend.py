@@ -20,6 +20,7 @@ class Mine(RawTensor[Any]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
+    plain_pow: A  # set below, like the other methods that are functions of the library
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
     def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
     def shape(self, x: A) -> A: return x.shape
@@ -52,7 +53,8 @@ class Mine(RawTensor[Any]):
     def pad(self, x: A, pads: A) -> A: return xp.asarray(np.pad(np.array(x), pads) if pads else np.array(x))
     def scatter_add(self, x: A, indices: A, axis: A, size: A) -> A:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1:]), np.array(x).dtype)
-        np.add.at(y, (*[slice(None)] * axis, np.array(indices)), np.array(x))
+        places: A = (*[slice(None)] * axis, np.array(indices))
+        np.add.at(y, places, np.array(x))
         return xp.asarray(y)
 
 for name in [*NAMES.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
