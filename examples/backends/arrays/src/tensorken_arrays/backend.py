@@ -1,6 +1,6 @@
 """A backend on a library that implements the Python array API standard, here array_api_strict."""
 
-from typing import Any
+from typing import Any as A
 
 import array_api_strict as xp
 import numpy as np
@@ -12,15 +12,14 @@ from tensorken_core.language.raw import RawTensor
 DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
-A = Any
 
 
 # fmt: off
-class Arrays(RawTensor[Any]):
+class Arrays(RawTensor[A]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
-    plain_pow: A  # set below, like the other methods that are functions of the library
+    plain_pow: A  # set below
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
     def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
     def shape(self, x: A) -> A: return x.shape
@@ -53,8 +52,7 @@ class Arrays(RawTensor[Any]):
     def pad(self, x: A, pads: A) -> A: return xp.asarray(np.pad(np.array(x), pads) if pads else np.array(x))
     def scatter_add(self, x: A, indices: A, axis: A, size: A) -> A:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1:]), np.array(x).dtype)
-        places: A = (*[slice(None)] * axis, np.array(indices))
-        np.add.at(y, places, np.array(x))
+        np.add.at(np.moveaxis(y, axis, 0), np.array(indices), np.moveaxis(np.array(x), axis, 0))
         return xp.asarray(y)
 
 for name in [*NAMES.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
