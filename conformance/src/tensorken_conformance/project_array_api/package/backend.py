@@ -1,6 +1,6 @@
 """A backend on a library that implements the Python array API standard, here array_api_strict."""
 
-from typing import Any as A
+from typing import Any
 
 import array_api_strict as xp
 import numpy as np
@@ -12,14 +12,14 @@ from tensorken_core.language.raw import RawTensor
 DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
+A = Any
 
 
 # fmt: off
-class Mine(RawTensor[A]):
+class Mine(RawTensor[Any]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
-    plain_pow: A  # set below
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
     def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
     def shape(self, x: A) -> A: return x.shape
@@ -36,7 +36,7 @@ class Mine(RawTensor[A]):
     def gather(self, x: A, indices: A, axis: A) -> A: return xp.take(x, indices, axis=axis)
     def to_bits(self, x: A) -> A: return xp.asarray(np.array(x).view(BITS[x.dtype]))
     from_bits = to_bits
-    def pow(self, a: A, b: A) -> A: return self.plain_pow(xp.where((b == 0.5) & (0.5 * a == a), xp.abs(a), a), b)
+    def pow(self: A, a: A, b: A) -> A: return self.plain_pow(xp.where((b == 0.5) & (0.5 * a == a), xp.abs(a), a), b)
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
     def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
     def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bits; negative or too large shifts give 0
