@@ -34,13 +34,15 @@ class Computation:
     def __call__(self, xs: Sequence[Any]) -> Sequence[Any]:
         """The outputs, as arrays."""
         free = tuple([i for i in self._donated if _references(xs, i) <= _UNSHARED])
+        results: Sequence[Any]
         if self._program.opaque:
-            return awaited(lambda: self._run(free, xs), self._errors)
+            results = awaited(lambda: self._run(free, xs), self._errors)
+            return results
         compiled = self._compiled.get(free)
         if compiled is None:
             compiled = self._compile(free, xs)
         try:
-            results: Sequence[Any] = compiled(*xs)
+            results = compiled(*xs)
         except OTHER_PLACEMENT:
             return self._run(free, xs)
         return results
@@ -62,7 +64,7 @@ class Computation:
         """The computation for arrays placed as these; a call of it need not enable 64 bits again, which takes time."""
         try:
             with jax.enable_x64(True):
-                compiled = self._function(free).lower(*xs).compile()
+                compiled: Callable[..., Any] = self._function(free).lower(*xs).compile()
         except ValueError as error:
             self._explain(error, xs)
             raise
