@@ -299,9 +299,10 @@ def partial_eval(
     first: list[Equation] = []
     second: set[Equation] = set()
     recomputable: set[Equation] = set()
+    may_be_opaque = bool(program.opaque)
     for equation in program.equations:
-        opaque = equation.opaque if program.opaque else ()
-        has_effect = bool(opaque) and equation.has_effect
+        opaque = may_be_opaque and bool(equation.opaque)
+        has_effect = opaque and equation.has_effect
         effects -= has_effect
         if not second_values.isdisjoint(equation.operands) or (has_effect and effects < 0):
             second_values.update(equation.results)
