@@ -25,7 +25,7 @@ class Mine(RawTensor[Any]):
     def shape(self, x: A) -> A: return x.shape
     def dtype(self, x: A) -> A: return DTYPE_OF[x.dtype]
     def ravel(self, x: A) -> A: return np.array(x).reshape(-1)
-    def sum(self, x: A, axes: A) -> A: return xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+    def sum(self, x: A, axes: A) -> A: return xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype) if axes else x
     def lt(self, a: A, b: A) -> A: return ~a & b if a.dtype == xp.bool else xp.less(a, b)
     def max(self, x: A, axes: A) -> A: return (xp.any if x.dtype == xp.bool else xp.max)(x, axis=axes, keepdims=True)
     def reshape(self, x: A, shape: A) -> A: return xp.reshape(x, shape)
