@@ -344,3 +344,27 @@ def test_other_errors_have_no_such_hint() -> None:
     found = failures(wrong, op="neg", dtype="float32", shape="257")
     assert found
     assert not any("subnormal" in result.says for result in found)
+
+
+@pytest.mark.parametrize(
+    ("op", "row", "got", "passes"),
+    [
+        ("mul", (2.0**-126, 1.0 - 2.0**-24), 0.0, True),  # rounded to the smallest normal number
+        ("mul", (2.0**-126, 1.0 + 2.0**-22), 0.0, False),
+        ("exp2", (-126.0,), 0.0, True),  # four numbers below are subnormal
+        ("exp2", (-125.0,), 0.0, False),
+        ("neg", (2.0**-126,), -0.0, False),
+    ],
+)
+def test_results_that_may_be_subnormal_may_be_flushed(
+    op: str, row: tuple[float, ...], got: float, passes: bool
+) -> None:
+    backend = Numpy()
+    backend.capabilities = Capabilities(dtypes=tuple(DTYPES), flushes_subnormals=("float32",))
+    subject = Subject(backend, "a")
+    columns = tuple(np.array([x], "float32") for x in row)
+    expected = law_module.oracle.expected(OPS[op], DTYPES["float32"], columns)
+    p = law_module.Pool(OPS[op], DTYPES["float32"], columns, expected)
+    bound = law_module.allowed(subject, OPS[op], DTYPES["float32"], 2)
+    off = law_module.distances(subject, p, np.array([got], "float32"), expected, columns, bound)
+    assert (off.max() <= bound) == passes

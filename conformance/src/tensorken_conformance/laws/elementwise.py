@@ -145,11 +145,14 @@ def places(subject: Subject, case: Case, count: int) -> Array:
     return fitted(case.shape, found.reshape(shape))
 
 
-def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: bool) -> Iterator[Array]:
+def alternatives(
+    p: Pool, columns: tuple[Array, ...], expected: Array, flushes: bool, bound: int
+) -> Iterator[Array]:
     """Other correct results.
 
     The array API leaves open which of two zeros of different sign is the larger.  On a device that flushes subnormal
-    numbers, subnormal operands and results may be zeros of their sign.
+    numbers, subnormal operands and results may be zeros of their sign; so may results that are subnormal before they
+    are rounded, or may be by their error of `bound` representable numbers.
     """
     if p.dtype.kind == "float" and p.op.either_zero:
         signs = [np.signbit(column) for column in columns]
@@ -164,11 +167,11 @@ def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: 
         found = oracle.expected(p.op, p.dtype, flat).reshape(expected.shape) if any(chosen) else expected
         yield found
         if found.dtype.kind == "f":
-            yield flushed_to_zero(found, p.dtype)
+            yield flushed_to_zero(found, p.dtype, bound or int(p.op.name not in EXACT))
 
 
-def flushed_to_zero(values: Array, dtype: DType) -> Array:
-    """Values with zeros in place of subnormal numbers.
+def flushed_to_zero(values: Array, dtype: DType, beyond: int = 0) -> Array:
+    """Values with zeros in place of subnormal numbers, and of so many normal numbers next to these.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> flushed_to_zero(np.float32([-1e-40, 1e-30]), float32).tolist()
@@ -176,9 +179,9 @@ def flushed_to_zero(values: Array, dtype: DType) -> Array:
     """
     if values.dtype.kind != "f":
         return values
-    return np.where(
-        np.abs(values) < FORMATS[dtype.name].tiny, np.copysign(np.zeros_like(values), values), values
-    )
+    form = FORMATS[dtype.name]
+    end = form.tiny + beyond * form.smallest
+    return np.where(np.abs(values) < end, np.copysign(np.zeros_like(values), values), values)
 
 
 @law("values.elementwise", cases, level=level, needs=lambda case: need(case.shape))
@@ -287,7 +290,7 @@ def distances(
         off = _without_excuse(p, got, expected, columns, bound, off)
     if off.max() > bound:
         flushes = p.dtype.name in subject.capabilities.flushes_subnormals
-        for other in alternatives(p, columns, expected, flushes):
+        for other in alternatives(p, columns, expected, flushes, bound):
             off = np.where(off > bound, np.minimum(off, off_by(p, got, other, columns)), off)
     return off
 
