@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 
-from tensorken.programs.code import Code
 from tensorken_core.errors import BackendError
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
@@ -47,12 +46,12 @@ class Computation:
             return self._run(free, xs)
         return results
 
-    def write_call(self, code: Code, inputs: Sequence[str]) -> list[str] | None:
+    def write_call(self, code: Any, inputs: Sequence[str]) -> Sequence[str] | None:
         """Write a call into a function that is generated; see `tensorken.programs.execution.Writable`."""
         compiled = self._compiled.get(())
         if compiled is None or self._donated or self._program.opaque:
             return None
-        results = code.variables(len(self._program.outputs))
+        results: list[str] = code.variables(len(self._program.outputs))
         target, arguments = ", ".join(results), ", ".join(inputs)
         code.lines += [
             f"try: [{target}] = {code.constant(compiled)}({arguments})",
