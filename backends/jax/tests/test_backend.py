@@ -171,6 +171,9 @@ def test_infinite_maxima_share_the_weight(dtype: str) -> None:
     for f in (tk.softmax, tk.log_softmax, tk.logsumexp):
         expected = np.asarray(f(tk.tensor(x, backend="reference"), -1))
         np.testing.assert_allclose(f(tk.tensor(x), -1), expected, rtol=4.0 * np.finfo(dtype).eps, atol=0)
+        for shape in ((0, 3), (3, 0)):
+            expected = np.asarray(f(tk.zeros(shape, dtype, backend="reference"), -1))
+            np.testing.assert_array_equal(f(tk.zeros(shape, dtype), -1), expected)
 
 
 def test_a_compiled_program_takes_arrays_in_another_placement() -> None:

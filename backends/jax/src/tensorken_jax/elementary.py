@@ -47,6 +47,8 @@ def sech_squared(x: Array) -> Array:
 @in_float32
 def softmax(x: Array, axes: Axes) -> Array:
     """exp(x - top) / sum(exp(x - top)), where top is the maximum."""
+    if x.size == 0:
+        return x
     powers = jnp.exp(_Below(x, axes).differences())
     return powers / powers.sum(axes, keepdims=True)
 
@@ -54,6 +56,8 @@ def softmax(x: Array, axes: Axes) -> Array:
 @in_float32
 def log_softmax(x: Array, axes: Axes) -> Array:
     """x - top - log(sum(exp(x - top)))."""
+    if x.size == 0:
+        return x
     below = _Below(x, axes)
     differences = below.differences()
     # Four times a difference from an infinite maximum overflows to minus infinity; that of a maximum itself is 0.
@@ -65,6 +69,8 @@ def log_softmax(x: Array, axes: Axes) -> Array:
 @in_float32
 def logsumexp(x: Array, axes: Axes) -> Array:
     """top + log(sum(exp(x - top)))."""
+    if x.size == 0:
+        return jnp.log(x.sum(axes, keepdims=True))
     below = _Below(x, axes)
     return below.top + _log_of_sum(below.differences(), axes)
 
