@@ -16,6 +16,7 @@ import pytest
 import tensorken as tk
 from tensorken_core.errors import (
     ArgumentError,
+    ConcretizationError,
     DTypeError,
     GradientError,
     ProgramError,
@@ -23,6 +24,7 @@ from tensorken_core.errors import (
     StructureError,
 )
 from tensorken_reference.backend import Reference
+from tensorken_string.backend import String
 
 FLOAT = tk.ShapeDtypeStruct((), "float32")
 TRANSFORMED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
@@ -531,6 +533,18 @@ def test_a_batch_of_branches_and_conditions_shows_all_examples(capsys: pytest.Ca
     assert capsys.readouterr().out.splitlines() == ["true 0.0", "true 1.0", "false 0.0", "false 1.0"]
     tk.vmap(lambda x: tk.while_loop(lambda x: x < 2, lambda x: branch("step")(x) + 1, x))(tk.arange(2.0))
     assert capsys.readouterr().out.splitlines() == ["step 0.0", "step 1.0", "step 1.0", "step 2.0"]
+
+
+def test_a_backend_without_values_refuses_callbacks_with_operands() -> None:
+    calls: list[int] = []
+    backend = String()
+    x = tk.Tensor(backend, backend.symbol("x", (2,)))
+    for f in (lambda: tk.debug.print("{}", x), lambda: tk.pure_callback(abs, x, x)):
+        with pytest.raises(ConcretizationError, match="the string backend has no values"):
+            f()
+    with tk.use_backend(backend):
+        tk.io_callback(lambda: calls.append(1), None)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("transform", ["eager", "jit", "grad", "vmap"])

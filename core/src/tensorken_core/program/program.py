@@ -201,8 +201,12 @@ class Program:
         if "debug" not in self.opaque:
             return self
         kept = [e for e in self.equations if e.op.opaque != "debug"]
-        equations = tuple([replace(e, params=without_debug_ops(e.params)) for e in kept])
-        return self.once("without debug ops", lambda: self.changed(equations=equations))
+        return self.once(
+            "without debug ops",
+            lambda: self.changed(
+                equations=tuple([replace(e, params=without_debug_ops(e.params)) for e in kept])
+            ),
+        )
 
     def changed(self, **attributes: Any) -> Program:
         """A copy with other attributes."""
