@@ -66,7 +66,7 @@ def adam(
         [m],
         [v],
         [],
-        [torch.tensor(math.inf)],
+        [torch.tensor(math.inf, device=p.device)],
         lr=_product(numerator) / scale,
         beta1=beta1,
         beta2=beta2,

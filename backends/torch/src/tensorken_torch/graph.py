@@ -40,7 +40,6 @@ WITH_OUT: frozenset[Any] = frozenset(
 )
 """Elementwise functions that take `out`."""
 
-
 MIN_BLOCK_MEMBERS = 3
 """The fewest equations for which blocks are worth their calls."""
 
@@ -120,7 +119,6 @@ class GraphBuilder:
         self._values: dict[Variable, Value] = {}
         self._numbers: dict[Any, fx.Node] = {}
         self._in_sums: set[Variable] = set()
-        self._in_products: set[Variable] = set()
         steps = adam_steps(program) if blocks else []
         self._steps = {step.equations[-1]: step for step in steps}
         norms = layer_norms(program) if blocks else []
