@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tensorken_core.language.observe import UNOBSERVED
 from tensorken_core.program.program import Program
 
 ANALYTIC = frozenset(
@@ -79,7 +80,11 @@ def activation_of(
     if not ANALYTIC.issuperset([op.name for op in program.ops]):
         return None
     xs = _points()[:count]
-    (y,) = run(xs)
+    token = UNOBSERVED.set(True)
+    try:
+        (y,) = run(xs)
+    finally:
+        UNOBSERVED.reset(token)
     for function in FUNCTIONS[count]:
         for order in ((0,),) if count == 1 else ((0, 1), (1, 0)):
             if torch.allclose(y, function(*[xs[i] for i in order]), rtol=0.0, atol=TOLERANCE):
