@@ -21,7 +21,7 @@ from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS, Op
 
-ROWS: dict[Depth, int] = {"smoke": 96, "default": 257, "deep": 257}
+ROWS: dict[Depth, int] = {"smoke": 48, "default": 257, "deep": 257}
 """The number of operands of an elementwise op."""
 
 SHOWN = 200
