@@ -59,6 +59,7 @@ def _substituted(a: Shape, b: Shape, *params: Any) -> float:
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys("reshape permute expand flip pad crop concatenate gather cast to_bits from_bits".split(), _each(0)),
+    "with_placement": _each(0),
     **dict.fromkeys("sum prod max min argmax argmin cumsum cumprod".split(), _each(1)),
     "scatter_add": _each(1),
     "norm": _each(2),
