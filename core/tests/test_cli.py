@@ -152,7 +152,7 @@ def test_the_list_shows_faults_and_the_default(here: Installation) -> None:
         "young dist-young 1.0 >=2 incompatible: it needs tensorken-core >=2, this is 1.4.2; "
         "pip install -U tensorken-core",
         "",
-        "* default: numpy (the default: the first installed of numpy, reference, wgpu, string)",
+        "* default: numpy (the default: the first installed of numpy, reference, wgpu, jax, torch, string)",
     ]
 
 

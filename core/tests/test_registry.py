@@ -729,7 +729,7 @@ def test_values_of_the_environment_variable(
     assert site.imported == set()
     assert site.selection.name_of(site.selection.resolve()) == (expected, device)
     assert foreseen.name == site.selection.default_backend().name == expected
-    why = "the default: the first installed of numpy, reference, wgpu, string"
+    why = "the default: the first installed of numpy, reference, wgpu, jax, torch, string"
     if expected != "numpy":
         why = f"TENSORKEN_BACKEND={value!r}"
     assert foreseen.why == site.selection.default_backend().why == why

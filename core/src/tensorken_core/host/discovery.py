@@ -29,7 +29,9 @@ Status = Literal["available", "broken", "incompatible", "clash"]
 CORE = "tensorken-core"
 
 OURS: dict[Group, dict[str, str]] = {
-    "backends": {name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "string")},
+    "backends": {
+        name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "jax", "torch", "string")
+    },
     "commands": {"train": "tensorken-nn", "sample": "tensorken-nn", "conformance": "tensorken-conformance"},
     "namespace": {"profile": "tensorken-profile"},
     "plugins": {},
