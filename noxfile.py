@@ -34,7 +34,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 FAST_XLA = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
-SHARES = 8  # of the quick tests: on the newest Python, each commit runs one share
+SHARES = 16  # of the quick tests: on the newest Python, each commit runs one share
 COMPILED = [  # tests whose programs a compiler plugin may run
     "core/tests/test_nesting.py",
     "plugins/nn/tests",
@@ -112,13 +112,13 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run all tests but the nightly ones on Python 3.11, and an eighth of the quick ones on the newest Python."""
+    """Run all tests but the nightly ones on Python 3.11, and a sixteenth of the quick ones on the newest Python."""
     install_workspace(session, "test")
     if session.posargs:
         run_pytest(session, "own", *LIMITS, *session.posargs)
         return
     if session.python == PYTHONS[0]:
-        run_pytest(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
+        run_pytest(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "--hypothesis-profile=few")
     if session.python == NEWEST:
         number = int(head(ROOT)[:8] or "0", 16)  # another configuration and share for each commit
         run_pytest(session, f"foreign:{number}", *LIMITS, *QUICK, f"--share={number % SHARES}/{SHARES}")

@@ -66,7 +66,10 @@ def test_the_op_keeps_the_laws_of_the_kit(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ("-(max(-x, 0.0) + math", "(min(x, 0.0) - math", "expected 0.0, got -0.0"),
-        ("-((-x).maximum(0.0) + (-", "(x.minimum(0.0) - (-", "expected -0.0, got 0.0"),
+        pytest.param(
+            *("-((-x).maximum(0.0) + (-", "(x.minimum(0.0) - (-", "expected -0.0, got 0.0"),
+            marks=pytest.mark.nightly,
+        ),
         ("t * (-x).sigmoid()", "t * x.sigmoid()", "derivatives.differences"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_kit_examines_a_third_party_backend(environment: Environment, name: 
     laws = [f"--select={law}" for law in ("host", "values.movement", "derivatives")]
     environment.run("tensorken", "conformance", "run", name, "--smoke", *laws, f"--json={report}")
     counts = json.loads(report.read_text(encoding="utf-8"))["counts"]
-    assert counts["passed"] > 100
+    assert counts["passed"] > 90
     assert not counts["failed"]
 
 

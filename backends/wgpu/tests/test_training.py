@@ -283,7 +283,7 @@ def growth(reads: bool) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("device")
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
-@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("reads", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_3000_steps_need_no_more_memory(reads: bool) -> None:
     """In a process of its own, as other tests would change its memory."""
     code = f"import json, test_training; print(json.dumps(test_training.growth({reads})))"

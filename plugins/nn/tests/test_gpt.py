@@ -127,7 +127,7 @@ def test_generate_draws_from_the_models_distribution() -> None:
 
 
 @pytest.mark.feature(119)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_gpt_memorizes_a_thousand_characters() -> None:
     text = TEXT.read_text(encoding="utf-8")
     letters = sorted(set(text))

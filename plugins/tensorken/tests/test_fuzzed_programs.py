@@ -266,11 +266,6 @@ def test_a_damaged_program_file_is_refused_or_runs() -> None:
     assert min(found["refused"], found["same"], found["different"]) > 10
 
 
-@pytest.mark.slow
-def test_many_damaged_program_files_are_refused_or_run() -> None:
-    tally(range(1000, 2000))
-
-
 @pytest.mark.nightly
 def test_a_million_damaged_program_files_are_refused_or_run() -> None:
     tally(range(10_000, 10_000 + DEEP))

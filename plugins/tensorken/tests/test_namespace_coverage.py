@@ -35,6 +35,7 @@ WITHOUT_VALUES = {
     "empty_like": "as empty",
     "randn": "its elements are random: test_creation holds their moments",
     "symbol": "it makes text: test_display shows it",
+    "with_placement": "the identity: the tests of the JAX backend place values with it",
 }
 """Functions that numpy lacks."""
 
@@ -42,6 +43,7 @@ HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.
 """Where functions of arrays are defined; other functions of the namespace take functions or names."""
 
 OTHER_HOMES = (
+    "tensorken.callbacks",
     "tensorken.compilation.",
     "tensorken.control_flow.",
     "tensorken.debugging",
