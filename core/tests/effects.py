@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import tensorken as tk
 
 Step = tuple[Any, ...]
@@ -30,6 +32,24 @@ def logged(f: Callable[..., Any], *args: Any) -> tuple[Any, list[Entry]]:
     result = f(*args)
     leaves = [tk.asarray(y).tolist() for y in tk.tree.leaves(result)]  # which waits for the result
     return leaves, LOG.copy()
+
+
+def assert_same(run: tuple[Any, Any], expected: tuple[Any, Any], what: object) -> None:
+    """The same effects in the same order, on the same values up to rounding; and the same results."""
+    (result, log), (expected_result, expected_log) = run, expected
+    assert_same_log(log, expected_log, what)
+    assert all(map(_near, result, expected_result)), what
+
+
+def assert_same_log(log: Sequence[Entry], expected: Sequence[Entry], what: object) -> None:
+    """The same effects in the same order, on the same values up to rounding."""
+    assert [label for label, _ in log] == [label for label, _ in expected], what
+    for (_, xs), (_, ys) in zip(log, expected, strict=True):
+        assert all(map(_near, xs, ys)), what
+
+
+def _near(a: Any, b: Any) -> bool:
+    return np.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def draw(

@@ -15,10 +15,9 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
+from core.tests.small_functions import FUNCTIONS, X, assert_results_of_numpy
 from tensorken_core.errors import BackendError, ExchangeError
 from tensorken_jax.backend import Jax
-
-X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 
 
 @pytest.fixture(autouse=True)
@@ -28,55 +27,10 @@ def jax_backend() -> Any:
         yield
 
 
-def loops(x: Any) -> Any:
-    """A scan within a while_loop, and a cond."""
-
-    def step(state: Any) -> Any:
-        i, y = state
-        carry, ys = tk.scan(lambda c, row: (c * 0.5 + row, (c * row).sum()), y, x, reverse=True)
-        return i + 1, tk.cond(ys.sum() > 0.0, lambda c: c + ys.mean(), lambda c: c - 1.0, carry)
-
-    return tk.while_loop(lambda state: state[0] < 3, step, (0, x[0]))[1]
-
-
-FUNCTIONS = {
-    "elementwise": lambda x: tk.tanh(x) * tk.exp(-x) + tk.where(x > 0.0, tk.log1p(tk.abs(x)), x**3),
-    "products": lambda x: tk.softmax(x @ x.T, -1) @ x,
-    "einsum": lambda x: tk.einsum("ij,kj,k->i", x, x, x[:, 0]),
-    "indexing": lambda x: x[[2, 0, 2], ::-1].at[1, 1:].add(x[0, 1:]) - tk.sort(x, -1)[:, ::-1],
-    "scatter": lambda x: tk.zeros((4, 4), x.dtype).at[[1, 1, 3]].add(x),
-    "scans": lambda x: tk.cumsum(x, 0) * tk.cumprod(x, 1),
-    "windows": lambda x: tk.convolution(x.reshape((1, 3, 4)), x[:2, :2].reshape((1, 2, 2))[:, [0, 1, 0]]),
-    "factors": lambda x: tk.linalg.solve(x @ x.T + 3.0 * tk.eye(3, dtype=x.dtype), x),
-    "loops": lambda x: tk.fori_loop(0, 4, lambda i, y: tk.sin(y) + x * i, x),
-    "inner": loops,
-    "random": lambda x: x * tk.random.normal(tk.random.key(3), x.shape, dtype=x.dtype),
-}
-
-
-def results(f: Any, x: Any, has_gradient: bool) -> list[Any]:
-    """The value, a derivative, the gradient's derivative in a direction, and the values of a batch."""
-
-    def total(x: Any) -> Any:
-        return (f(x) * tk.cos(f(x))).sum()
-
-    def derivative(f: Any) -> Any:
-        return tk.jvp(f, (x,), (tk.ones_like(x),))[1]
-
-    batch = tk.vmap(f)(tk.stack([x, x * 0.5]))
-    found = [f(x), derivative(f), *([derivative(tk.grad(total))] if has_gradient else []), batch]
-    return [np.asarray(y) for y in found]
-
-
 @each_of("name", FUNCTIONS)
 @pytest.mark.parametrize("transform", [lambda f: f, tk.jit], ids=["eager", "jit"])
 def test_results_are_those_of_numpy(name: str, transform: Any) -> None:
-    f, has_gradient = FUNCTIONS[name], name != "inner"  # reverse mode needs a known number of steps
-    with tk.use_backend("numpy"):
-        expected = results(f, tk.tensor(X), has_gradient)
-    for got, y in zip(results(transform(f), tk.tensor(X), has_gradient), expected, strict=True):
-        assert (got.dtype, got.shape) == (y.dtype, y.shape)
-        np.testing.assert_allclose(got, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(initial=1.0))
+    assert_results_of_numpy(name, transform)
 
 
 def test_the_users_settings_stay() -> None:

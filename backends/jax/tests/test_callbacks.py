@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.effects import draw, function_of, logged
+from core.tests.effects import assert_same, assert_same_log, draw, function_of, logged
 
 
 @pytest.fixture(autouse=True)
@@ -22,17 +22,13 @@ def _on_jax(caplog: pytest.LogCaptureFixture) -> Any:
         yield
 
 
-def near(a: Any, b: Any) -> bool:
-    return np.allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_effects_occur_in_order(seed: int) -> None:
     drawn = draw(seed, kinds=("debug", "io", "stopped", "number"))
     f = function_of(drawn)
     x, y = tk.tensor([0.5, -1.0, 0.25]), tk.tensor([1.0, 0.125, -0.5])
     with tk.use_backend("numpy"), tk.disable_jit():
-        result, log = logged(f, *[tk.tensor(v.tolist()) for v in (x, y)])
+        expected = logged(f, *[tk.tensor(v.tolist()) for v in (x, y)])
 
     def loss(x: Any) -> Any:
         last, total = f(x, y)
@@ -43,11 +39,10 @@ def test_effects_occur_in_order(seed: int) -> None:
         runs |= {"jit(grad)": tk.jit(tk.grad(lambda x, y: loss(x)))}
     for name, run in runs.items():
         for _ in range(2):
-            found, effects = logged(run, x, y)
-            assert [label for label, _ in effects] == [label for label, _ in log], name
-            for (_, xs), (_, ys) in zip(effects, log, strict=True):
-                assert all(map(near, xs, ys)), name
-            assert name == "jit(grad)" or all(map(near, found, result))
+            result, log = logged(run, x, y)
+            assert_same_log(log, expected[1], name)
+            if name != "jit(grad)":
+                assert_same((result, log), expected, name)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.effects import draw, function_of, logged
+from core.tests.effects import assert_same, draw, function_of, logged
 from tensorken.programs.execution import observe_compilers
 
 
@@ -22,12 +22,8 @@ def test_effects_occur_in_order(seed: int) -> None:
     f = function_of(draw(seed, kinds=("debug", "io", "value", "pure", "number")))
     operands = [tk.tensor(x) for x in ([0.5, -1.0, 0.25], [1.0, 0.125, -0.5])]
     with tk.disable_jit():
-        result, log = logged(f, *operands)
-    found, effects = logged(tk.jit(f), *operands)
-    assert [label for label, _ in effects] == [label for label, _ in log]
-    for (_, xs), (_, ys) in zip(effects, log, strict=True):
-        assert all([np.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(xs, ys, strict=True)])
-    assert all([np.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(found, result, strict=True)])
+        expected = logged(f, *operands)
+    assert_same(logged(tk.jit(f), *operands), expected, "jit")
 
 
 def test_the_pieces_between_are_compiled() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from core.tests.effects import draw, function_of, logged
+from core.tests.effects import assert_same, draw, function_of, logged
 from core.tests.support import FUSED
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import steps as passes
@@ -25,19 +25,6 @@ X, Y = [0.5, -1.0, 0.25], [1.0, 0.125, -0.5]
 
 def operands(backend: Any = FUSED) -> list[Any]:
     return [tk.tensor(values, backend=backend) for values in (X, Y)]
-
-
-def assert_same(run: tuple[Any, Any], expected: tuple[Any, Any], what: object) -> None:
-    """The same effects in the same order, on the same values up to rounding; and the same results."""
-    (result, log), (expected_result, expected_log) = run, expected
-    assert [label for label, _ in log] == [label for label, _ in expected_log], what
-    for (_, xs), (_, ys) in zip(log, expected_log, strict=True):
-        assert all(map(_near, xs, ys)), what
-    assert all(map(_near, result, expected_result)), what
-
-
-def _near(a: Any, b: Any) -> bool:
-    return bool(tk.allclose(tk.tensor(a), tk.tensor(b), rtol=1e-4, atol=1e-5))
 
 
 def in_python(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
