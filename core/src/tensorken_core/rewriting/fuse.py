@@ -160,10 +160,7 @@ class Fuse(Wrapper[Deferred[R]]):
     def write_call(
         self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
     ) -> Sequence[str] | None:
-        values, value = code.variables(len(xs)), code.constant(self.value)
-        for x, v in zip(xs, values, strict=True):
-            code.lines += [f"{v} = {x}.value", f"if {v} is None: {v} = {value}({x})"]
-        outputs = write(values)
+        outputs = write(self.write_values(code, xs))
         if outputs is None:
             return None
         results = code.variables(len(outputs))

@@ -79,6 +79,14 @@ class Wrapper(RawTensor[R]):
         """
         return None
 
+    def write_values(self, code: Any, xs: Sequence[str]) -> list[str]:
+        """Write statements for the wrapped backend's values of representations whose `value` is None until computed."""
+        values: list[str] = code.variables(len(xs))
+        value = code.constant(self.value)
+        for x, v in zip(xs, values, strict=True):
+            code.lines += [f"{v} = {x}.value", f"if {v} is None: {v} = {value}({x})"]
+        return values
+
     def ravel(self, x: R) -> Any:
         return self.raw.ravel(self.value(x))
 

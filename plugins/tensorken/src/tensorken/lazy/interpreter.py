@@ -123,10 +123,7 @@ class Lazy(Wrapper[Node[R]]):
     def write_call(
         self, code: Any, program: Any, xs: Sequence[str], write: WriteCall
     ) -> Sequence[str] | None:
-        values, value = code.variables(len(xs)), code.constant(self.value)
-        for x, v in zip(xs, values, strict=True):
-            code.lines += [f"{v} = {x}.value", f"if {v} is None: {v} = {value}({x})"]
-        outputs = write(values)
+        outputs = write(self.write_values(code, xs))
         if outputs is None:
             return None
         results, node = code.variables(len(outputs)), code.constant(Node)
