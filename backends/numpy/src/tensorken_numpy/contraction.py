@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_core.language.shapes import contraction_axes
 from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
 
@@ -86,13 +87,7 @@ def for_blas(x: Array) -> Array:
 @lru_cache(maxsize=4096)
 def plan_contraction(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
     """The plan for operands of these shapes."""
-    groups: dict[str, list[int]] = {
-        name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
-    }
-    for i, (n, m) in enumerate(zip(shape_a, shape_b, strict=True)):
-        both, only_a, only_b = ("inner", "sum_a", "sum_b") if i in axes else ("batch", "rows", "columns")
-        groups[both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else "none"].append(i)
-    batch, rows, columns, inner, sum_a, sum_b, _ = groups.values()
+    batch, rows, columns, inner, sum_a, sum_b, _ = contraction_axes(shape_a, shape_b, axes)
     full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
     shape = tuple([1 if i in axes else n for i, n in enumerate(full)])
 

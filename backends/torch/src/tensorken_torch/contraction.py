@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tensorken_core.language.shapes import Axes, Shape
+from tensorken_core.language.shapes import Axes, Shape, contraction_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,7 @@ def has_matmul(dtype: torch.dtype, device: torch.device) -> bool:
 @lru_cache(maxsize=4096)
 def plan_contraction(shape_a: Shape, shape_b: Shape, axes: Axes, matmul: bool) -> Plan:
     """The plan for operands of these shapes."""
-    groups: dict[str, list[int]] = {
-        name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
-    }
-    for i, (n, m) in enumerate(zip(shape_a, shape_b, strict=True)):
-        both, only_a, only_b = ("inner", "sum_a", "sum_b") if i in axes else ("batch", "rows", "columns")
-        groups[both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else "none"].append(i)
-    batch, rows, columns, inner, sum_a, sum_b, _none = groups.values()
+    batch, rows, columns, inner, sum_a, sum_b, _none = contraction_axes(shape_a, shape_b, axes)
     full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
     swap = bool(rows and columns) and columns[0] < rows[0]
     result = [*batch, *columns, *rows] if swap else [*batch, *rows, *columns]

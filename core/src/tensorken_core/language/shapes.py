@@ -231,3 +231,21 @@ def normalize_axes(axis: int | Sequence[int] | None, shape: Shape) -> Axes:
     if len(set(axes)) != len(axes):
         raise AxisError(f"axes {tuple(axis)} name an axis twice for shape {shape}; name each once")
     return axes
+
+
+def contraction_axes(a: Shape, b: Shape, summed: Axes) -> tuple[list[int], ...]:
+    """The axes of a contraction of operands of these shapes, in groups.
+
+    Returns:
+        The axes that both operands have, that the first has, and that the second has, of those that are kept: batch,
+        rows and columns; the same of those that are summed; and the axes of size 1.
+
+    >>> contraction_axes((2, 3, 1), (1, 3, 4), (1,))
+    ([], [0], [2], [1], [], [], [])
+    """
+    groups: tuple[list[int], ...] = tuple([[] for _ in range(7)])
+    batch, rows, columns, inner, of_a, of_b, none = groups
+    for i, (n, m) in enumerate(zip(a, b, strict=True)):
+        both, only_a, only_b = (inner, of_a, of_b) if i in summed else (batch, rows, columns)
+        (both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else none).append(i)
+    return groups
