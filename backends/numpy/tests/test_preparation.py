@@ -32,6 +32,7 @@ def counted(call: Callable[[], Any]) -> tuple[int, Any]:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # else Python 3.12 counts nothing in the first call
     sys.settrace(trace)
     try:
         result = call()
@@ -110,7 +111,8 @@ def stages(function: Callable[..., Any], operands: Any) -> Iterator[tuple[str, i
 @pytest.mark.parametrize(("chain", "length"), [(small, 90), (blocks, 90), (weights, 50), (products, 24)])
 def test_twice_the_equations_take_twice_the_steps(chain: Any, length: int) -> None:
     """A stage that went through all values for each equation took 2.6 times as many, and more the longer it was."""
-    first, second = (list(stages(*chain(n))) for n in (length, 2 * length))
+    # Python 3.13 does not count a function's steps in the first call that is traced: the first stages are for that.
+    _, first, second = (list(stages(*chain(n))) for n in (3, length, 2 * length))
     assert [name for name, _ in first] == [name for name, _ in second]
     for (name, before), (_, after) in zip(first, second, strict=True):
         assert after <= 2.15 * before + 100, f"{name}: {before} steps, then {after}"
