@@ -99,6 +99,16 @@ class ArgumentError(TensorkenError, TypeError):
     """
 
 
+class AxisNameError(ArgumentError, NameError):
+    """No enclosing transform has an axis of this name, or two have.
+
+    >>> import tensorken as tk
+    >>> tk.psum(1.0, "rows")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.AxisNameError: psum: no axis is named 'rows'...
+    """
+
+
 class LinearAlgebraError(OperandError, ValueError):
     """A matrix is singular, not positive definite, or lacks another required property.
 

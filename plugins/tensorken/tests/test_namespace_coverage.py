@@ -44,6 +44,7 @@ HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.
 
 OTHER_HOMES = (
     "tensorken.callbacks",
+    "tensorken.collectives",
     "tensorken.compilation.",
     "tensorken.control_flow.",
     "tensorken.debugging",

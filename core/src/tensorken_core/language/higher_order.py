@@ -115,11 +115,12 @@ class HigherOrderRules(Protocol[OpT]):
         """
 
     def batch(
-        self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]
+        self, axis: Any, batched: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[OpT, Any, tuple[bool, ...], tuple[bool, ...]]:
         """The op that runs on a batch, its params, and flags of operands and of results: which have the batch axis.
 
-        Operands without the batch axis may be flagged too; their values are repeated for each example.
+        The axis is a `tensorken_core.levels.batch.Axis`.  Operands without the batch axis may be flagged too; their
+        values are repeated for each example.
         """
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:

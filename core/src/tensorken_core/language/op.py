@@ -40,7 +40,7 @@ class Op:
         shape: `(*operand shapes, *params) -> Shape`; a tuple of shapes if there are several results.
         dtype: `(*operand dtypes, *params) -> DType`; a tuple of dtypes if there are several results.
         params: the kind of each param: axes axis shape order pads limits size dtype data program
-            placement.
+            placement named_axis.
         param_names: the names of the params in printed programs; () if they are named after their kinds.
         operand_kinds: the kind of each operand: data, condition or indices; () if all are data.
         jvp: for each operand the rule that maps its tangent to a tangent of the result; None: no derivative.
@@ -66,6 +66,9 @@ class Op:
         min_loop_steps: a lower bound of the steps that loops in the body take (`RawTensor.loop`), for each row or
             column of a matrix.
         higher_order: the rules of an op with programs among its params.
+        collective: for an op over a named axis, which is its first param, the meaning at the Batch level of this axis:
+            `(batched, inner, xs, params) -> (y, batched)`, from tensors at the level below, `inner`; the flags tell
+            which values have the batch axis.
         opaque: for an op whose body is Python code on values: how it may run.  Such an op runs only on a backend, never
             while a function is traced or a program is optimised; its body takes the backend first.  Passes do not
             merge or move it, and an op with an effect is never dropped.  None for all other ops.
@@ -104,6 +107,7 @@ class Op:
     batch: Callable[..., Any] | None = None
     min_loop_steps: int = 0
     higher_order: HigherOrderRules[Op] | None = None
+    collective: Callable[..., Any] | None = None
     opaque: Opaque | None = None
     method: bool = False
     domain: tuple[float, float] = (-2.0, 2.0)

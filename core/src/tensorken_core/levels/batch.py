@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
-from tensorken_core.errors import ConcretizationError
+from tensorken_core.errors import ArgumentError, AxisNameError, ConcretizationError
 from tensorken_core.language.bodies.arrangement import multiples
-from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.dtypes import bool_, int32, int64
 from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS, Op, run
-from tensorken_core.language.shapes import Shape
+from tensorken_core.language.shapes import Shape, short_repr
+from tensorken_core.program.program import axes_of
 from tensorken_core.tensor.level import Level, current_level, deepest, interpreter_below, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor
 
@@ -27,6 +28,45 @@ SHIFT_PARAM: dict[str, Callable[[Any, int], Any]] = {
 """For each kind of param a function that adapts the param to a new first axis of a given size."""
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The axis of the examples of a Batch level.
+
+    Attributes:
+        size: the number of examples.
+        name: the name by which collectives refer to the axis; None: no collective does.
+    """
+
+    size: int
+    name: Hashable = None
+
+    def __repr__(self) -> str:
+        return repr(self.name)
+
+    def level_on(self, inner: Interpreter[Any]) -> Batch[Any]:
+        """A new level for the examples."""
+        return Batch(inner, self)
+
+    def stacked(self, shape: Shape) -> Shape:
+        """The shape, at the level below, of values that differ between the examples."""
+        return (self.size, *shape)
+
+    @property
+    def new_axes(self) -> int:
+        """The number of axes that `stacked` adds in front."""
+        return 1
+
+    def any(self, condition: Tensor) -> Tensor:
+        """Whether the condition is True for any example, from its values for all, at the level below."""
+        if not self.size:
+            return condition.constant([False], bool_, ())
+        return condition.astype(int32).max(0) > 0
+
+    def sum(self, x: Tensor) -> Tensor:
+        """The sum over the examples, from the values for all, at the level below."""
+        return x.sum(0)
+
+
 @dataclass(slots=True)
 class Batched(Generic[R]):
     """A value of the level below, and whether its first axis is the batch axis; if not, all examples share it."""
@@ -35,18 +75,26 @@ class Batched(Generic[R]):
     batched: bool
 
 
+def repeated(x: Tensor, axis: Axis) -> Tensor:
+    """A value that all examples share, with the batch axis."""
+    ones = (1,) * axis.new_axes
+    return x.reshape((*ones, *x.shape)).expand(axis.stacked(x.shape))
+
+
 class Batch(Level[Batched[R]]):
     """Runs each op once for all examples: on values with a batch axis, with params shifted to match.
 
-    An op on values that all examples share runs without the batch axis.
+    An op on values that all examples share runs without the batch axis.  A collective over the axis of the level, such
+    as `psum`, has its meaning here: it computes with the values of all examples.
     """
 
     transform = "vmap"
     hint = "return it from the function"
 
-    def __init__(self, inner: Interpreter[Any], size: int) -> None:
+    def __init__(self, inner: Interpreter[Any], axis: Axis) -> None:
         super().__init__(inner)
-        self.size = size
+        self.axis = axis
+        self.size = axis.size
 
     def shape(self, x: Batched[R]) -> Shape:
         shape = self.inner.shape(x.value)
@@ -79,19 +127,19 @@ class Batch(Level[Batched[R]]):
         value = Tensor(self.inner, x.value)
         if x.batched:
             return value
-        shape = value.shape
-        return value.reshape((1, *shape)).expand((self.size, *shape))
+        return repeated(value, self.axis)
 
     def interpret(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Any:
         self.check_open(op.name)
         flags = tuple([x.batched for x in operands])
-        if not any(flags):
+        if op.collective is not None and params[0] == self.axis:
+            return self.collective(op, operands, params)
+        if not (any(flags) or self.may_use_axis(op, params)):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
         elif op.higher_order is not None:
-            return self._batch_higher_order(op.higher_order, operands, flags, params)
+            return self.batch_higher_order(op.higher_order, operands, flags, params)
         elif op.per_example:
-            vmapped = _vmapped_op(op, self.size, flags)
-            y, batched = run(self.inner, vmapped, [x.value for x in operands], params), True
+            return self.vmapped(op, operands, flags, params)
         elif op.batch is not None:
             xs = [Tensor(self.inner, x.value) for x in operands]
             result = op.batch(flags, xs, params)
@@ -110,7 +158,32 @@ class Batch(Level[Batched[R]]):
             return Batched(y, batched)
         return tuple([Batched(part, batched) for part in y])
 
-    def _batch_higher_order(
+    def collective(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Batched[R]:
+        """Run a collective over the axis of this level."""
+        assert op.collective is not None
+        xs = [Tensor(self.inner, x.value) for x in operands]
+        y, batched = op.collective([x.batched for x in operands], self.inner, xs, params)
+        return Batched(y.representation, batched)
+
+    def may_use_axis(self, op: Op, params: tuple[Any, ...]) -> bool:
+        """Whether an op may run collectives over the axis of this level, on any values."""
+        if self.axis.name is None:
+            return False
+        if op.higher_order is not None:
+            return self.axis in axes_of(params)
+        return op.per_example and op.results is None  # its body is a user's function
+
+    def vmapped(
+        self, op: Op, operands: Sequence[Batched[R]], flags: tuple[bool, ...], params: tuple[Any, ...]
+    ) -> Any:
+        """The results of an op whose body and rules are for one example."""
+        vmapped, pattern = _vmapped_op(op, self.axis, flags, self.may_use_axis(op, params))
+        ys = run(self.inner, vmapped, [x.value for x in operands], params)
+        if op.results == 1:
+            return Batched(ys, True)
+        return tuple([Batched(y, batched) for y, batched in zip(ys, pattern, strict=False)])
+
+    def batch_higher_order(
         self,
         rules: HigherOrderRules[Op],
         operands: Sequence[Batched[R]],
@@ -118,7 +191,7 @@ class Batch(Level[Batched[R]]):
         params: tuple[Any, ...],
     ) -> tuple[Batched[R], ...]:
         """Run, in place of an op with programs, the op for all examples."""
-        op, params, with_axis, results_with_axis = rules.batch(self.size, flags, params)
+        op, params, with_axis, results_with_axis = rules.batch(self.axis, flags, params)
         values = [
             self.with_batch_axis(x).representation if needed else x.value
             for x, needed in zip(operands, with_axis, strict=True)
@@ -187,47 +260,93 @@ class Batch(Level[Batched[R]]):
 
 
 def vmap_flat(
-    function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool]
+    function: Callable[..., Sequence[Tensor | None]], axis: Axis, flags: Sequence[bool]
 ) -> Callable[..., list[Tensor | None]]:
     """A function of one example, mapped over a batch.
 
     Args:
         function: from tensors to a sequence of tensors; None among its results stays None.
-        size: the number of examples.
+        axis: the axis of the examples.
         flags: for each argument whether it has the batch axis, which all results have.
     """
 
     def mapped(*xs: Tensor) -> list[Tensor | None]:
-        level, ys = at_batch_level(function, size, flags, xs)
+        level, ys = at_batch_level(function, axis, flags, xs)
         return [None if y is None else level.with_batch_axis(y) for y in ys]
 
     return mapped
 
 
 def at_batch_level(
-    function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
+    function: Callable[..., Sequence[Tensor | None]], axis: Axis, flags: Sequence[bool], xs: Sequence[Tensor]
 ) -> tuple[Batch[Any], list[Batched[Any] | None]]:
     """Run a function at a new Batch level; return the level, and the results at the level."""
     inner = interpreter_below([x.interpreter for x in xs], "vmap")
-    level: Batch[Any] = Batch(inner, size)
+    level = axis.level_on(inner)
     values = [Tensor(level, Batched(lifted(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
     with current_level(level):
         return level, [None if y is None else lifted(y, level) for y in function(*values)]
+
+
+def named_axes(interpreter: Interpreter[Any]) -> dict[Hashable, Axis]:
+    """The named axes of a level and of the levels below it, the innermost last."""
+    levels = (*interpreter.levels_below, interpreter)
+    axes = [level.axis for level in levels if isinstance(level, Batch)]
+    return {axis.name: axis for axis in axes if axis.name is not None}
+
+
+def running_axes(operands: Sequence[Tensor]) -> dict[Hashable, Axis]:
+    """The named axes of the transforms that are running, the innermost last."""
+    return named_axes(interpreter_below([x.interpreter for x in operands], "axis"))
+
+
+def named_axis(transform: str, axis: Axis, inner: Interpreter[Any]) -> Axis:
+    """The axis of a new level.
+
+    Raises:
+        AxisNameError: if a level below has an axis of its name.
+        ArgumentError: if the name cannot be hashed.
+    """
+    name = axis.name
+    if name is None:
+        return axis
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentError(
+            f"{transform}: axis_name must be hashable, such as a string, got {short_repr(name)}"
+        ) from None
+    if isinstance(name, tuple):  # a collective takes a tuple for several axes
+        raise ArgumentError(
+            f"{transform}: axis_name must not be a tuple, got {short_repr(name)}; use a string"
+        )
+    if name in named_axes(inner):
+        raise AxisNameError(
+            f"{transform}: an enclosing transform has an axis named {name!r}; give this one another axis_name"
+        )
+    return axis
 
 
 Group = tuple[Sequence["Tensor | None"], Sequence[bool]]
 """Tensors, some of them None, and for each whether it has the batch axis."""
 
 
-def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
+def _vmapped_op(
+    op: Op, axis: Axis, flags: Sequence[bool], may_be_shared: bool = False
+) -> tuple[Op, list[bool]]:
     """The op for a batch, from an op whose body and rules are for one example.
 
     Args:
-        flags: for each operand whether it has the batch axis, which all results have.
-    """
+        flags: for each operand whether it has the batch axis.
+        may_be_shared: whether results may lack the batch axis; else all have it.
 
-    def mapped(function: Callable[..., Any], *groups: Group) -> Any:
-        """A function of groups of tensors of one example, mapped over the batch."""
+    Returns:
+        The op, and a list of flags of the results, which is filled when the op runs.
+    """
+    pattern: list[bool] = []
+
+    def mapped(function: Callable[..., Any], *groups: Group) -> tuple[list[Tensor | None], list[bool]]:
+        """The results of a function of groups of tensors of one example, and which of them have the batch axis."""
         tensors = [x for xs, _ in groups for x in xs if x is not None]
         batched = [flag for xs, marks in groups for x, flag in zip(xs, marks, strict=True) if x is not None]
 
@@ -236,10 +355,22 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
         with levels_on(deepest([x.interpreter for x in tensors], op.name)):
-            return vmap_flat(flat, size, batched)(*tensors)
+            level, ys = at_batch_level(flat, axis, batched, tensors)
+        have_axis = [not may_be_shared or (y is not None and y.batched) for y in ys]
+        return [
+            None if y is None else level.with_batch_axis(y) if flag else Tensor(level.inner, y.value)
+            for y, flag in zip(ys, have_axis, strict=True)
+        ], have_axis
 
-    def mapped_pair(function: Callable[..., Any], *groups: Group) -> tuple[Any, Any]:
-        """As `mapped`, for a function that returns two sequences."""
+    def instantiated(xs: Sequence[Tensor | None], have: Sequence[bool], need: Sequence[bool]) -> list[Any]:
+        """The tensors, with the batch axis where it is needed."""
+        return [
+            repeated(x, axis) if x is not None and needed and not flag else x
+            for x, flag, needed in zip(xs, have, need, strict=True)
+        ]
+
+    def mapped_pair(function: Callable[..., Any], *groups: Group) -> tuple[Any, Any, Any, Any]:
+        """As `mapped`, for a function that returns two sequences: these, and their flags."""
         counts: list[int] = []
 
         def joined(*values: Any) -> Any:
@@ -247,8 +378,9 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             counts.append(len(first))
             return [*first, *second]
 
-        results = mapped(joined, *groups)
-        return results[: counts[0]], results[counts[0] :]
+        results, have_axis = mapped(joined, *groups)
+        count = counts[0]
+        return results[:count], results[count:], have_axis[:count], have_axis[count:]
 
     def body(*args: Any) -> Any:
         xs, params = args[: len(flags)], args[len(flags) :]
@@ -257,40 +389,70 @@ def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             y = op.body(*values, *params)  # type: ignore[misc]
             return (y,) if op.results == 1 else y
 
-        ys = mapped(one, (xs, flags))
+        ys, pattern[:] = mapped(one, (xs, flags))
         return ys[0] if op.results == 1 else tuple(ys)
 
     def primal_rule(active: Any, xs: Any, params: Any) -> Any:
-        return mapped_pair(lambda x: op.primal_rule(active, x, params), (xs, flags))  # type: ignore[misc]
+        rule: Any = op.primal_rule
+        ys, residuals, *have_axis = mapped_pair(lambda x: rule(active, x, params), (xs, flags))
+        pattern[:] = have_axis[0] + have_axis[1]
+        return ys, residuals
 
     def jvp_with_primals(tangents: Any, xs: Any, params: Any) -> Any:
         rule: Any = op.jvp_with_primals
-        return mapped_pair(lambda t, x: rule(t, x, params), (tangents, flags), (xs, flags))
+        ys, pushed, of_ys, of_pushed = mapped_pair(
+            lambda t, x: rule(t, x, params), (tangents, flags), (xs, flags)
+        )
+        pattern[:] = [any(pair) for pair in zip(of_ys, of_pushed, strict=True)]
+        return instantiated(ys, of_ys, pattern), instantiated(pushed, of_pushed, pattern)
 
     def jvp_all(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
         rule: Any = op.jvp_all
-        return mapped(
-            lambda t, y, x: rule(t, y, x, params), (tangents, flags), (ys, [True] * len(ys)), (xs, flags)
+        pushed, have_axis = mapped(
+            lambda t, y, x: rule(t, y, x, params), (tangents, flags), (ys, pattern), (xs, flags)
         )
+        need = pattern[: len(pushed)]
+        for t, has, needed in zip(pushed, have_axis, need, strict=True):
+            if t is not None and has and not needed:
+                raise ConcretizationError(
+                    f"{op.name}: the tangent of a result differs between the examples and the result does not; "
+                    f"return a result that does"
+                )
+        return instantiated(pushed, have_axis, need)
 
     def vjp_all(cotangents: Any, ys: Any, xs: Any, params: Any, *active: Any) -> Any:
         rule: Any = op.vjp_all
-        pulled = mapped(
+        of_results = pattern[: len(cotangents)]
+        if some_batched := any(of_results):
+            # The cotangent of a result that all examples share is the sum of those of the examples.
+            cotangents = [
+                t if t is None or flag else t / axis.size
+                for t, flag in zip(cotangents, of_results, strict=True)
+            ]
+        pulled, have_axis = mapped(
             lambda t, y, x: rule(t, y, x, params, *active),
-            (cotangents, [True] * len(cotangents)),
-            (ys, [True] * len(ys)),  # the residuals are among them
+            (cotangents, of_results),
+            (ys, pattern),  # the residuals are among them
             (xs, flags),
         )
         # Each example contributes to the cotangent of an operand that all examples share.
-        return [t if t is None or flag else t.sum(0) for t, flag in zip(pulled, flags, strict=True)]
+        totals = []
+        for t, has, flag in zip(pulled, have_axis, flags, strict=False):
+            if t is None or flag:
+                totals += instantiated([t], [has], [flag])
+            elif some_batched:
+                totals.append(axis.sum(t) if has else t * axis.size)
+            else:
+                totals.append(axis.sum(t) / axis.size if has else t)
+        return totals
 
     def shape(*args: Any) -> Any:
-        one = [s[1:] if flag else s for s, flag in zip(args, flags, strict=False)]
+        one = [s[axis.new_axes :] if flag else s for s, flag in zip(args, flags, strict=False)]
         inner = op.shape(*one, *args[len(flags) :])
-        return (size, *inner) if op.results == 1 else tuple([(size, *s) for s in inner])
+        return axis.stacked(inner) if op.results == 1 else tuple([axis.stacked(s) for s in inner])
 
     rules: dict[str, Any] = {"primal_rule": primal_rule, "jvp_with_primals": jvp_with_primals}
     rules |= {"jvp_all": jvp_all, "vjp_all": vjp_all}
     defined = {name: rule for name, rule in rules.items() if getattr(op, name) is not None}
     shape_rule = op.shape if op.results is None else shape
-    return replace(op, shape=shape_rule, body=body, **defined, tape_needs={}, result_dtypes={})
+    return replace(op, shape=shape_rule, body=body, **defined, tape_needs={}, result_dtypes={}), pattern

@@ -135,6 +135,11 @@ def opaque_ops(params: Sequence[Any]) -> frozenset[Opaque]:
     return _NONE.union(*[p.opaque for p in params if isinstance(p, Program)])
 
 
+def axes_of(params: Sequence[Any]) -> frozenset[Any]:
+    """The named axes of the collectives in the programs among an op's params."""
+    return frozenset().union(*[p.axes for p in params if isinstance(p, Program)])
+
+
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Program:
     """Equations in an order in which they can be run, from inputs to outputs.
@@ -195,6 +200,18 @@ class Program:
         if not any([op.opaque or "program" in op.params for op in self.ops]):
             return _NONE
         return self.once("opaque", lambda: _NONE.union(*[e.opaque for e in self.equations]))
+
+    @property
+    def axes(self) -> frozenset[Any]:
+        """The named axes of the collectives among the equations, also those in inner programs."""
+        if "pure" not in self.opaque:
+            return frozenset()
+        return self.once(
+            "axes",
+            lambda: frozenset().union(
+                *[(e.params[0],) if e.op.collective else axes_of(e.params) for e in self.equations]
+            ),
+        )
 
     def without_debug_ops(self) -> Program:
         """The program without the ops that show values, also in inner programs; the same program if there are none."""

@@ -18,10 +18,10 @@ from tensorken_core.errors import (
 from tensorken_core.language.dtypes import with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
+from tensorken_core.levels.batch import named_axes
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import ClosureError, deepest, levels_on, lifted
+from tensorken_core.tensor.level import ClosureError, deepest, interpreter_below, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import leaves_or_none, tangent_like
 
@@ -334,5 +334,9 @@ def _unknown(*args: Any) -> Any:
 
 def call(op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
     """Run a user's op on tensors, which are first lifted to one level."""
-    interpreter, representations = at_one_level(op, operands)
-    return [Tensor(interpreter, y) for y in run(interpreter, op, representations, ())]
+    interpreter = deepest([x.interpreter for x in operands], op.name)
+    running = interpreter_below([interpreter], op.name)
+    if running is not interpreter and named_axes(running):  # the function and its rules may use the axes
+        interpreter = running
+    ys = run(interpreter, op, [lifted(x, interpreter) for x in operands], ())
+    return [Tensor(interpreter, y) for y in ys]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.levels.batch import Batch, Batched
+from tensorken_core.levels.batch import Axis, Batch, Batched, named_axis
 from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
@@ -19,7 +19,12 @@ __all__ = ["vmap"]
 
 
 def vmap(
-    f: Function, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    f: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    axis_name: Hashable = None,
 ) -> Callable[..., Any]:
     """The function that runs f on every example along an axis, in one pass: `f` is called once.
 
@@ -33,10 +38,12 @@ def vmap(
         out_axes: the axis of the examples in the results: an int or a pytree of ints that is a prefix of the result;
             None for a result that does not depend on the example.
         axis_size: the number of examples, needed only if no argument has them.
+        axis_name: a name for the axis, by which collectives in f such as `tk.psum` refer to it.
 
     Raises:
         ArgumentError: if in_axes or out_axes do not fit, no argument has an axis to map over, or a result with
             out_axes None differs between the examples.
+        AxisNameError: if an enclosing transform has an axis of this name.
         ShapeError: if arguments have different numbers of examples.
         ConcretizationError: if f needs the value of a tensor that differs between the examples, as in `if x > 0`.
 
@@ -47,6 +54,9 @@ def vmap(
     >>> per_example = tk.vmap(tk.grad(lambda w, x: (w * x).sum() ** 2), in_axes=(None, 0))
     >>> per_example(tk.tensor([1.0, 1.0]), tk.tensor([[1.0, 0.0], [1.0, 2.0]])).tolist()
     [[2.0, 0.0], [6.0, 12.0]]
+    >>> shares = tk.vmap(lambda x: x / tk.psum(x, "parts"), axis_name="parts")
+    >>> shares(tk.tensor([1.0, 3.0])).tolist()
+    [0.25, 0.75]
     """
 
     @functools.wraps(check_function("vmap", f), updated=())
@@ -62,7 +72,7 @@ def vmap(
         ]
         size = _number_of_examples(values, axes, axis_size)
         inner = inner_interpreter("vmap", [x for x in values if isinstance(x, Tensor)])
-        level: Batch[Any] = Batch(inner, size)
+        level = named_axis("vmap", Axis(size, axis_name), inner).level_on(inner)
         inputs = [
             x if axis is None else Tensor(level, Batched(lifted(x, inner), True), x.shape[1:], x.dtype)
             for x, axis in zip(values, axes, strict=True)

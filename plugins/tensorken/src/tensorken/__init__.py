@@ -81,6 +81,7 @@ if _typing.TYPE_CHECKING:
         testing as testing,
     )
     from tensorken.callbacks import *
+    from tensorken.collectives import *
     from tensorken.compilation.eager import *
     from tensorken.compilation.jit import *
     from tensorken.control_flow import *
@@ -111,6 +112,18 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
 
 _LATER = {
     "tensorken.callbacks": ("ShapeDtypeStruct", "io_callback", "pure_callback"),
+    "tensorken.collectives": (
+        "all_gather",
+        "all_to_all",
+        "axis_index",
+        "axis_size",
+        "pmax",
+        "pmean",
+        "pmin",
+        "ppermute",
+        "psum",
+        "psum_scatter",
+    ),
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
     "tensorken.debugging": ("debug_nans",),
     "tensorken.compilation.eager": ("disable_jit",),

@@ -11,7 +11,7 @@ from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import OPS, Op, register, run
-from tensorken_core.levels.batch import at_batch_level
+from tensorken_core.levels.batch import Axis, at_batch_level
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
 from tensorken_core.program.program import Equation, Literal, Program, Variable, opaque_ops
@@ -77,9 +77,9 @@ class _CallRules:
         return op, (forward,), len(program.outputs)
 
     def batch(
-        self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]
+        self, axis: Axis, batched: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
-        program, pattern = batched_program(params[0], size, batched)
+        program, pattern = batched_program(params[0], axis, batched)
         return CALL, (program,), batched, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
@@ -133,7 +133,7 @@ def jvp_program(
 
 
 def batched_program(
-    program: Program, size: int, batched: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
+    program: Program, axis: Axis, batched: tuple[bool, ...], instantiate: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
     """The batched program, whose batched inputs have examples along the first axis; and which of its outputs are
     batched.
@@ -142,7 +142,7 @@ def batched_program(
         instantiate: which outputs must be batched.
     """
     instantiated = instantiate or (False,) * len(program.outputs)
-    batched_function = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, instantiated)
+    batched_function = vmap_flat_with_flags(lambda *xs: program.on(xs), axis, batched, instantiated)
     pattern: list[bool] = []
 
     def function(*xs: Tensor) -> list[Tensor]:
@@ -151,16 +151,16 @@ def batched_program(
 
     def make() -> tuple[Program, tuple[bool, ...]]:
         like = [
-            Variable((size, *v.shape), v.dtype) if flag else v
+            Variable(axis.stacked(v.shape), v.dtype) if flag else v
             for v, flag in zip(program.inputs, batched, strict=True)
         ]
         return traced(function, like, program.backend, f"vmap of {program.name}"), tuple(pattern)
 
-    return program.once(("batch", size, batched, instantiated), make)
+    return program.once(("batch", axis, batched, instantiated), make)
 
 
 def vmap_flat_with_flags(
-    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], instantiate: Sequence[bool]
+    function: Callable[..., Sequence[Tensor]], axis: Axis, flags: Sequence[bool], instantiate: Sequence[bool]
 ) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
     """As `vmap_flat`, but results that all examples share lack the batch axis; flags tell which results are batched.
 
@@ -169,7 +169,7 @@ def vmap_flat_with_flags(
     """
 
     def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
-        level, results = at_batch_level(function, size, flags, xs)
+        level, results = at_batch_level(function, axis, flags, xs)
         ys = [y for y in results if y is not None]
         batched = tuple([y.batched or flag for y, flag in zip(ys, instantiate, strict=True)])
         return [

@@ -12,6 +12,7 @@ from tensorken_core import tree
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
+from tensorken_core.levels.batch import Axis
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 
@@ -25,12 +26,14 @@ class CacheKey:
         static: the static arguments by index or name.
         base: the backend.
         types: for each leaf the shape and dtype.
+        axes: the named axes of enclosing transforms.
     """
 
     structure: tree.Structure
     static: StaticArguments
     base: Any
     types: tuple[tuple[Shape, DType], ...]
+    axes: tuple[Axis, ...] = ()
 
 
 @dataclass(slots=True)

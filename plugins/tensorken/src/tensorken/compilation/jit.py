@@ -27,6 +27,7 @@ from tensorken_core.errors import ArgumentError, RetraceWarning
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.levels.batch import running_axes
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
@@ -180,7 +181,7 @@ def _call(
         elif run is None:
             run = executable.run = prepared(executable.program, backend)
         # Similar calls are likely to follow, but the fast path does not look for a trace that must record opaque ops.
-        if not is_new and not opaque:
+        if not is_new and not opaque and not cache_key.axes:
             fast = fast_call(name, cache_key, executable, leaves)
             if fast is not None:
                 cache.fast.use(fast)
@@ -206,7 +207,9 @@ def _executable(
     static_indices = [i for i, _ in static if isinstance(i, int)]
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
-    cache_key = CacheKey(structure, static, base, tuple([(x.shape, x.dtype) for x in xs]))
+    types = tuple([(x.shape, x.dtype) for x in xs])
+    axes = tuple(running_axes(xs).values()) if inside_a_transform() else ()
+    cache_key = CacheKey(structure, static, base, types, axes)
     try:
         executable = cache.programs.get(cache_key)
     except TypeError as error:
@@ -396,6 +399,8 @@ def _retrace_cause(last_key: CacheKey | None, cache_key: CacheKey, executable: E
             f"static argument {i} has another value, {new.value!r:.60}, or is passed in another way; do not make "
             f"arguments static that vary"
         )
+    if last_key.axes != cache_key.axes:
+        return "a named axis of the enclosing transforms has another size; keep to a few sizes"
     for i, (before, after) in enumerate(zip(last_key.types, cache_key.types, strict=True)):
         if before != after:
             texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (after, before)]

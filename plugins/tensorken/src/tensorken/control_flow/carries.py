@@ -166,5 +166,6 @@ def check_repeatable(name: str, programs: Sequence[Program]) -> None:
 
 def select_examples(predicate: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """For each example of a batch, a if `predicate` is True, else b."""
-    condition = predicate.reshape((*predicate.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
+    new_axes = [1] * (a.ndim - predicate.ndim)
+    condition = predicate.reshape((*predicate.shape, *new_axes)).broadcast_to(a.shape)
     return condition.where(a, b)

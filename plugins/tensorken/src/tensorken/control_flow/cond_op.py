@@ -17,13 +17,15 @@ from tensorken.compilation.call_op import (
 )
 from tensorken.control_flow.carries import check_repeatable, forwarded_inputs, select_examples
 from tensorken.programs.execution import prepared
+from tensorken_core.errors import ArgumentError
 from tensorken_core.language.dtypes import DType, bool_
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import Op, register
 from tensorken_core.language.shapes import Shape
+from tensorken_core.levels.batch import Axis
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import traced
-from tensorken_core.program.program import Program, Variable
+from tensorken_core.program.program import Program, Variable, axes_of
 from tensorken_core.tensor.tensor import Tensor
 
 Flags = tuple[bool, ...]
@@ -53,18 +55,23 @@ class _CondRules:
         op, recorded = params[0].once(key, lambda: _recorded(params, active))
         return op, recorded, len(params[0].outputs)
 
-    def batch(self, size: int, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
+    def batch(self, axis: Axis, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
         operand_flags = batched[1:]
         if batched[0]:
             check_repeatable("cond", params)
+            if axis in axes_of(params):
+                raise ArgumentError(
+                    f"cond: a branch has a collective over {axis.name!r}, and the predicate differs between its "
+                    f"examples, so not all would take part; call the collective outside of cond, or choose by tk.where"
+                )
             selection, pattern = params[0].once(
-                ("select", params[1], size, operand_flags),
-                lambda: _select_program(params, size, operand_flags),
+                ("select", params[1], axis, operand_flags),
+                lambda: _select_program(params, axis, operand_flags),
             )
             return CALL, (selection,), batched, pattern
-        flags = _any_flags([batched_program(branch, size, operand_flags)[1] for branch in params])
+        flags = _any_flags([batched_program(branch, axis, operand_flags)[1] for branch in params])
         batched_branches = tuple(
-            [batched_program(branch, size, operand_flags, flags)[0] for branch in params]
+            [batched_program(branch, axis, operand_flags, flags)[0] for branch in params]
         )
         return COND, batched_branches, batched, flags
 
@@ -85,7 +92,7 @@ def _any_flags(patterns: Sequence[Flags]) -> Flags:
     return tuple([any(flags) for flags in zip(*patterns, strict=True)])
 
 
-def _select_program(branches: Branches, size: int, batched: Flags) -> tuple[Program, Flags]:
+def _select_program(branches: Branches, axis: Axis, batched: Flags) -> tuple[Program, Flags]:
     """Both branches for all examples, with the result selected by each example's predicate.
 
     Returns:
@@ -95,13 +102,13 @@ def _select_program(branches: Branches, size: int, batched: Flags) -> tuple[Prog
         a if a == b else None for a, b in zip(*[forwarded_inputs(branch) for branch in branches], strict=True)
     ]
     pattern = tuple([index is None or batched[index] for index in forwarded])
-    batched_branches = [batched_program(branch, size, batched, pattern)[0] for branch in branches]
+    batched_branches = [batched_program(branch, axis, batched, pattern)[0] for branch in branches]
 
     def both(predicate: Tensor, *xs: Tensor) -> list[Tensor]:
         pairs = zip(forwarded, *[branch.on(xs) for branch in batched_branches], strict=True)
         return [select_examples(predicate, a, b) if index is None else xs[index] for index, a, b in pairs]
 
-    like = [Variable((size,), bool_), *batched_branches[0].inputs]
+    like = [Variable(axis.stacked(()), bool_), *batched_branches[0].inputs]
     name = f"{branches[0].name} or {branches[1].name}"
     return traced(both, like, branches[0].backend, name), pattern
 

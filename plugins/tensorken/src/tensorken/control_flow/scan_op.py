@@ -33,6 +33,7 @@ from tensorken_core.errors import ProgramError
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import OPS, Op, register, run
 from tensorken_core.language.shapes import Shape
+from tensorken_core.levels.batch import Axis
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Variable
@@ -168,15 +169,16 @@ class _ScanRules:
         op, recorded = params[0].once(key, lambda: _recorded_scan(params, active))
         return op, recorded, len(params[2])
 
-    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+    def batch(self, axis: Axis, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
         batched_step, input_flags, pattern = carry_fixpoint(
-            lambda flags, instantiate: batched_program(program, size, flags, instantiate),
+            lambda flags, instantiate: batched_program(program, axis, flags, instantiate),
             batched,
             inputs,
             outputs,
         )
-        specs = _with_batch_axis(inputs, input_flags), _with_batch_axis(outputs, pattern)
+        count = axis.new_axes
+        specs = _with_new_axes(count, inputs, input_flags), _with_new_axes(count, outputs, pattern)
         return SCAN, (batched_step, *specs, length, reverse), input_flags, pattern
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
@@ -205,11 +207,11 @@ class _ScanRules:
         return (*programs, specs_at(inputs, carries_in), specs_at(outputs, carries_out), *steps)
 
 
-def _with_batch_axis(specs: ArgSpecs, batched: Flags) -> ArgSpecs:
-    """The specs of values with the batch axis in front."""
+def _with_new_axes(count: int, specs: ArgSpecs, batched: Flags) -> ArgSpecs:
+    """The specs of values, some of which have new axes in front."""
     return tuple(
         [
-            spec + 1 if flag and isinstance(spec, int) else spec
+            spec + count if flag and isinstance(spec, int) else spec
             for spec, flag in zip(specs, batched, strict=True)
         ]
     )

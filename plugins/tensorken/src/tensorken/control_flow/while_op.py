@@ -29,6 +29,7 @@ from tensorken_core.errors import GradientError
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import Op, register
+from tensorken_core.levels.batch import Axis
 from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Program, Variable
 from tensorken_core.tensor.tensor import Tensor
@@ -90,15 +91,15 @@ class _WhileRules:
 
         return replace(WHILE, vjp_all=pull_back), params, len(body.outputs)
 
-    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+    def batch(self, axis: Axis, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
         batched_body, input_flags, pattern = carry_fixpoint(
-            lambda flags, instantiate: batched_program(body, size, flags, instantiate),
+            lambda flags, instantiate: batched_program(body, axis, flags, instantiate),
             batched,
             inputs,
             _all_carries(body),
         )
-        predicate, (per_example,) = batched_program(condition, size, input_flags)
+        predicate, (per_example,) = batched_program(condition, axis, input_flags)
         if per_example:
             check_repeatable("while_loop", (condition, body))
             # All carries that a step changes then differ between examples
@@ -113,8 +114,8 @@ class _WhileRules:
             )
             input_flags = with_carries(input_flags, inputs, pattern)
             predicate, batched_body = body.once(
-                ("while", condition, size, input_flags),
-                lambda: _while_any(condition, body, inputs, size, input_flags),
+                ("while", condition, axis, input_flags),
+                lambda: _while_any(condition, body, inputs, axis, input_flags),
             )
         return WHILE, (predicate, batched_body, inputs), input_flags, pattern
 
@@ -144,7 +145,7 @@ def _all_carries(body: Program) -> ArgSpecs:
 
 
 def _while_any(
-    condition: Program, body: Program, inputs: ArgSpecs, size: int, batched: Flags
+    condition: Program, body: Program, inputs: ArgSpecs, axis: Axis, batched: Flags
 ) -> tuple[Program, Program]:
     """The condition and body of a loop that runs while the condition is True for any example; examples that
     have ended keep their values.
@@ -152,14 +153,12 @@ def _while_any(
     A carry is not batched only if no step changes it.
     """
     pattern = carries(batched, inputs)
-    step, _ = batched_program(body, size, batched, tuple(pattern))
-    predicate, _ = batched_program(condition, size, batched, (True,))
+    step, _ = batched_program(body, axis, batched, tuple(pattern))
+    predicate, _ = batched_program(condition, axis, batched, (True,))
 
     def any_holds(*values: Tensor) -> list[Tensor]:
         (per_example,) = predicate.on(values)
-        return (
-            [per_example.astype("int32").max(0) > 0] if size else [per_example.constant([False], bool_, ())]
-        )
+        return [axis.any(per_example)]
 
     def select_step(*values: Tensor) -> list[Tensor]:
         (per_example,) = predicate.on(values)

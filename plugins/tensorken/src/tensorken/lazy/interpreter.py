@@ -212,11 +212,11 @@ class Lazy(Wrapper[Node[R]]):
         return self.wrap(run(self.raw, OPS["with_placement"], [self.value(x)], (placement, batch_axes)))
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
-        if op.results is None and (op.opaque or opaque_ops(params)):
+        if op.opaque or (op.results is None and opaque_ops(params)):
             ys = run(
                 self.raw, op, [self.value(x) for x in operands], params
             )  # now, in the order of the calls
-            return tuple([self.wrap(y) for y in ys])
+            return self.wrap(ys) if op.results == 1 else tuple([self.wrap(y) for y in ys])
         if (
             op.min_loop_steps
             and op.min_loop_steps * min(operands[0].shape[-2:]) > MAX_DEFERRED_STEPS
