@@ -109,6 +109,19 @@ class AxisNameError(ArgumentError, NameError):
     """
 
 
+class GroupError(TensorkenError, RuntimeError):
+    """The members of a group of processes call different collectives, or one has ended.
+
+    >>> import tensorken as tk
+    >>> def program(group):
+    ...     op = tk.psum if group.rank else tk.pmax
+    ...     return tk.spread(lambda x: op(x, "workers"), group)(1.0)
+    >>> tk.distributed.run_threads(program, 2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.GroupError: ...: the members run different programs...
+    """
+
+
 class LinearAlgebraError(OperandError, ValueError):
     """A matrix is singular, not positive definite, or lacks another required property.
 

@@ -94,6 +94,15 @@ def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], S
 
 
 @hookspec
+def tensorken_group() -> tuple[str, Callable[..., Any]]:
+    """A group of processes for `tk.spread`: its name, and a function that joins it.
+
+    The function takes options, among them `timeout` in seconds, and returns a `tensorken.distributed.Group`.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def tensorken_ops() -> Iterable[Op]:
     """The ops that the plugin adds to the op table, for derivatives, vmap and the conformance kit."""
     raise NotImplementedError

@@ -61,8 +61,8 @@ def vmap(
 
     @functools.wraps(check_function("vmap", f), updated=())
     def mapped(*arguments: Any, **keywords: Any) -> Any:
-        axes_of_arguments = _in_axes_tuple(in_axes, len(arguments))
-        leaves, axes = _with_axes("in_axes", axes_of_arguments, arguments)
+        axes_of_arguments = in_axes_tuple(in_axes, len(arguments))
+        leaves, axes = with_axes("in_axes", axes_of_arguments, arguments)
         structure = tree.structure(arguments)
         keyword_leaves, keyword_structure = tree.flatten(keywords)
         leaves, axes = leaves + keyword_leaves, axes + [0] * len(keyword_leaves)
@@ -83,7 +83,7 @@ def vmap(
                 *tree.unflatten(structure, inputs[:count]),
                 **tree.unflatten(keyword_structure, inputs[count:]),
             )
-            outputs, result_axes = _with_axes("out_axes", out_axes, result)
+            outputs, result_axes = with_axes("out_axes", out_axes, result)
             tensors = [result_at(level, y) for y in outputs]
             results = [_with_out_axis(level, y, axis) for y, axis in zip(tensors, result_axes, strict=True)]
         return tree.unflatten(tree.structure(result), results)
@@ -91,30 +91,35 @@ def vmap(
     return mapped
 
 
-def _in_axes_tuple(in_axes: Any, count: int) -> Any:
+def in_axes_tuple(in_axes: Any, count: int, transform: str = "vmap") -> Any:
     """in_axes as a tuple with an entry for each positional argument."""
     if in_axes is None or type(in_axes) is int:
         return (in_axes,) * count
     if not isinstance(in_axes, tuple | list):
         raise ArgumentError(
-            f"vmap: in_axes must be an int, None, or a tuple with an entry for each argument, got {short_repr(in_axes)}"
+            f"{transform}: in_axes must be an int, None, or a tuple with an entry for each argument, got "
+            f"{short_repr(in_axes)}"
         )
     if len(in_axes) != count:
         raise ArgumentError(
-            f"vmap: in_axes {short_repr(in_axes)} has {len(in_axes)} entries for a call with {count} positional "
+            f"{transform}: in_axes {short_repr(in_axes)} has {len(in_axes)} entries for a call with {count} positional "
             f"arguments; give one for each argument, None to share it"
         )
     return tuple(in_axes)
 
 
-def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | None]]:
+def with_axes(
+    name: str, axes: Any, value: Any, transform: str = "vmap"
+) -> tuple[list[Any], list[int | None]]:
     """The leaves of a value, and the axis of each leaf, from a prefix tree of axes."""
     axis_leaves, prefix = tree.flatten(axes, is_leaf=lambda x: x is None)
     leaves: list[Any] = []
     axes_of_leaves: list[int | None] = []
-    for axis, part in zip(axis_leaves, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
+    for axis, part in zip(
+        axis_leaves, tree.flatten_up_to(prefix, value, f"{transform}: {name}"), strict=True
+    ):
         if axis is not None and type(axis) is not int:
-            raise ArgumentError(f"vmap: {name} must consist of ints and None, got {short_repr(axis)}")
+            raise ArgumentError(f"{transform}: {name} must consist of ints and None, got {short_repr(axis)}")
         part_leaves = tree.leaves(part)
         leaves += part_leaves
         axes_of_leaves += [axis] * len(part_leaves)

@@ -75,6 +75,7 @@ from tensorken_core.transforms.vmap import *
 if _typing.TYPE_CHECKING:
     from tensorken import (
         debug as debug,
+        distributed as distributed,
         linalg as linalg,
         programs as programs,
         random as random,
@@ -86,6 +87,7 @@ if _typing.TYPE_CHECKING:
     from tensorken.compilation.jit import *
     from tensorken.control_flow import *
     from tensorken.debugging import *
+    from tensorken.distributed.spread import *
     from tensorken.lazy.interpreter import Lazy as Lazy
     from tensorken.linalg import norm as norm
     from tensorken.programs import Program as Program
@@ -126,6 +128,7 @@ _LATER = {
     ),
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
     "tensorken.debugging": ("debug_nans",),
+    "tensorken.distributed.spread": ("spread",),
     "tensorken.compilation.eager": ("disable_jit",),
     "tensorken.compilation.jit": ("jit",),
     "tensorken.lazy.interpreter": ("Lazy",),
@@ -151,7 +154,7 @@ _LAZY_OPS.update(
 )
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-_SUBMODULES = ("debug", "linalg", "programs", "random", "testing")
+_SUBMODULES = ("debug", "distributed", "linalg", "programs", "random", "testing")
 _INTERNAL = {  # a feature of the language, and subpackages that an import has loaded
     name
     for name, value in globals().items()

@@ -400,7 +400,7 @@ def _retrace_cause(last_key: CacheKey | None, cache_key: CacheKey, executable: E
             f"arguments static that vary"
         )
     if last_key.axes != cache_key.axes:
-        return "a named axis of the enclosing transforms has another size; keep to a few sizes"
+        return "the enclosing transforms have other named axes, or axes of other sizes; keep to a few"
     for i, (before, after) in enumerate(zip(last_key.types, cache_key.types, strict=True)):
         if before != after:
             texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (after, before)]

@@ -10,8 +10,10 @@ operands, so a psum is its own transpose; so are an all_to_all and, with the inv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from tensorken.interchange.interop import to_numpy
 from tensorken_core.errors import AxisNameError
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.interpreter import Interpreter
@@ -75,16 +77,44 @@ def _collective(
     )
 
 
-def _body(name: str) -> Callable[..., Tensor]:
-    """The meaning on a backend: an error, as there is no axis."""
+@dataclass(frozen=True, slots=True)
+class Members:
+    """In place of an axis, once `tk.spread` has given it a meaning: the group whose members have the examples.
 
-    def body(backend: Any, *args: Any) -> Tensor:
-        axis = next(x for x in args if isinstance(x, Axis))
-        raise AxisNameError(
-            f"{name}: a program with a collective runs outside of the transform with the axis {axis!r}; run it inside"
-        )
+    Attributes:
+        group: a `tensorken.distributed.Group`.
+        axis_name: the name of the axis, for messages.
+    """
+
+    group: Any
+    axis_name: Any
+
+    @property
+    def size(self) -> int:
+        """The number of examples."""
+        size: int = self.group.size
+        return size
+
+    def __repr__(self) -> str:
+        return f"{self.axis_name!r} of {type(self.group).__name__}"
+
+
+def _body(name: str) -> Callable[..., Tensor]:
+    """The meaning on a backend: ask the group; without one, an error."""
+
+    def body(backend: Any, x: Tensor, members: Any, *params: Any) -> Tensor:
+        if not isinstance(members, Members):
+            raise _outside(name, members)
+        y = members.group.collective(name, to_numpy(x), members.axis_name, *params)
+        return Tensor(backend, backend.new(y.shape, y.ravel(), x.dtype), y.shape, x.dtype)
 
     return body
+
+
+def _outside(name: str, axis: Axis) -> AxisNameError:
+    return AxisNameError(
+        f"{name}: a program with a collective runs outside of the transform with the axis {axis!r}; run it inside"
+    )
 
 
 # ---- sums, maxima and minima ---------------------------------------------------------------------------------
@@ -219,6 +249,12 @@ def _axis_index(
     return Tensor(inner, lift(base.new((size,), range(size), int32), base, inner)), True
 
 
+def _rank(backend: Any, members: Any) -> Tensor:
+    if not isinstance(members, Members):
+        raise _outside("axis_index", members)
+    return Tensor(backend, backend.full((), members.group.rank, int32), (), int32)
+
+
 AXIS_INDEX = Op(
     "axis_index",
     0,
@@ -228,6 +264,9 @@ AXIS_INDEX = Op(
     param_names=("axis",),
     collective=_axis_index,
     opaque="pure",
-    body=_body("axis_index"),
+    body=_rank,
 )
 """The number of the example."""
+
+VARYING = (ALL_TO_ALL, PPERMUTE, AXIS_INDEX)
+"""The collectives whose results differ between the examples; all others are the same for all."""
