@@ -1,4 +1,4 @@
-"""Collectives over named axes: values and derivatives against the same computation on the stacked values."""
+"""Collectives over named axes, beyond the programs of the conformance kit: custom rules, loops, caches and errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from tensorken_conformance.laws.collectives import PROGRAMS, everywhere, total
 
 ROWS = np.linspace(-1.2, 1.9, 12).reshape(3, 4).astype("float32")
 X = tk.tensor(ROWS)
@@ -17,132 +18,6 @@ W = tk.tensor([0.3, -0.8, 0.5, 1.1])
 
 def rows(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     return tk.vmap(f, in_axes, out_axes, axis_name="rows")
-
-
-def total(x: Any) -> Any:
-    return tk.psum(x, "rows")
-
-
-def everywhere(y: Any) -> Any:
-    """A value that all examples share."""
-    return tk.broadcast_to(y, (3, *y.shape))
-
-
-RING = [(0, 1), (1, 2), (2, 0)]
-SHIFT = [(0, 1), (1, 2)]
-
-VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "psum": (total, lambda x: everywhere(x.sum(0))),
-    "psum of a shared value": (lambda r: total(W) + 0 * r, lambda x: everywhere(3 * W)),
-    "psum of a tree": (lambda r: total({"a": r, "b": (2 * r,)})["b"][0], lambda x: everywhere(2 * x.sum(0))),
-    "psum of a number": (lambda r: r * total(2), lambda x: x * 6),
-    "psum of bools": (lambda r: total(r > 0) + 0 * r, lambda x: everywhere((x > 0).astype("int32").sum(0)) + 0 * x),
-    "pmean": (lambda r: r - tk.pmean(r, "rows"), lambda x: x - x.mean(0)),
-    "pmax": (lambda r: tk.pmax(r, "rows") * r, lambda x: x.max(0) * x),
-    "pmin": (lambda r: tk.pmin(r, "rows") * r, lambda x: x.min(0) * x),
-    "all_gather": (lambda r: tk.all_gather(r, "rows"), everywhere),
-    "all_gather along the last axis": (lambda r: tk.all_gather(r, "rows", axis=-1), lambda x: everywhere(x.T)),
-    "all_gather of tiles": (lambda r: tk.all_gather(r, "rows", tiled=True), lambda x: everywhere(x.ravel())),
-    "all_gather of a shared value": (
-        lambda r: tk.all_gather(W, "rows") + 0 * r,
-        lambda x: everywhere(everywhere(W)) + 0 * x[:, None],
-    ),
-    "all_to_all": (lambda r: tk.all_to_all(r[:3], "rows", 0, 0), lambda x: x[:, :3].T),
-    "all_to_all of tiles": (
-        lambda r: tk.all_to_all(tk.concatenate([r, r[:2]]), "rows", 0, 0, tiled=True),
-        lambda x: tk.concatenate([x, x[:, :2]], 1).reshape((3, 3, 2)).permute((1, 0, 2)).reshape((3, 6)),
-    ),
-    "all_to_all of a shared value": (
-        lambda r: tk.all_to_all(W[:3], "rows", 0, 0) + 0 * r[:3],
-        lambda x: everywhere(W[:3]).T,
-    ),
-    "psum_scatter": (lambda r: tk.psum_scatter(r[:3], "rows"), lambda x: x[:, :3].sum(0)),
-    "psum_scatter of tiles": (
-        lambda r: tk.psum_scatter(tk.concatenate([r, r[:2]]), "rows", tiled=True),
-        lambda x: tk.concatenate([x, x[:, :2]], 1).sum(0).reshape((3, 2)),
-    ),
-    "ppermute": (lambda r: tk.ppermute(r, "rows", RING) * r, lambda x: x[tk.tensor([2, 0, 1])] * x),
-    "ppermute with zeros": (
-        lambda r: tk.ppermute(r, "rows", SHIFT) * r,
-        lambda x: tk.concatenate([0 * x[:1], x[:2]]) * x,
-    ),
-    "ppermute of a shared value": (
-        lambda r: tk.ppermute(W, "rows", SHIFT) + 0 * r,
-        lambda x: tk.stack([0 * W, W, W]) + 0 * x,
-    ),
-    "axis_index": (lambda r: r * tk.axis_index("rows"), lambda x: x * tk.arange(3)[:, None]),
-    "axis_size": (lambda r: r / tk.axis_size("rows"), lambda x: x / 3),
-    "softmax over the axis": (
-        lambda r: tk.exp(r - tk.pmax(r, "rows")) / total(tk.exp(r - tk.pmax(r, "rows"))),
-        lambda x: tk.exp(x - x.max(0)) / tk.exp(x - x.max(0)).sum(0),
-    ),
-    "batch norm": (
-        lambda r: (r - tk.pmean(r, "rows")) / tk.sqrt(tk.pmean((r - tk.pmean(r, "rows")) ** 2, "rows") + 0.1),
-        lambda x: (x - x.mean(0)) / tk.sqrt(((x - x.mean(0)) ** 2).mean(0) + 0.1),
-    ),
-    "inner vmap": (lambda r: tk.vmap(lambda e: total(e) * e)(r), lambda x: x.sum(0) * x),
-    "inner vmap of all_gather": (
-        lambda r: tk.vmap(lambda e: tk.all_gather(e, "rows") * e)(r),
-        lambda x: x.T * x[:, :, None],
-    ),
-    "inner vmap of all_to_all": (
-        lambda r: tk.vmap(lambda e: tk.all_to_all(e * r[:3], "rows", 0, 0))(r),
-        lambda x: (x[:, :, None] * x[:, None, :3]).permute((2, 1, 0)),
-    ),
-    "two axes": (
-        lambda r: tk.vmap(lambda e: tk.psum(e, ("rows", "columns")) * e, axis_name="columns")(r),
-        lambda x: x.sum() * x,
-    ),
-    "two axes, gathered": (
-        lambda r: tk.vmap(lambda e: e + tk.all_gather(e, ("columns", "rows")), axis_name="columns")(r),
-        lambda x: x[:, :, None] + x.T.ravel(),
-    ),
-    "two axes, exchanged": (
-        lambda r: tk.vmap(
-            lambda e: tk.all_to_all(e * tk.arange(12.0), ("rows", "columns"), 0, 0), axis_name="columns"
-        )(r),
-        lambda x: (x.ravel()[:, None] * tk.arange(12.0)).T.reshape((3, 4, 12)),
-    ),
-    "two axes, permuted": (
-        lambda r: tk.vmap(lambda e: tk.ppermute(e, ("rows", "columns"), [(1, 7), (7, 2)]), axis_name="columns")(r),
-        lambda x: tk.stack([x[0, 1] if i == 7 else x[1, 3] if i == 2 else 0.0 for i in range(12)]).reshape((3, 4)),
-    ),
-    "indices of two axes": (
-        lambda r: tk.vmap(lambda e: e * tk.axis_index(("rows", "columns")), axis_name="columns")(r),
-        lambda x: x * tk.arange(12).reshape((3, 4)),
-    ),
-    "jit": (tk.jit(lambda r: total(r) * r), lambda x: x.sum(0) * x),
-    "jit of a shared value": (lambda r: tk.jit(total)(W) * r, lambda x: 3 * W * x),
-    "jit without arguments": (
-        lambda r: r * tk.jit(lambda: tk.axis_index("rows"))(),
-        lambda x: x * tk.arange(3)[:, None],
-    ),
-    "scan": (
-        lambda r: tk.scan(lambda c, e: (c + total(e * c), c), 1.0, r)[1],
-        lambda x: tk.scan(lambda c, e: (c + (e * c).sum() * tk.ones(3), c), tk.ones(3), x.T)[1].T,
-    ),
-    "fori_loop": (
-        lambda r: tk.fori_loop(0, 3, lambda i, c: c + tk.pmean(c * r, "rows"), r),
-        lambda x: tk.fori_loop(0, 3, lambda i, c: c + (c * x).mean(0), x),
-    ),
-    "cond on a shared value": (
-        lambda r: tk.cond(total(r).sum() > 0, lambda r: total(r * r), lambda r: r, r),
-        lambda x: everywhere((x * x).sum(0)) if (x.sum() > 0).item() else x,
-    ),
-    "checkpoint": (tk.checkpoint(lambda r: total(tk.sin(r)) * r), lambda x: tk.sin(x).sum(0) * x),
-    "jvp": (
-        lambda r: tk.jvp(lambda v: total(v**2), (r,), (r,))[1],
-        lambda x: everywhere((2 * x * x).sum(0)),
-    ),
-    "linearize": (
-        lambda r: tk.linearize(lambda v: total(v**2), r)[1](r),
-        lambda x: everywhere((2 * x * x).sum(0)),
-    ),
-    "hessian": (  # a cotangent of each of three results, and a tangent of each of three operands
-        lambda r: tk.hessian(lambda v: (total(v) ** 3).sum())(r),
-        lambda x: everywhere(tk.diag(3 * 3 * 6 * x.sum(0))),
-    ),
-}  # fmt: skip
 
 
 def scalar(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -159,36 +34,11 @@ def agrees(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", VALUES)
-def test_a_collective_is_an_op_on_the_stacked_values(name: str) -> None:
-    """In vmap, in jit of vmap, and under derivatives from outside."""
-    of_example, stacked = VALUES[name]
-    agrees(rows(of_example)(X), stacked(X))
-    agrees(tk.jit(rows(of_example))(X), stacked(X))
-    if name != "cond on a shared value":  # the stacked function reads a value
-        agrees(tk.grad(scalar(rows(of_example)))(X), tk.grad(scalar(stacked))(X))
-        agrees(tk.jvp(rows(of_example), (X,), (X,))[1], tk.jvp(stacked, (X,), (X,))[1])
-
-
-@pytest.mark.parametrize("name", [n for n in VALUES if n != "cond on a shared value"])
-def test_a_gradient_inside_is_that_of_the_sum_of_all_results(name: str) -> None:
-    of_example, stacked = VALUES[name]
-
-    def inside(r: Any) -> Any:
-        return tk.sin(of_example(r)).sum()
-
-    expected = tk.grad(lambda x: tk.sin(stacked(x)).sum())
-    agrees(rows(tk.grad(inside))(X), expected(X))
-    agrees(rows(tk.jit(tk.grad(inside)))(X), expected(X))
-    agrees(rows(tk.grad(tk.jit(inside)))(X), expected(X))
-    agrees(tk.jit(rows(tk.grad(inside)))(X), expected(X))
-
-
 @pytest.mark.parametrize(
     "name", ["pmax", "softmax over the axis", "batch norm", "ppermute", "all_to_all", "scan"]
 )
 def test_derivatives_of_derivatives(name: str) -> None:
-    of_example, stacked = VALUES[name]
+    of_example, stacked = PROGRAMS[name]
     inside = tk.grad(lambda r: tk.sin(of_example(r)).sum())
     expected = tk.grad(lambda x: tk.sin(stacked(x)).sum())
     agrees(tk.grad(scalar(rows(inside)))(X), tk.grad(scalar(expected))(X))

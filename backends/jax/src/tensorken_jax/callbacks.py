@@ -21,8 +21,11 @@ _errors: ContextVar[list[Exception] | None] = ContextVar("tensorken_jax_errors",
 
 
 def run_opaque(backend: RawTensor[Any], op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-    """Call the op's body from XLA; what has an effect runs once and in order."""
-    shapes, dtypes = op.shape(*[x.shape for x in operands], *params), op.dtype(*operands, *params)
+    """Call the op's body from XLA; what has an effect runs once and in order, and so do collectives of processes."""
+    shapes = op.shape(*[x.shape for x in operands], *params)
+    dtypes = op.dtype(*[backend.dtype(x) for x in operands], *params)
+    if op.results == 1:
+        shapes, dtypes = (shapes,), (dtypes,)
     types = [_jax.ShapeDtypeStruct(s, dtype.name) for s, dtype in zip(shapes, dtypes, strict=True)]
     errors = _errors.get()
     body: Any = op.body
@@ -31,15 +34,19 @@ def run_opaque(backend: RawTensor[Any], op: Op, operands: Sequence[Any], params:
         with jax.enable_x64(True), _keeping(None):  # XLA calls from a thread of its own
             try:
                 ys = body(backend, *[backend.tensor_type(backend, x) for x in arrays], *params)
+                if op.results == 1:
+                    ys = (ys,)
                 return tuple([np.asarray(y.representation) for y in ys])
             except Exception as error:
                 if errors is not None:
                     errors.append(error)
                 raise
 
-    if op.opaque == "pure":
-        return tuple(jax.pure_callback(call, types, *operands))
-    return tuple(io_callback(call, types, *operands, ordered=True))
+    if op.opaque == "pure" and op.collective is None:
+        ys = jax.pure_callback(call, types, *operands)
+    else:
+        ys = io_callback(call, types, *operands, ordered=True)
+    return ys[0] if op.results == 1 else tuple(ys)
 
 
 def is_awaited() -> bool:

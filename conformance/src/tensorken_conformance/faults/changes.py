@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.subject import Array
-from tensorken_core.language.op import OPS
+from tensorken_core.language.op import OPS, Op
 
 
 def up(y: Array, where: Any = True, steps: int = 1) -> Array:
@@ -31,9 +31,9 @@ def replaced(y: Array, where: Any, value: Any) -> Array:
 
 
 @contextmanager
-def rules(name: str, **facts: Any) -> Iterator[None]:
+def rules(changed: str | Op, **facts: Any) -> Iterator[None]:
     """Change attributes of an op, such as `vjp=(rule,)`; values derived from its rules are cleared before and after."""
-    op = OPS[name]
+    op = OPS[changed] if isinstance(changed, str) else changed
     before = {fact: getattr(op, fact) for fact in facts}
     saves = dict(op.tape_needs)
     op.tape_needs.clear()

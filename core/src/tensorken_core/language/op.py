@@ -53,7 +53,7 @@ class Op:
         jvp_with_primals: `(tangents, xs, params) -> (ys, tangents)`, in place of `primal_rule` and `jvp_all`.
         depends_on_first: the number of leading operands that the results depend on; None: all operands.
         transposes_through_body: whether the transpose of a linear function follows the body instead of the rules.
-        body: `(*operands, *params) -> Tensor`: the op in terms of others.
+        body: `(*operands, *params) -> Tensor`: the op in terms of others; without operands it takes the backend first.
         scalar: an elementwise op on Python numbers: its meaning in real arithmetic.
         elementwise: whether each element of the result depends only on the operands' elements at the same index.
         either_zero: whether a zero result may have either sign where the operands are zeros of both signs.

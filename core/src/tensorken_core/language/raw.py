@@ -84,7 +84,7 @@ class RawTensor(Diffable[R]):
                 f"{op.name}: {type(self).__name__} has no method for it; it is required of a backend"
             )
         tensor = self.tensor_type
-        backend = (self,) if op.opaque else ()
+        backend = (self,) if op.opaque or not operands else ()
         result = op.body(*backend, *[tensor(self, x) for x in operands], *params)
         return result.representation if op.results == 1 else tuple([y.representation for y in result])
 

@@ -54,9 +54,10 @@ def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _body(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run the prepared program."""
-    *xs, program = args
-    backend = xs[0].interpreter if xs else program.backend
+    """On a backend: run the prepared program; without operands the first argument is the backend."""
+    *operands, program = args
+    xs = [x for x in operands if isinstance(x, Tensor)]
+    backend: Any = xs[0].interpreter if xs else operands[0]
     ys = prepared(program, backend)([x.representation for x in xs])
     return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
 

@@ -1,0 +1,1 @@
+"""The group "mpi" of `tensorken.distributed`."""
