@@ -55,15 +55,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 OPTIONAL = {name: importlib.util.find_spec(f"tensorken_{name}") is not None for name in workspace.OPTIONAL}
-"""The optional backends, and whether each is installed; the tests of the others are not collected."""
+"""The optional distributions, and whether each is installed; the tests of the others are not collected."""
 
-collect_ignore = [f"backends/{name}" for name, is_installed in OPTIONAL.items() if not is_installed]
+collect_ignore = [
+    f"{family}/{name}"
+    for name, is_installed in OPTIONAL.items()
+    for family in ("backends", "plugins")
+    if not is_installed
+]
 
 
 def pytest_report_header() -> list[str]:
-    """Say which configuration of the machine the tests run in, and which optional backends are tested."""
+    """Say which configuration of the machine the tests run in, and which optional distributions are tested."""
     installed = [name for name, is_installed in OPTIONAL.items() if is_installed]
-    return [configurations.header(), f"optional backends: {', '.join(installed) or 'none'}"]
+    return [configurations.header(), f"optional distributions: {', '.join(installed) or 'none'}"]
 
 
 def pytest_collection_finish() -> None:

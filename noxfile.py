@@ -73,7 +73,7 @@ def requirements(*groups: str) -> list[str]:
 
 def editable(*, extras: bool = True, optional: Sequence[str] = ()) -> list[str]:
     """The arguments of pip that install every distribution from its source folder, with these optional ones."""
-    found = [*distributions(), *(ROOT / "backends" / name for name in optional)]
+    found = [*distributions(), *[f for f in distributions(optional=True) if f.name in optional]]
     folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '') if extras else ''}" for folder in found]
     return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
 
@@ -283,6 +283,13 @@ def torch(session: nox.Session) -> None:
     run_pytest(session, "own", *arguments)
     if not session.posargs:
         examine(session, "torch", "--smoke")
+
+
+@nox.session
+def distributed(session: nox.Session) -> None:
+    """Test groups of processes on this machine; the arguments go to pytest."""
+    install_workspace(session, "test", "mpi", extras=False, optional=["mpi"])
+    run_pytest(session, "own", *(session.posargs or [*LIMITS, "-m", "not nightly", "plugins/mpi"]))
 
 
 @nox.session

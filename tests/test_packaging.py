@@ -33,6 +33,7 @@ NAMES = {
     "tensorken-conformance",
     "tensorken-jax",
     "tensorken-torch",
+    "tensorken-mpi",
 }
 
 TESTS = {
@@ -127,6 +128,8 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
         ("tensorken-jax", "tensorken.backends", {"jax": "tensorken_jax.plugin"}),
         ("tensorken-torch", "tensorken.backends", {"torch": "tensorken_torch.plugin"}),
+        ("tensorken-torch", "tensorken.plugins", {"gloo": "tensorken_torch.gloo"}),
+        ("tensorken-mpi", "tensorken.plugins", {"mpi": "tensorken_mpi.group"}),
         ("tensorken-wgpu", "tensorken.backends", {"wgpu": "tensorken_wgpu.plugin"}),
         (
             "tensorken-nn",

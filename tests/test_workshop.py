@@ -64,7 +64,8 @@ def test_ci_runs_the_readme_test_command_and_the_checks(sessions: dict[str, str]
     (used,) = [{*names.split()} for names, options in loops if options.endswith("-R")]
     (rest,) = [{*names.split()} for names, options in loops if options.endswith('"$session"')]
     assert made == used
-    checks = {"lint", "typing", "features", "docs", "tests", "jax", "torch", "conformance", "llvm"}
+    checks = {"lint", "typing", "features", "docs", "tests", "jax", "torch", "distributed"}
+    checks |= {"conformance", "llvm"}
     assert checks == used | rest <= set(sessions)
     assert '"$python" run.py "$@" -s "$session"' in script
     shown = [command for block in blocks(text("README.md")) for command in block.commands]

@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-OPTIONAL = ("jax", "torch")
-"""The folders of backends over libraries that are not installed everywhere; the sessions of their names test them."""
+OPTIONAL = ("jax", "torch", "mpi")
+"""The folders of distributions over libraries that are not installed everywhere; sessions of their own test them."""
 
 
 def distributions(*, optional: bool = False) -> list[Path]:

@@ -116,9 +116,13 @@ class Gloo(Group):
             work.wait()
         return result
 
+    def close(self) -> None:
+        self._group.shutdown()
+
     def _tensor(self, array: Any) -> Any:
-        """A tensor of PyTorch that shares the memory of a numpy array."""
-        return self._torch.from_numpy(array.reshape(-1))
+        """A tensor of PyTorch that shares the memory of a numpy array; one of a copy if that is read-only."""
+        flat = array.reshape(-1)
+        return self._torch.from_numpy(flat if flat.flags.writeable else flat.copy())
 
 
 def _number(name: str, value: int | None, variable: str) -> int:

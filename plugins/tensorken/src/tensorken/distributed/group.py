@@ -87,6 +87,7 @@ class Group(ABC):
                 return self._exchange(name, x, *params)
         except Exception as error:
             self._failure = " ".join(str(error).split()) or type(error).__name__
+            self.close()
             raise GroupError(
                 f"{name}: member {self.rank} of {self.size} got no answer from all others within {self.timeout:g} s, "
                 f"or one has ended: {self._failure}"
