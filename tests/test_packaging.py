@@ -155,8 +155,11 @@ def test_entry_points(wheelhouse: Path, name: str, group: str, entries: dict[str
     said = configparser.ConfigParser()
     said.read_string(read(wheel(wheelhouse, name), "entry_points.txt"))
     assert dict(said[group]) == entries
-    both = {"tensorken.commands", "pytest11"} if name == "tensorken-conformance" else {group}
-    assert set(said.sections()) == both
+    two = {
+        "tensorken-conformance": {"tensorken.commands", "pytest11"},
+        "tensorken-torch": {"tensorken.backends", "tensorken.plugins"},
+    }
+    assert set(said.sections()) == two.get(name, {group})
 
 
 def test_a_source_distribution_builds_without_the_workspace(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def run_members(size: int, command: Sequence[str], timeout: float = 120) -> list
 
 
 @pytest.mark.slow
-def test_three_processes_compute_what_one_does() -> None:
-    for status, text in run_members(3, ["-m", "tensorken_conformance.groups", "gloo", "timeout=60"]):
+def test_four_processes_compute_what_one_does() -> None:
+    for status, text in run_members(4, ["-m", "tensorken_conformance.groups", "gloo", "timeout=60"]):
         assert status == 0, text
         assert "results are those of one process" in text
 

@@ -1,4 +1,4 @@
-"""Check a group of processes: three members each run `python -m tensorken_conformance.groups NAME [OPTION=VALUE ...]`.
+"""Check a group of processes: four members each run `python -m tensorken_conformance.groups NAME [OPTION=VALUE ...]`.
 
 The members compute the programs of the law `programs.collectives`, and their gradients, and compare their rows with the
 computation on all examples in one process.
@@ -23,12 +23,12 @@ def check_group(group: Group, seed: int = 0) -> int:
     """Compute all programs as a member of a group; return the number of results that were compared.
 
     Raises:
-        ArgumentError: if the group does not have three members.
+        ArgumentError: if the group does not have four members.
         Failure: if a result differs from that of one process.
     """
     if group.size != EXAMPLES:
         raise ArgumentError(f"check_group: need {EXAMPLES} members, and the group has {group.size}")
-    values = np.random.default_rng(seed).uniform(-1.5, 1.5, (EXAMPLES, LENGTH)).astype("float32")
+    values = np.random.default_rng(seed).uniform(-1.5, 1.5, (EXAMPLES, LENGTH))
     x, count = tk.tensor(values), 0
     for name, (of_example, of_all) in PROGRAMS.items():
         for mode, function in (("threads", of_example), ("threads-of-grad", tk.grad(weighted(of_example)))):
@@ -36,7 +36,7 @@ def check_group(group: Group, seed: int = 0) -> int:
                 got = tk.spread(compiled, group, axis_name="rows")(x[group.rank])
                 wanted = expected(mode, of_all, x)[group.rank]
                 case = Case(
-                    "programs.collectives", name.replace(" ", "-"), "float32", detail=type(group).__name__
+                    "programs.collectives", name.replace(" ", "-"), "float64", detail=type(group).__name__
                 )
                 agree(case, np.asarray(got), np.asarray(wanted), values)
                 count += 1

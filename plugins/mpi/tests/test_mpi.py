@@ -31,10 +31,10 @@ def run_members(size: int, command: Sequence[str]) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_three_processes_compute_what_one_does() -> None:
-    status, text = run_members(3, ["-m", "tensorken_conformance.groups", "mpi", "timeout=60"])
+def test_four_processes_compute_what_one_does() -> None:
+    status, text = run_members(4, ["-m", "tensorken_conformance.groups", "mpi", "timeout=60"])
     assert status == 0, text
-    assert text.count("results are those of one process") == 3
+    assert text.count("results are those of one process") == 4
 
 
 FAILING = """

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken_conformance.laws.collectives import PROGRAMS, everywhere, total
+from tensorken_conformance.laws.collectives import EXAMPLES, LENGTH, PROGRAMS, everywhere, total
 
-ROWS = np.linspace(-1.2, 1.9, 12).reshape(3, 4).astype("float32")
+ROWS = np.linspace(-1.2, 1.9, EXAMPLES * LENGTH).reshape(EXAMPLES, LENGTH).astype("float32")
 X = tk.tensor(ROWS)
-W = tk.tensor([0.3, -0.8, 0.5, 1.1])
+W = tk.tensor([0.3, -0.8, 0.5, 1.1, -0.4])
 
 
 def rows(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -57,14 +57,14 @@ def test_custom_rules_with_collectives() -> None:
     agrees(rows(tk.grad(lambda r: (shared(r) * r).sum()))(X), X.sum(0) + X)
     agrees(rows(lambda r: tk.grad(lambda w: (shared(w) * r).sum())(W))(X), everywhere(X.sum(0)))
     outer = tk.grad(lambda w: rows(lambda r: (shared(w) * r).sum())(X).sum())(W)
-    agrees(outer, 3 * X.sum(0))  # each of the three copies of w gets the sum
+    agrees(outer, EXAMPLES * X.sum(0))  # each copy of w gets the sum
 
     @tk.custom_jvp
     def doubled(x: Any) -> Any:
         return total(x)
 
     doubled.defjvp(lambda primals, tangents: (doubled(*primals), 2 * total(tangents[0])))
-    agrees(rows(lambda r: doubled(W) + 0 * r)(X), everywhere(3 * W))
+    agrees(rows(lambda r: doubled(W) + 0 * r)(X), everywhere(EXAMPLES * W))
     agrees(rows(lambda r: tk.jvp(doubled, (r,), (r,))[1])(X), everywhere(2 * X.sum(0)))
 
 
@@ -86,7 +86,7 @@ def test_a_loop_while_some_example_goes_on() -> None:
         return tk.while_loop(lambda c: c[1] < r.sum(), lambda c: (c[0] + total(c[1]), c[1] + 1.0), (0.0, 0.0))
 
     counts = np.ceil(np.maximum(ROWS.sum(1), 0))
-    sums, numbers = np.zeros(3), np.zeros(3)
+    sums, numbers = np.zeros(EXAMPLES), np.zeros(EXAMPLES)
     for i in range(int(counts.max())):
         going = i < ROWS.sum(1)
         sums, numbers = np.where(going, sums + numbers.sum(), sums), np.where(going, numbers + 1, numbers)
@@ -124,12 +124,12 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no name": (lambda: rows(lambda r: tk.psum(r, ()))(X), "an empty tuple"),
     "a tuple as a name": (lambda: tk.vmap(lambda r: r, axis_name=("a",))(X), "axis_name must not be a tuple"),
     "a list as a name": (lambda: tk.vmap(lambda r: r, axis_name=["a"])(X), "axis_name must be hashable"),
-    "too few parts": (lambda: rows(lambda r: tk.all_to_all(r, "rows", 0, 0))(X), "has size 4, need 3"),
-    "tiles": (lambda: rows(lambda r: tk.psum_scatter(r, "rows", tiled=True))(X), "need a multiple of 3"),
-    "permutation": (lambda: rows(lambda r: tk.ppermute(r, "rows", [(0, 3)]))(X), "must be an int from 0 to 2"),
+    "too few parts": (lambda: rows(lambda r: tk.all_to_all(r, "rows", 0, 0))(X), "has size 5, need 4"),
+    "tiles": (lambda: rows(lambda r: tk.psum_scatter(r, "rows", tiled=True))(X), "need a multiple of 4"),
+    "permutation": (lambda: rows(lambda r: tk.ppermute(r, "rows", [(0, 4)]))(X), "must be an int from 0 to 3"),
     "a source twice": (lambda: rows(lambda r: tk.ppermute(r, "rows", [(0, 1), (0, 2)]))(X), "each source"),
     "shared result": (lambda: rows(lambda r: r, 0, None)(X), "differs between the examples"),
-    "a value": (lambda: rows(lambda r: float(tk.psum(r, "rows").sum() + r.sum()))(X), "differs between the 3 examples"),
+    "a value": (lambda: rows(lambda r: float(tk.psum(r, "rows").sum() + r.sum()))(X), "differs between the 4 examples"),
 }  # fmt: skip
 
 
