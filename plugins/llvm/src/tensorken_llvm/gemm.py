@@ -190,6 +190,11 @@ def _function(module: ir.Module, name: str, arguments: Sequence[Any], inlining: 
     return function
 
 
+def _opaque(b: Builder, pointer: Any) -> Any:
+    """The same pointer; LLVM does not know from what it is computed, so it does not compute it again in loops."""
+    return b.call(ir.InlineAsm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0"), [pointer])
+
+
 def _for(b: Builder, count: Any, body: Callable[[Any], None]) -> None:
     """A loop that may have no iterations."""
     with b.if_then(b.icmp_unsigned("!=", count, index_number(0))):
@@ -275,8 +280,8 @@ class _Panels:
 
     def _copy(self, first: Any, size: int, depth: Any, count: Any) -> None:
         """Copy so many panels of a size, the first of which is given."""
-        function = self.writer.copy(size, self.strides)
-        self.b.call(function, [self._copied(first), self._original(first), depth, count])
+        arguments = [self._copied(first), self._original(first), depth, count]
+        self.writer.copy(self.b, size, self.strides, arguments)
 
     def _original(self, j: Any) -> Any:
         """Where a panel of the group is in its matrix."""
@@ -323,7 +328,7 @@ class _Writer:
             def blocks(row: Any, x: Any, m: int) -> None:
                 def block(column: Any, c: Any, n: int) -> None:
                     offset = b.add(b.mul(row, index_number(product.result)), column)
-                    b.call(self._block(m, n), [x, c, self.address(b, result, offset), depth, or_adds])
+                    self.block(b, m, n, [x, c, self.address(b, result, offset), depth, or_adds])
 
                 columns.each(block)
 
@@ -406,34 +411,48 @@ class _Writer:
 
     # ---- panels --------------------------------------------------------------------------------------------
 
-    def copy(self, size: int, strides: tuple[int, int]) -> ir.Function:
-        """The function that copies panels, so that the elements of each inner index are contiguous.
-
-        Its arguments are pointers to the copies and to the matrix, the inner size, and the number of panels.
+    def copy(self, b: Builder, size: int, strides: tuple[int, int], arguments: Sequence[Any]) -> None:
+        """Copy panels, so that the elements of each inner index are contiguous.
 
         Args:
+            b: writes the call.
             size: of a panel: its rows or columns.
             strides: of the matrix along these, and along the inner axis.
+            arguments: pointers to the copies and to the matrix, the inner size, and the number of panels.
         """
-        vectors, between = self.vectors, self.product.depth
-        name = f"copy {vectors} {size} {strides} {between}"
+        contiguous = strides.index(1) if 1 in strides else None
+        sizes = [*strides, self.product.depth]
+        b.call(self._copy_function(size, contiguous), [*arguments, *map(index_number, sizes)])
+
+    def _copy_function(self, size: int, contiguous: int | None) -> ir.Function:
+        """The function that copies panels.  Its further arguments are the strides, and the inner size of the copies.
+
+        Args:
+            size: of a panel.
+            contiguous: which stride is 1, if any.
+        """
+        vectors = self.vectors
+        name = f"copy {vectors} {size} {contiguous}"
         found = self.module.globals.get(name)
         if found is not None:
             return found
-        function = _function(self.module, name, [POINTER, POINTER, INT64, INT64], "noinline")
-        target, source, depth, count = function.args
+        function = _function(self.module, name, [POINTER, POINTER, *[INT64] * 5], "noinline")
+        target, source, depth, count, along, along_inner, between = function.args
         for argument in (target, source):
             argument.add_attribute("noalias")
+        if contiguous is not None:
+            along, along_inner = [
+                index_number(1) if i == contiguous else x for i, x in enumerate((along, along_inner))
+            ]
         b = Builder(function.append_basic_block("entry"))
-        along, along_inner = strides
         width, counts = vectors.width, self.counts(size)
 
         def original(j: Any, k: Any, i: Any) -> Any:
-            offset = b.mul(b.add(b.mul(j, index_number(size)), i), index_number(along))
-            return self.address(b, source, b.add(offset, b.mul(k, index_number(along_inner))))
+            offset = b.mul(b.add(b.mul(j, index_number(size)), i), along)
+            return self.address(b, source, b.add(offset, b.mul(k, along_inner)))
 
         def copied(j: Any, k: Any, i: Any) -> Any:
-            row = b.add(b.mul(j, index_number(between)), k)
+            row = b.add(b.mul(j, between), k)
             return self.address(b, target, b.add(b.mul(row, index_number(vectors.rounded(size))), i))
 
         def copy_row(j: Any, k: Any) -> None:
@@ -455,14 +474,14 @@ class _Writer:
 
         def copy_panel(j: Any) -> None:
             done = index_number(0)
-            if along_inner == 1:
+            if contiguous == 1:
                 squares = b.udiv(depth, index_number(width))
                 for v in range(len(counts)):
                     _for(b, squares, lambda q, v=v: copy_square(j, b.mul(q, index_number(width)), v))  # type: ignore[misc]
                 done = b.mul(squares, index_number(width))
             _for(b, b.sub(depth, done), lambda k: b.loop(size, lambda i: copy_element(j, b.add(done, k), i)))
 
-        if along == 1:
+        if contiguous == 0:
             b.loop(depth, lambda k: b.loop(count, lambda j: copy_row(j, k)))
         else:
             b.loop(count, copy_panel)
@@ -471,24 +490,42 @@ class _Writer:
 
     # ---- blocks --------------------------------------------------------------------------------------------
 
-    def _block(self, rows: int, columns: int) -> ir.Function:
-        """The function that computes some rows and columns of the result, which stay in registers.
+    def block(self, b: Builder, rows: int, columns: int, arguments: Sequence[Any]) -> None:
+        """Compute some rows and columns of the result, which stay in registers.
 
-        Its arguments are pointers to the rows of the first matrix, to the panel and to the result, the inner size, and
-        whether to add to the result.
+        Args:
+            b: writes the call.
+            rows: so many.
+            columns: so many.
+            arguments: pointers to the rows of the first matrix, to the panel and to the result, the inner size, and
+                whether to add to the result.
         """
         vectors, product = self.vectors, self.product
-        along_rows, along_inner = (1, vectors.rounded(rows)) if product.copies_first else product.first
+        first = (1, vectors.rounded(rows)) if product.copies_first else product.first
         second = vectors.rounded(columns) if product.copies_second else product.second[0]
-        ahead = AHEAD * (not product.copies_second and product.inner * second * vectors.bytes > PREFETCHED)
-        name = (
-            f"block {vectors} {rows} {columns} {along_rows} {along_inner} {second} {product.result} {ahead}"
-        )
+        is_far = not product.copies_second and product.inner * second * vectors.bytes > PREFETCHED
+        function = self._block_function(rows, columns, first[0] == 1, is_far)
+        b.call(function, [*arguments, *map(index_number, (*first, second, product.result))])
+
+    def _block_function(self, rows: int, columns: int, is_column: bool, is_far: bool) -> ir.Function:
+        """The function that computes a block.
+
+        Its further arguments are the strides of the first matrix, of the panel, and of the result along its rows.
+
+        Args:
+            rows: of the block.
+            columns: of the block.
+            is_column: whether the elements of the first matrix for an inner index are contiguous.
+            is_far: whether rows of the panel are fetched into the cache before they are read.
+        """
+        vectors = self.vectors
+        name = f"block {vectors} {rows} {columns} {is_column} {is_far}"
         found = self.module.globals.get(name)
         if found is not None:
             return found
-        function = _function(self.module, name, [POINTER, POINTER, POINTER, INT64, BIT], "noinline")
-        first, panel, result, depth, adds = function.args
+        types = [POINTER, POINTER, POINTER, INT64, BIT, *[INT64] * 4]
+        function = _function(self.module, name, types, "noinline")
+        first, panel, result, depth, adds, along_rows, along_inner, between, stride = function.args
         for argument in (first, panel, result):
             argument.add_attribute("noalias")
         counts = self.counts(columns)
@@ -496,48 +533,53 @@ class _Writer:
         entry, load, head, after = [
             function.append_basic_block(x) for x in ("entry", "load", "head", "after")
         ]
-        Builder(entry).cbranch(adds, load, head)
+        b = Builder(entry)
+        if is_column:
+            rows_at = [self.address(b, first, index_number(r)) for r in range(rows)]
+        else:
+            offsets = [b.mul(along_rows, index_number(r)) for r in range(rows)]
+            rows_at = [_opaque(b, self.address(b, first, offset)) for offset in offsets]
+        ahead = b.mul(between, index_number(AHEAD)) if is_far else None
+        b.cbranch(adds, load, head)
 
         def place(b: Builder, r: int, v: int) -> Any:
-            return self.address(b, result, index_number(r * product.result + v * vectors.width))
+            offset = b.add(b.mul(stride, index_number(r)), index_number(v * vectors.width))
+            return self.address(b, result, offset)
 
         b = Builder(load)
         loaded = [self.load(b, place(b, r, v), counts[v]) for r, v in places]
         b.branch(head)
         b = Builder(head)
-        k = b.phi(INT64)
+        k, along, at = b.phi(INT64), b.phi(INT64), b.phi(POINTER)
         sums = [b.phi(vectors.type) for _ in places]
+        phis = (k, along, at, *sums)
         zeros = ir.Constant(vectors.type, [0.0] * vectors.width)
-        k.add_incoming(index_number(0), entry)
-        k.add_incoming(index_number(0), load)
-        for total, x in zip(sums, loaded, strict=True):
-            total.add_incoming(zeros, entry)
-            total.add_incoming(x, load)
+        for block, values in ((entry, [zeros] * len(sums)), (load, loaded)):
+            for phi, x in zip(phis, (index_number(0), index_number(0), panel, *values), strict=True):
+                phi.add_incoming(x, block)
         fma = declared(
             self.module, f"llvm.fma.v{vectors.width}f{8 * vectors.bytes}", vectors.type, [vectors.type] * 3
         )
 
-        def in_row(k: Any, v: int) -> Any:
-            offset = b.add(b.mul(k, index_number(second)), index_number(v * vectors.width))
-            return self.address(b, panel, offset)
+        def in_row(pointer: Any, v: int) -> Any:
+            return self.address(b, pointer, index_number(v * vectors.width))
 
-        row = [self.load(b, in_row(k, v), count) for v, count in enumerate(counts)]
-        if ahead:
+        row = [self.load(b, in_row(at, v), count) for v, count in enumerate(counts)]
+        if ahead is not None:
             for v in range(len(counts)):
-                self.prefetch(b, in_row(b.add(k, index_number(ahead)), v))
+                self.prefetch(b, in_row(self.address(b, at, ahead), v))
         undefined = ir.Constant(vectors.type, ir.Undefined)
         everywhere = ir.Constant(ir.VectorType(INT32, vectors.width), [0] * vectors.width)
         new: list[Any] = []
         for r in range(rows):
-            offset = b.add(b.mul(k, index_number(along_inner)), index_number(r * along_rows))
-            x = b.load(self.address(b, first, offset), typ=vectors.element)
+            x = b.load(self.address(b, rows_at[r], along), typ=vectors.element)
             one = b.insert_element(undefined, x, ir.Constant(INT32, 0))
             repeated = b.shuffle_vector(one, undefined, everywhere)
             new += [b.call(fma, [repeated, row[v], sums[len(new) + v]]) for v in range(len(counts))]
         following = b.add(k, index_number(1), flags=("nuw", "nsw"))
-        k.add_incoming(following, head)
-        for total, x in zip(sums, new, strict=True):
-            total.add_incoming(x, head)
+        next_ = (following, b.add(along, along_inner), self.address(b, at, between))
+        for phi, x in zip(phis, (*next_, *new), strict=True):
+            phi.add_incoming(x, head)
         b.cbranch(b.icmp_unsigned("<", following, depth), head, after)
         b = Builder(after)
         for (r, v), x in zip(places, new, strict=True):
