@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from dataclasses import dataclass
@@ -29,9 +30,14 @@ class Origin:
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs code of Tensorken or of one of its plugins, whose packages are named tensorken_..."""
-    if frame.f_code.co_filename.startswith(_EXAMPLE):  # examples have the `__name__` of the module
+    return _is_library(frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")))
+
+
+@functools.lru_cache(maxsize=1024)  # each equation of a trace asks for all frames of a call
+def _is_library(file: str, module: str) -> bool:
+    if file.startswith(_EXAMPLE):  # examples have the `__name__` of the module
         return False
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    package = module.partition(".")[0]
     return package == "tensorken" or package.startswith("tensorken_")
 
 
