@@ -1385,7 +1385,7 @@ def test_a_variable_chooses_compilers(site: Site, monkeypatch: pytest.MonkeyPatc
 
     def compiled() -> Any:
         compiler = compiler_of(site.registry)
-        return None if compiler is None else compiler(program, Toy())
+        return None if compiler is None else compiler(lambda: program, Toy())
 
     chosen = {"first": "first", "second, first": "second", "-first": "second", "none": None, "": None}
     for text, expected in chosen.items():
@@ -1413,13 +1413,13 @@ def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -
     compiler = compiler_of(site.registry)
     assert compiler is not None
     program = tk.trace(lambda x: x)(tk.ones(2, backend=Reference()))
-    compiled: Any = compiler(program, Toy())
+    compiled: Any = compiler(lambda: program, Toy())
     assert compiled == "compiled"
     site.install("bad-one", {"plugins": {"bad": "fake_bad"}}, fake_bad=source.format(facts="", body="1 / 0"))
     compiler = compiler_of(Registry([str(site.folder)]))
     assert compiler is not None
     with pytest.raises(BackendError) as caught:
-        compiler(program, Toy())
+        compiler(lambda: program, Toy())
     assert str(caught.value) == (
         "compiler plugins:bad@bad-one failed on program '<lambda>': ZeroDivisionError: division by zero; "
         "report it to its author, or uninstall bad-one"

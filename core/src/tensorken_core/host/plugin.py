@@ -93,6 +93,22 @@ def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], S
     raise NotImplementedError
 
 
+@hookspec(firstresult=True)
+def tensorken_compile_traced(
+    program: Any, optimised: Callable[[], Any], backend: Any
+) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """Compile a program before the passes, for a compiler that keeps compiled programs: it need not wait for them.
+
+    It is called in place of `tensorken_compile` of the same plugin, except for programs with opaque ops.
+
+    Args:
+        program: as it was traced.
+        optimised: returns the program after the passes; they run once.
+        backend: as in `tensorken_compile`.
+    """
+    raise NotImplementedError
+
+
 @hookspec
 def tensorken_group() -> tuple[str, Callable[..., Any]]:
     """A group of processes for `tk.spread`: its name, and a function that joins it.

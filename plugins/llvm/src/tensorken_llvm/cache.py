@@ -1,6 +1,7 @@
 """The cache of compiled programs: the most recent ones in memory, and files on disk, found by their keys.
 
 TENSORKEN_LLVM_CACHE is the folder; by default `llvm` in the folder of Tensorken's caches.  "0" turns the cache off.
+A program is found by its key before the passes, too: a file of its own has this name for it.
 A file that is damaged, or is not what its name says, is compiled again.  The least recently used files go when there
 are too many bytes.
 """
@@ -12,8 +13,10 @@ import hashlib
 import json
 import os
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tensorken.cache_folder import cache_folder, write_file
 from tensorken_llvm.entry import CALLS
@@ -94,14 +97,32 @@ def keep(key: str, code: bytes, entry: Entry) -> None:
     if place is None:
         return
     _remember(key, entry)
-    head = json.dumps({"key": key, "layout": entry.layout.to_json(), "calls": entry.calls}).encode()
-    content = b"%d\n%b%b" % (len(head), head, code)
-    with contextlib.suppress(OSError):  # a cache that cannot be written is no fault of the program
-        write_file(_path(place, key), hashlib.sha256(content).digest() + content)
-        _written[place] = _written.get(place, MAX_BYTES) + len(content)
-        if _written[place] > MAX_BYTES // 16:  # listing the folder takes long
-            _written[place] = 0
-            _shrink(place)
+    _write(place, key, {"key": key, "layout": entry.layout.to_json(), "calls": entry.calls}, code)
+
+
+def keep_name(name: str, key: str, constants: Sequence[str]) -> None:
+    """Keep another name of a compiled program.
+
+    Args:
+        name: the key of the program before the passes.
+        key: of the compiled program.
+        constants: the digests of the constants of its layout, in order.
+    """
+    place = folder()
+    if place is not None:
+        _write(place, name, {"key": name, "program": key, "constants": constants}, b"")
+
+
+def find_name(name: str) -> tuple[str, list[str]] | None:
+    """The key of a compiled program with a name, and the digests of its constants; None if it has none."""
+    place = folder()
+    content = None if place is None else _content(_path(place, name), name)
+    if content is None:
+        return None
+    try:
+        return content[0]["program"], content[0]["constants"]
+    except KeyError:
+        return None
 
 
 def forget() -> None:
@@ -121,8 +142,20 @@ def _remember(key: str, entry: Entry) -> None:
             _recent.popitem(last=False)
 
 
-def _read(path: Path, key: str) -> Entry | None:
-    """The program in a file; None if it is missing, damaged, or another one."""
+def _write(place: Path, key: str, head: Mapping[str, Any], code: bytes) -> None:
+    """Write a file: a digest of the rest, the size of the head, the head, and the object file."""
+    text = json.dumps(head).encode()
+    content = b"%d\n%b%b" % (len(text), text, code)
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no fault of the program
+        write_file(_path(place, key), hashlib.sha256(content).digest() + content)
+        _written[place] = _written.get(place, MAX_BYTES) + len(content)
+        if _written[place] > MAX_BYTES // 16:  # listing the folder takes long
+            _written[place] = 0
+            _shrink(place)
+
+
+def _content(path: Path, key: str) -> tuple[dict[str, Any], bytes] | None:
+    """The head and the object file of a file; None if it is missing, damaged, or another one."""
     try:
         content = path.read_bytes()
         os.utime(path)
@@ -134,10 +167,19 @@ def _read(path: Path, key: str) -> Entry | None:
     try:
         size, _, rest = rest.partition(b"\n")
         head = json.loads(rest[: int(size)])
-        if head["key"] != key:
-            return None
-        layout = Layout.from_json(head["layout"])
-        return loaded(rest[int(size) :], layout, head["calls"])
+        return (head, rest[int(size) :]) if head["key"] == key else None
+    except (ValueError, KeyError, TypeError):  # something else wrote the file
+        return None
+
+
+def _read(path: Path, key: str) -> Entry | None:
+    """The program in a file; None if it is missing, damaged, or another one."""
+    content = _content(path, key)
+    if content is None:
+        return None
+    head, code = content
+    try:
+        return loaded(code, Layout.from_json(head["layout"]), head["calls"])
     except (ValueError, KeyError, TypeError, RuntimeError):  # something else wrote the file
         return None
 

@@ -17,16 +17,35 @@ BACKENDS = ("numpy",)
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """Machine code for a program on numpy arrays; None for other backends, and where there is no llvmlite."""
-    from tensorken_numpy.backend import Numpy
-
-    if type(backend) is not Numpy:  # a subclass may compute otherwise
-        return None
-    if fault() is not None:
-        _warn()
+    if not _can_compile(backend):
         return None
     from tensorken_llvm.program import compiled
 
     return compiled(program, backend)
+
+
+@hookimpl
+def tensorken_compile_traced(
+    program: Any, optimised: Callable[[], Any], backend: Any
+) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """The same for a program before the passes, which do not run if the cache has its machine code."""
+    if not _can_compile(backend):
+        return None
+    from tensorken_llvm.program import compiled_traced
+
+    return compiled_traced(program, optimised, backend)
+
+
+def _can_compile(backend: Any) -> bool:
+    """Whether programs on a backend are compiled."""
+    from tensorken_numpy.backend import Numpy
+
+    if type(backend) is not Numpy:  # a subclass may compute otherwise
+        return False
+    if fault() is not None:
+        _warn()
+        return False
+    return True
 
 
 @hookimpl

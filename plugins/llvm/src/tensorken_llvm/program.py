@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from tensorken.programs.code import Code
 from tensorken.programs.compiled import Kernel as ShownKernel
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import run
 from tensorken_llvm import cache
 from tensorken_llvm.background import Compilation, is_background
@@ -30,7 +32,7 @@ from tensorken_llvm.convolutions import CONVOLUTION, Convolution, with_convoluti
 from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
 from tensorken_llvm.entry import CALLS, Method, write_entry
-from tensorken_llvm.keys import program_key
+from tensorken_llvm.keys import digest_of, program_key, traced_key
 from tensorken_llvm.layouts import (
     Call,
     Place,
@@ -51,7 +53,7 @@ from tensorken_llvm.target import EXPANDED, Expanded
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op
     from tensorken_core.language.raw import RawTensor
-    from tensorken_core.program.program import Program
+    from tensorken_core.program.program import Program, Variable
 
 _EXPANDED = Expanded()
 
@@ -71,11 +73,51 @@ QUICK_SUMS = 512
 """The most elements of kernels with sums in quick code, which stays: optimised code adds in another order."""
 
 
+def compiled_traced(
+    program: Program, optimised_program: Callable[[], Program], backend: RawTensor[Any]
+) -> Run | None:
+    """The machine code of a program before the passes, which do not run if the cache has it.
+
+    Args:
+        program: as it was traced.
+        optimised_program: returns the program after the passes.
+        backend: runs other ops.
+    """
+    found = traced_key(program, backend, is_quick_allowed()) if cache.folder() is not None else None
+    if found is None:
+        return compiled(optimised_program(), backend)
+    name, constants = found
+    known = cache.find_name(name)
+    entry = None if known is None else cache.find(known[0])
+    if known is not None and entry is not None and all([one in constants for one in known[1]]):
+        traced = program.changed()  # the program refers to its machine code
+        given = functools.cache(lambda: _lowered(optimised(traced, backend)))
+        arrays = iter([constants[one] for one in known[1]])
+        return MachineProgram(given, program.inputs, _constants(entry, backend, arrays), entry, backend)
+    run = compiled(optimised_program(), backend)
+    if isinstance(run, MachineProgram) and not run.layout.called:
+        digests = [
+            digest_of(run.constants[i])
+            for i, x in enumerate(run.layout.constants)
+            if not isinstance(x, Place)
+        ]
+        key = program_key(run.program(), is_quick_allowed())
+        if key is not None and all([one in constants for one in digests]):
+            cache.keep_name(name, key, digests)
+    return run
+
+
+def _lowered(program: Program) -> Program:
+    """An optimised program in ops that kernels compute or the backend has."""
+    if any([op.name in EXPANDED or op is CONVOLUTION for op in _ops_of(program)]):
+        return optimised(with_convolutions_lowered(program, _EXPANDED), _EXPANDED)
+    return program
+
+
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     """The machine code of a program; None if no kernel would compute any of it."""
     given = program
-    if any([op.name in EXPANDED or op is CONVOLUTION for op in _ops_of(program)]):
-        program = optimised(with_convolutions_lowered(program, _EXPANDED), _EXPANDED)
+    program = _lowered(program)
     key = program_key(program, is_quick_allowed())
     entry = None if key is None else cache.find(key)
     if entry is None:
@@ -87,7 +129,37 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
             if run is not None:
                 return BackgroundProgram(source, key, backend, run)
         program, entry = source.compiled(key, is_quick_allowed())
-    return MachineProgram(program, entry, backend)
+    return machine_program(program, entry, backend)
+
+
+def machine_program(program: Program, entry: Entry, backend: RawTensor[Any]) -> MachineProgram:
+    """The machine code of a program, with its constants.
+
+    Args:
+        program: whose equations and constants the layout refers to.
+        entry: the machine code.
+        backend: runs the other ops.
+    """
+    known = list(constants_of(program).items())
+    numbers = [x for x in entry.layout.constants if not isinstance(x, Place)]
+    arrays = iter([known[x][1].outside(known[x][0], backend) for x in numbers])
+    return MachineProgram(lambda: program, program.inputs, _constants(entry, backend, arrays), entry, backend)
+
+
+def _constants(entry: Entry, backend: RawTensor[Any], arrays: Iterator[Any]) -> list[Any]:
+    """The literals and constants of a layout, contiguous.
+
+    Args:
+        entry: with the layout.
+        backend: makes the literals.
+        arrays: the constants, in order.
+    """
+    return [
+        np.ascontiguousarray(
+            backend.full(x.shape, literal(x).value, DTYPES[x.dtype]) if isinstance(x, Place) else next(arrays)
+        )
+        for x in entry.layout.constants
+    ]
 
 
 def _ops_of(program: Program) -> Iterator[Op]:
@@ -266,7 +338,7 @@ class BackgroundProgram(_Shown):
         if code is not None:
             self._compilation = None
             program, entry = self._source.loaded(self._key, code)
-            self._run = MachineProgram(program, entry, self._backend)
+            self._run = machine_program(program, entry, self._backend)
 
 
 class MachineProgram(_Shown):
@@ -275,20 +347,29 @@ class MachineProgram(_Shown):
     The inputs, the constants, the results and those of called ops are arrays; the arena is one more.
 
     Args:
-        program: whose equations and constants the layout refers to.
+        program: returns the program whose equations and constants the layout refers to.
+        inputs: of the program.
+        constants: those of the layout, as contiguous arrays.
         entry: the machine code.
         backend: runs the other ops.
+
+    Attributes:
+        program: see above.
+        constants: see above.
+        layout: where values are.
     """
 
-    def __init__(self, program: Program, entry: Entry, backend: RawTensor[Any]) -> None:
+    def __init__(
+        self,
+        program: Callable[[], Program],
+        inputs: Sequence[Variable],
+        constants: Sequence[Any],
+        entry: Entry,
+        backend: RawTensor[Any],
+    ) -> None:
         self._backend = backend
-        self._program = program
+        self.program, self._inputs, self.constants = program, inputs, constants
         layout = self.layout = entry.layout
-        known = list(constants_of(program).items())
-        constants = [(literal(x), program) if isinstance(x, Place) else known[x] for x in layout.constants]
-        self._constants = [
-            np.ascontiguousarray(owner.outside(v, backend)).reshape(v.shape) for v, owner in constants
-        ]
         self._called = [None] * layout.called
         self._outputs = [(y.array, y.shape, y.is_reshaped) for y in layout.outputs]
         self._workspaces = Workspaces(layout)
@@ -296,9 +377,7 @@ class MachineProgram(_Shown):
         self._methods = {name: Method(entry.library.addresses[name], entry.library) for name in layout.names}
         self._segments = [self._methods[one] if isinstance(one, str) else one for one in layout.segments]
         run = self._methods[layout.names[0]].call
-        self._caller = Caller(
-            layout, len(program.inputs), run, self._constants, self._workspaces, self._run_segments
-        )
+        self._caller = Caller(layout, len(inputs), run, self.constants, self._workspaces, self._run_segments)
         self._compilation: Compilation | None = None
         self._run = self._caller.function() if self._caller.can_write else self._run_segments
 
@@ -306,7 +385,7 @@ class MachineProgram(_Shown):
         """Replace quick code, whose calls are used up."""
         left = ctypes.c_int64.from_address(self._library.addresses[CALLS])
         left.value = 2**62  # other threads run quick code meanwhile, and all do if there is an error
-        key = program_key(self._program, is_quick_allowed())
+        key = program_key(self.program(), is_quick_allowed())
         entry = None if key is None else cache.find(key)
         if entry is None or entry.calls:
             if is_background():
@@ -325,7 +404,7 @@ class MachineProgram(_Shown):
         left.value = 0
 
     def source(self) -> Source:
-        return Source(self._program, self._backend)
+        return Source(self.program(), self._backend)
 
     # ---- calls ---------------------------------------------------------------------------------------------
 
@@ -343,7 +422,7 @@ class MachineProgram(_Shown):
         results, arena = workspace.results(self.layout), workspace.arena
         if self.layout.donated:
             inputs = with_own_arrays(inputs, self.layout.donated)
-        arrays = [*inputs, *self._constants, *results, *self._called, arena]
+        arrays = [*inputs, *self.constants, *results, *self._called, arena]
         for segment in self._segments:
             if not isinstance(segment, Method):
                 self._call(segment, arrays)
@@ -351,7 +430,7 @@ class MachineProgram(_Shown):
             while (found := segment.call(*arrays)) is segment.owner:
                 self._optimise()
             if found is not arena:
-                for i, v in enumerate(self._program.inputs):
+                for i, v in enumerate(self._inputs):
                     if np.shape(arrays[i]) != v.shape:
                         arrays[i] = np.broadcast_to(arrays[i], v.shape)
                 arrays[:-1] = [
@@ -368,7 +447,7 @@ class MachineProgram(_Shown):
 
         def operand(x: Place) -> Any:
             if x.value is not None:
-                return self._program.outside(literal(x), self._backend)
+                return self.program().outside(literal(x), self._backend)
             if x.array is not None:
                 return arrays[x.array].reshape(x.shape)
             assert x.offset is not None
@@ -376,7 +455,7 @@ class MachineProgram(_Shown):
             size = prod(x.shape) * dtype.itemsize
             return arrays[-1][x.offset : x.offset + size].view(dtype).reshape(x.shape)
 
-        equation = self._program.equations[call.equation]
+        equation = self.program().equations[call.equation]
         overwritten = [arrays[-1], *[arrays[i] for i in self.layout.donated]]
         found = run(self._backend, equation.op, [operand(x) for x in call.operands], equation.params)
         for number, y in zip(call.results, [found] if equation.op.results == 1 else found, strict=True):

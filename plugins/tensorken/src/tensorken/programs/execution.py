@@ -27,8 +27,20 @@ from tensorken_core.rewriting.wrapper import Wrapper
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 """From representations of the inputs of a program to representations of its outputs."""
 
-Compiler = Callable[[Program, RawTensor[Any]], Run | None]
-"""From an optimised program and a backend to a function that runs it; None to leave it to the next compiler."""
+
+class Compiler(Protocol):
+    """The compiler plugins."""
+
+    def __call__(
+        self, optimised: Callable[[], Program], backend: RawTensor[Any], traced: Program | None = None
+    ) -> Run | None:
+        """A function that runs a program; None if no plugin compiles it.
+
+        Args:
+            optimised: returns the program after the passes.
+            backend: the backend.
+            traced: the program before the passes, if all of it is compiled at once.
+        """
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
@@ -85,14 +97,14 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
     plugin_compiler = compiler_of(REGISTRY)
     if plugin_compiler is None and type(backend).compile is RawTensor.compile:
         return None
-    optimised_program = optimised(program, backend)
+    after_passes = functools.cache(lambda: optimised(program, backend))
     run: Run | None
-    if optimised_program.opaque:
-        run = _compiled_with_opaque_ops(optimised_program, backend, plugin_compiler)
+    if program.opaque and after_passes().opaque:
+        run = _compiled_with_opaque_ops(after_passes(), backend, plugin_compiler)
     else:
-        run = plugin_compiler(optimised_program, backend) if plugin_compiler is not None else None
+        run = plugin_compiler(after_passes, backend, program) if plugin_compiler is not None else None
         if run is None:
-            run = backend.compile(optimised_program)
+            run = backend.compile(after_passes())
     if run is not None:
         program.derived[(_COMPILED, backend)] = run
     return run
@@ -103,7 +115,7 @@ def _compiled_with_opaque_ops(
 ) -> Run:
     """The program compiled by the backend if it takes opaque ops, and no plugin compiles a piece; else it is cut."""
     parts: list[tuple[Equation | Program, Run | None]] = [
-        (part, plugin_compiler(part, backend) if isinstance(part, Program) and plugin_compiler else None)
+        (part, _compiled_piece(part, backend, plugin_compiler) if isinstance(part, Program) else None)
         for part in pieces(program)
     ]
     if backend.compiles_opaque_ops and not any([run for _, run in parts]):
@@ -117,6 +129,10 @@ def _compiled_with_opaque_ops(
         return backend.compile(part) or (lambda xs: part.replay(backend, xs))
 
     return joined(program, [(part, run or run_of(part)) for part, run in parts], backend)
+
+
+def _compiled_piece(program: Program, backend: RawTensor[Any], compiler: Compiler | None) -> Run | None:
+    return None if compiler is None else compiler(lambda: program, backend)
 
 
 _COMPILED = "compiled"
@@ -201,14 +217,25 @@ def compiler_of(registry: Registry) -> Compiler | None:
     if not chosen:
         return None
 
-    def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
-        arguments = {"program": program, "backend": backend}
+    before_passes = {
+        impl.plugin_name: impl for impl in registry.hook.tensorken_compile_traced.get_hookimpls()
+    }
+
+    def compile_(
+        optimised: Callable[[], Program], backend: RawTensor[Any], traced: Program | None = None
+    ) -> Run | None:
+        arguments = {"backend": backend, "optimised": optimised}
         # in pluggy's order, but one by one, so that the error can name the plugin that failed
         for hook_impl in chosen:
+            is_before = traced is not None and hook_impl.plugin_name in before_passes
+            hook_impl = before_passes[hook_impl.plugin_name] if is_before else hook_impl
+            program = traced if is_before and traced is not None else optimised()
+            arguments["program"] = program
             function: Any = hook_impl.function
             try:
                 run: Run | None = function(*[arguments[name] for name in hook_impl.argnames])
             except Exception as error:
+                optimised()  # an error of the passes is not the compiler's
                 raise BackendError(
                     f"compiler {hook_impl.plugin_name} failed on program {program.name!r}: {describe(error)}; "
                     f"report it to its author, or uninstall {hook_impl.plugin_name.rpartition('@')[2]}"

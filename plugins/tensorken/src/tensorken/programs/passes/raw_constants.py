@@ -18,7 +18,7 @@ def with_raw_constants(program: Program, backend: RawTensor[Any]) -> Program:
     A program traced under a transform has its constants on the interpreter of the trace, as do the programs of
     its branches and loops.  A wrapper around the backend computes the value, without a copy; another backend copies it.
     """
-    constants = {v: _on_backend(x, backend) for v, x in program.constants.items()}
+    constants = {v: on_backend(x, backend) for v, x in program.constants.items()}
     if any([x is not program.constants[v] for v, x in constants.items()]):
         program = program.changed(constants=constants)
     return with_inner_programs(program, lambda inner: _inner(inner, backend))
@@ -35,7 +35,8 @@ def _inner(program: Program, backend: RawTensor[Any]) -> Program:
     return result
 
 
-def _on_backend(x: Tensor, backend: RawTensor[Any]) -> Tensor:
+def on_backend(x: Tensor, backend: RawTensor[Any]) -> Tensor:
+    """The constant on the backend; as it is, if it is on the interpreter of a trace."""
     interpreter: Any = x.interpreter
     if interpreter is backend or interpreter.below is not None:
         return x
