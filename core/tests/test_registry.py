@@ -1363,6 +1363,35 @@ def test_a_broken_plugin_harms_no_other(site: Site) -> None:
     ]
 
 
+def test_a_compiler_may_take_programs_before_the_passes(site: Site) -> None:
+    source = """
+        from tensorken_core.host.plugin import hookimpl
+        @hookimpl
+        def tensorken_compile(program): return "after", program
+        @hookimpl
+        def tensorken_compile_traced(program, optimised):
+            if program.name == "known": return "before", program
+            if program.name == "fails": 1 / 0
+            return "after", optimised()
+        """
+    site.install("keeping", {"plugins": {"keeping": "fake_keeping"}}, fake_keeping=source)
+    compiler = compiler_of(site.registry)
+    assert compiler is not None
+
+    def passes() -> Any:
+        raise ArgumentError("a pass fails")
+
+    traced, optimised = [tk.trace(lambda x: x)(tk.ones(2, backend=Reference())) for _ in range(2)]
+    known: Any = compiler(passes, Toy(), traced.changed(name="known"))
+    assert known[0] == "before"
+    for before in (None, traced):
+        assert compiler(lambda: optimised, Toy(), before) == ("after", optimised)
+    with pytest.raises(ArgumentError, match="a pass fails"):  # it is not the compiler's error
+        compiler(passes, Toy(), traced)
+    with pytest.raises(BackendError, match="compiler plugins:keeping@keeping failed on program 'fails'"):
+        compiler(lambda: optimised, Toy(), traced.changed(name="fails"))
+
+
 def test_plugins_of_one_name_do_not_clash(site: Site) -> None:
     for i in (1, 2):
         source = "from tensorken_core.host.plugin import hookimpl\n"

@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,14 @@ from llvmlite import ir
 
 import tensorken as tk
 from plugins.llvm.tests.test_programs import MIXED, NUMPY, machine, traced
-from tensorken_llvm import cache, program as programs
-from tensorken_llvm.keys import environment, program_key
+from tensorken.programs import execution
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.host.registry import REGISTRY
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.program.program import Program
+from tensorken_core.tensor.tensor import apply
+from tensorken_llvm import cache, plugin, program as programs
+from tensorken_llvm.keys import MAX_CONSTANTS, environment, program_key
 from tensorken_llvm.layouts import Layout
 from tensorken_llvm.program import MachineProgram, compiled
 
@@ -357,3 +365,120 @@ def test_programs_whose_constants_count_differently_are_not_the_same(folder: Pat
         ys.append(found)
     assert len(made) == 2  # the last two constants are read in memory
     assert program_key(traced(lambda x: x + tk.tensor(np.arange(3.0), backend=NUMPY), np.ones(3)), True)
+
+
+# ---- programs before the passes ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An element for each program that goes through the passes: its name."""
+    found: list[str] = []
+    for module in (execution, programs):
+
+        def recorded(program: Program, backend: Any) -> Program:
+            found.append(program.name)
+            return optimised(program, backend)
+
+        monkeypatch.setattr(module, "optimised", recorded)
+    return found
+
+
+def run_jitted(f: Callable[..., Any], *arrays: Any) -> Any:
+    """The result of a new jitted function, in a process that has no compiled program in memory."""
+    cache.forget()
+    with with_compiler_plugin():
+        return np.asarray(tk.jit(f)(*[tk.tensor(x, backend=NUMPY) for x in arrays]))
+
+
+@contextmanager
+def with_compiler_plugin() -> Iterator[None]:
+    """Register the hooks of the compiler, under a name of their own."""
+    REGISTRY.load_plugins()
+    REGISTRY.plugins.register(plugin_copy := SimpleNamespace(**vars(plugin)), "machine code")
+    try:
+        yield
+    finally:
+        REGISTRY.plugins.unregister(plugin_copy)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_passes_do_not_run_for_a_kept_program(made: list[bool], passes: list[str]) -> None:
+    table = tk.tensor(MIXED * 2, backend=NUMPY)
+
+    def f(x: Any) -> Any:
+        return tk.softmax(x * table, axis=1) @ table.T + tk.tensor(np.eye(6, dtype="float32"), backend=NUMPY)
+
+    first = run_jitted(f, MIXED)
+    assert len(passes) == 2  # the second time for softmax, which is computed by its body
+    np.testing.assert_array_equal(run_jitted(f, MIXED), first)
+    assert (len(passes), len(made)) == (2, 1)
+    cache.forget()
+    with with_compiler_plugin():
+        assert tk.jit(f).lower(tk.tensor(MIXED, backend=NUMPY)).kernels()
+    assert len(made) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_values_of_constants_are_part_of_the_name(passes: list[str]) -> None:
+    for factor in (0.0, 1.0, 2.0, 3.0, 1.0):  # passes remove factors of 0 and 1
+        scale = tk.tensor(np.full((6, 8), factor, "float32"), backend=NUMPY)
+        np.testing.assert_array_equal(run_jitted(lambda x, s=scale: x * s + 1.0, MIXED), MIXED * factor + 1)
+    assert len(passes) == 4
+    table = tk.tensor(np.zeros(MAX_CONSTANTS // 4 + 1, "float32"), backend=NUMPY)
+    for count in (5, 6):  # too large to be compared
+        run_jitted(lambda x: (x[:, None] + table).sum(1), MIXED[0])
+        assert len(passes) == count
+
+
+@pytest.mark.usefixtures("folder")
+def test_ops_of_others_are_not_named(passes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for factor in (2.0, 3.0):
+        op = Op("scaled", 1, lambda x: x, lambda x: x, body=lambda x, factor=factor: x * factor)
+        monkeypatch.setitem(OPS, "scaled", op)
+        result = run_jitted(lambda x, op=op: apply(op, (x,)) + 1.0, MIXED)
+        np.testing.assert_array_equal(result, MIXED * np.float32(factor) + 1)
+    assert len(passes) == 2
+
+
+def test_a_name_of_a_missing_program_is_not_used(folder: Path, made: list[bool], passes: list[str]) -> None:
+    def run() -> None:
+        np.testing.assert_array_equal(run_jitted(lambda x: x * 3.0, MIXED), MIXED * 3)
+
+    run()
+    name, code = sorted(folder.iterdir(), key=lambda file: file.stat().st_size)
+    code.unlink()
+    run()
+    assert (len(made), len(passes)) == (2, 2)
+    run()
+    assert (len(made), len(passes)) == (2, 2)
+    content = name.read_bytes()
+    others = [hashlib.sha256(x).digest() + x for x in (b"2\n{}", b"%d\n%b" % (13 + 64, _head(name)))]
+    for damaged in (content[:-1], b"", *others):
+        name.write_bytes(damaged)
+        run()
+        assert name.read_bytes() == content
+    assert len(passes) == 6
+
+
+def _head(name: Path) -> bytes:
+    return b'{"key": "%b"}' % name.stem.encode()
+
+
+@pytest.mark.usefixtures("folder")
+def test_quick_code_that_was_found_by_name_is_optimised(
+    made: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(programs.QUICK)
+
+    def f(x: Any) -> Any:
+        return tk.exp(x) * 2.0
+
+    run_jitted(f, MIXED)
+    cache.forget()
+    with with_compiler_plugin():
+        jitted = tk.jit(f)
+        for _ in range(programs.QUICK_ELEMENTS // MIXED.size + 2):
+            result = np.asarray(jitted(tk.tensor(MIXED, backend=NUMPY)))
+    np.testing.assert_allclose(result, np.exp(MIXED) * 2, rtol=1e-6)
+    assert made == [True, False]
