@@ -229,9 +229,9 @@ class _TracedWriter(_Writer):
 
 
 def digest_of(array: Any) -> str:
-    """A digest of the elements of an array."""
-    array = np.ascontiguousarray(array)
-    return hashlib.sha256(f"{array.dtype} ".encode() + array.tobytes()).hexdigest()
+    """A digest of the dtype, the shape and the elements of an array."""
+    array = np.asarray(array)
+    return hashlib.sha256(f"{array.dtype} {array.shape} ".encode() + array.tobytes()).hexdigest()
 
 
 def op_text(op: Op) -> str:

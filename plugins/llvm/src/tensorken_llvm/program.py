@@ -155,8 +155,11 @@ def _constants(entry: Entry, backend: RawTensor[Any], arrays: Iterator[Any]) -> 
         arrays: the constants, in order.
     """
     return [
-        np.ascontiguousarray(
-            backend.full(x.shape, literal(x).value, DTYPES[x.dtype]) if isinstance(x, Place) else next(arrays)
+        np.asarray(
+            backend.full(x.shape, literal(x).value, DTYPES[x.dtype])
+            if isinstance(x, Place)
+            else next(arrays),
+            order="C",
         )
         for x in entry.layout.constants
     ]
