@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from tensorken_core.language.raw import RawTensor
     from tensorken_core.program.program import Variable
-    from tensorken_core.tensor.tensor import Tensor
 
 MAX_CONSTANTS = 2**22
 """The most bytes of the constants of a program that is looked up before the passes."""
@@ -194,7 +193,7 @@ class _Writer:
         """An op: the backend runs it, or its dtypes and shapes say everything."""
         return op_text(op)
 
-    def constant(self, x: Tensor) -> str:
+    def constant(self, x: Any) -> str:
         """What machine code depends on of a constant."""
         return str(counted(x) or "")
 
@@ -218,7 +217,7 @@ class _TracedWriter(_Writer):
             raise _Unknown
         return op.name
 
-    def constant(self, x: Tensor) -> str:
+    def constant(self, x: Any) -> str:
         self._bytes_left -= x.size * x.dtype.itemsize
         raw = on_backend(x, self._backend)
         if self._bytes_left < 0 or raw.interpreter is not self._backend:
