@@ -8,6 +8,7 @@ import numpy as np
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_llvm.entry import MAX_INLINE
 from tensorken_llvm.program import MachineProgram, compiled
 from tensorken_numpy.backend import Numpy
 
@@ -52,3 +53,18 @@ def test_strided_and_unaligned_arrays_are_arguments() -> None:
     assert not unaligned.flags.aligned
     for x in (np.arange(10.0)[::2], np.arange(5.0)[::-1], unaligned, np.broadcast_to(np.float64(3.0), 5)):
         np.testing.assert_array_equal(code([x])[0], x * 2.0)
+
+
+def test_each_of_many_arguments_is_checked() -> None:
+    arrays = [np.full((3, 4) if i % 2 else 5, i, "float32") for i in range(MAX_INLINE + 4)]
+
+    def f(*xs: Any) -> Any:
+        return [x * 2.0 for x in xs]
+
+    code = machine_program(f, *arrays)
+    for i in range(len(arrays)):
+        shape = arrays[i].shape
+        for other in (np.broadcast_to(np.float32(7), shape), np.full((*shape, 2), 7, "float32")[..., 0]):
+            found = code([*arrays[:i], other, *arrays[i + 1 :]])
+            for j, y in enumerate(found):
+                np.testing.assert_array_equal(y, (other if i == j else arrays[j]) * 2)

@@ -74,6 +74,10 @@ class Method:
         self._definition.call = address
 
 
+MAX_INLINE = 16
+"""The most arguments that a program checks itself; of more, those of one shape are checked by one function."""
+
+
 def write_entry(
     module: ir.Module,
     name: str,
@@ -109,11 +113,8 @@ def write_entry(
 
     def pointer(number: int) -> Any:
         if number not in data:
-            data[number] = field(argument(index_number(number)), HEAD, POINTER)
+            data[number] = _field(b, argument(index_number(number)), HEAD, POINTER)
         return data[number]
-
-    def field(x: Any, offset: int, type_: Any) -> Any:
-        return b.load(b.gep(x, [index_number(offset)], source_etype=BYTE), typ=type_)
 
     def returned(found: Any) -> None:
         b.call(declared(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
@@ -134,17 +135,13 @@ def write_entry(
         returned(owner)
         b.position_at_end(runs)
         b.store(b.sub(left, index_number(1)), variable)
-    array_type = field(argument(b.sub(count, index_number(1))), _TYPE, INT64)
+    array_type = _field(b, argument(b.sub(count, index_number(1))), _TYPE, INT64)
     for number, shape in checked.items():
         x = argument(index_number(number))
-        require(b.icmp_signed("==", field(x, _TYPE, INT64), array_type))
-        mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
-        require(b.icmp_signed("==", b.and_(field(x, _FLAGS, INT32), mask), mask))
-        if shape is not None:
-            require(b.icmp_signed("==", field(x, _AXES, INT32), ir.Constant(INT32, len(shape))))
-            sizes = field(x, _SIZES, POINTER)
-            for axis, size in enumerate(shape):
-                require(b.icmp_signed("==", field(sizes, axis * _WORD, INT64), index_number(size)))
+        if len(checked) > MAX_INLINE:
+            require(b.call(_check_function(module, shape), [x, array_type]))
+        else:
+            _check(b, x, array_type, shape, require)
     state: Any = None
 
     def restore() -> None:
@@ -162,6 +159,47 @@ def write_entry(
     returned(argument(b.sub(count, index_number(1))))
     b.position_at_end(refused)
     returned(argument(index_number(0)))
+
+
+def _field(b: Builder, x: Any, offset: int, type_: Any) -> Any:
+    """The field of an object at an offset in bytes."""
+    return b.load(b.gep(x, [index_number(offset)], source_etype=BYTE), typ=type_)
+
+
+def _check(b: Builder, x: Any, array_type: Any, shape: Shape | None, require: Callable[[Any], None]) -> None:
+    """Write the conditions that an argument is a contiguous array of a shape, or of any if it is None."""
+    require(b.icmp_signed("==", _field(b, x, _TYPE, INT64), array_type))
+    mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
+    require(b.icmp_signed("==", b.and_(_field(b, x, _FLAGS, INT32), mask), mask))
+    if shape is not None:
+        require(b.icmp_signed("==", _field(b, x, _AXES, INT32), ir.Constant(INT32, len(shape))))
+        sizes = _field(b, x, _SIZES, POINTER)
+        for axis, size in enumerate(shape):
+            require(b.icmp_signed("==", _field(b, sizes, axis * _WORD, INT64), index_number(size)))
+
+
+def _check_function(module: ir.Module, shape: Shape | None) -> ir.Function:
+    """The function of these conditions for a shape; its arguments are an object and the type of arrays."""
+    name = f"is array {shape}"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    function = new_function(module, name, [POINTER, INT64], BIT)
+    function.attributes.add("noinline")
+    b = Builder(function.append_basic_block("entry"))
+    refused = function.append_basic_block("refused")
+
+    def require(condition: Any) -> None:
+        accepted = function.append_basic_block("accepted")
+        b.cbranch(condition, accepted, refused)
+        b.position_at_end(accepted)
+
+    x, array_type = function.args
+    _check(b, x, array_type, shape, require)
+    b.ret(ir.Constant(BIT, 1))
+    b.position_at_end(refused)
+    b.ret(ir.Constant(BIT, 0))
+    return function
 
 
 def is_interrupted(b: Builder) -> Any:
