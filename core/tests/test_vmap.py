@@ -400,7 +400,7 @@ def test_two_tensors_that_escape_together_are_refused():
 
 def test_rows_beyond_the_range_of_an_int32_are_counted_in_int64():
     last = tk.tensor([[0], [5], [2**30 - 1]])
-    rows = Batch(FUSED, Axis(3))._offset_indices(last, 2**30)
+    rows = Batch(FUSED, Axis(3)).offset_indices(last, 2**30)
     assert rows.dtype is tk.int64
     assert rows.tolist() == [[0], [2**30 + 5], [3 * 2**30 - 1]]
 

@@ -28,6 +28,9 @@ SHIFT_PARAM: dict[str, Callable[[Any, int], Any]] = {
 """For each kind of param a function that adapts the param to a new first axis of a given size."""
 
 
+_ADD = OPS["add"]
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The axis of the examples of a Batch level.
@@ -73,6 +76,49 @@ class Batched(Generic[R]):
 
     value: R
     batched: bool
+
+
+class Scattered(Batched[R]):
+    """The result of a scatter_add whose indices differ between the examples, and values added to it; computed if read.
+
+    The sum over the examples, as of the gradient of a table that all share, is one scatter_add for all of them.
+    """
+
+    __slots__ = ("_added", "_arguments", "_level")
+
+    def __init__(
+        self, level: Batch[R], arguments: tuple[Tensor, Tensor, int, int], added: tuple[Batched[R], ...] = ()
+    ) -> None:
+        self._level = level
+        self._arguments = arguments  # rows of all examples, indices, axis, size
+        self._added = added
+        self.batched = True
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "value":
+            raise AttributeError(name)
+        rows, indices, axis, size = self._arguments
+        level = self._level
+        flat = level.offset_indices(indices, size).reshape((indices.size,))
+        result = rows.apply(OPS["scatter_add"], flat, axis, level.size * size)
+        total = level.split_batch_axis(result, axis, size)
+        for x in self._added:
+            total = total + level.with_batch_axis(x)
+        self.value: R = total.representation
+        return self.value
+
+    def plus(self, x: Batched[R]) -> Scattered[R]:
+        """The sum with another value."""
+        return Scattered(self._level, self._arguments, (*self._added, x))
+
+    def sum(self) -> Tensor:
+        """The sum over the examples."""
+        rows, indices, axis, size = self._arguments
+        total: Tensor = rows.apply(OPS["scatter_add"], indices.reshape((indices.size,)), axis, size)
+        for x in self._added:
+            y = Tensor(self._level.inner, x.value)
+            total = total + (y.sum(0) if x.batched else y * self._level.size)
+        return total
 
 
 def repeated(x: Tensor, axis: Axis) -> Tensor:
@@ -134,6 +180,10 @@ class Batch(Level[Batched[R]]):
         flags = tuple([x.batched for x in operands])
         if op.collective is not None and params[0] == self.axis:
             return self.collective(op, operands, params)
+        if op is _ADD:
+            for x, other in (operands, operands[::-1]):
+                if type(x) is Scattered:
+                    return x.plus(other)
         if not (any(flags) or self.may_use_axis(op, params)):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
         elif op.higher_order is not None:
@@ -161,6 +211,8 @@ class Batch(Level[Batched[R]]):
     def collective(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Batched[R]:
         """Run a collective over the axis of this level."""
         assert op.collective is not None
+        if op.name == "psum" and isinstance(operands[0], Scattered):
+            return Batched(operands[0].sum().representation, False)
         xs = [Tensor(self.inner, x.value) for x in operands]
         y, batched = op.collective([x.batched for x in operands], self.inner, xs, params)
         return Batched(y.representation, batched)
@@ -212,21 +264,18 @@ class Batch(Level[Batched[R]]):
         if x.batched:
             rows, index = (
                 self._merge_batch_axis(rows, axis),
-                self._offset_indices(index, rows.shape[axis + 1]),
+                self.offset_indices(index, rows.shape[axis + 1]),
             )
         gathered = rows.gather(index.reshape((size * count,)), axis)
-        return Batched(self._split_batch_axis(gathered, axis, count).representation, True)
+        return Batched(self.split_batch_axis(gathered, axis, count).representation, True)
 
     def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
         """If each example has its own indices, one scatter_add adds to the rows of all examples."""
         self.check_open("scatter_add")
         if not indices.batched:
             return self._with_shared_indices(OPS["scatter_add"], x, indices, (axis + 1, size))
-        index = Tensor(self.inner, indices.value)
         rows = self._merge_batch_axis(self.with_batch_axis(x), axis)
-        flat = self._offset_indices(index, size).reshape((index.size,))
-        result = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
-        return Batched(self._split_batch_axis(result, axis, size).representation, True)
+        return Scattered(self, (rows, Tensor(self.inner, indices.value), axis, size))
 
     def _with_shared_indices(
         self, op: Op, x: Batched[R], indices: Batched[R], params: tuple[Any, ...]
@@ -235,7 +284,7 @@ class Batch(Level[Batched[R]]):
             return self.interpret(op, (x, indices), (params[0] - 1, *params[1:]))  # type: ignore[no-any-return]
         return Batched(run(self.inner, op, (x.value, indices.value), params), True)
 
-    def _offset_indices(self, indices: Tensor, count: int) -> Tensor:
+    def offset_indices(self, indices: Tensor, count: int) -> Tensor:
         """Indices into the merged rows of all examples; an index out of range is clipped to the rows of its example."""
         top = max(count - 1, 0)
         indices = (indices < 0).where(0, (indices > top).where(top, indices))
@@ -250,7 +299,7 @@ class Batch(Level[Batched[R]]):
         shape = x.shape
         return x.reshape((*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
-    def _split_batch_axis(self, x: Tensor, axis: int, count: int) -> Tensor:
+    def split_batch_axis(self, x: Tensor, axis: int, count: int) -> Tensor:
         """The inverse of `_merge_batch_axis`, for `count` rows an example."""
         x = x.reshape((*x.shape[:axis], self.size, count, *x.shape[axis + 1 :]))
         return x.permute((axis, *range(axis), *range(axis + 1, x.ndim)))
