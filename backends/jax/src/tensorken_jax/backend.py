@@ -122,14 +122,14 @@ class Jax(RawTensor[Array]):
 
     # ---- elementwise -----------------------------------------------------------------------------------------
 
-    exp, log, sin, cos, sqrt, floor = _ops(jnp.exp, jnp.log, jnp.sin, jnp.cos, jnp.sqrt, jnp.floor)
-    tan, tanh, asin, acos, atan = _ops(jnp.tan, jnp.tanh, jnp.arcsin, jnp.arccos, jnp.arctan)
-    log1p, expm1, exp2, log2, log10 = _ops(jnp.log1p, jnp.expm1, jnp.exp2, jnp.log2, jnp.log10)
+    exp, log, sin, cos, sqrt, floor = _ops(jnp.exp, elementary.log, jnp.sin, jnp.cos, jnp.sqrt, jnp.floor)
+    tan, tanh, asin, acos, atan = _ops(jnp.tan, elementary.tanh, jnp.arcsin, jnp.arccos, jnp.arctan)
+    log1p, expm1, exp2, log2, log10 = _ops(elementary.log1p, jnp.expm1, elementary.exp2, jnp.log2, jnp.log10)
     neg, abs, square, signbit = _ops(jnp.negative, jnp.abs, jnp.square, jnp.signbit)
     ceil, trunc, round = _ops(jnp.ceil, jnp.trunc, jnp.round)
-    add, sub, mul, div, pow = _ops(lax.add, lax.sub, lax.mul, lax.div, jnp.power)
+    add, sub, mul, div, pow = _ops(lax.add, lax.sub, lax.mul, elementary.div, elementary.pow)
     maximum, minimum = _ops(jnp.maximum, jnp.minimum)
-    copysign, nextafter = _ops(jnp.copysign, jnp.nextafter)
+    copysign, nextafter, remainder = _ops(jnp.copysign, elementary.nextafter, elementary.remainder)
     eq, lt, where = _ops(lax.eq, lax.lt, jnp.where)
     bitwise_and, bitwise_or, bitwise_xor = _ops(lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor)
     shift_left, shift_right = _ops(lax.shift_left, lax.shift_right_logical)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from tensorken_core.language.shapes import Axes
 
@@ -39,9 +40,94 @@ def softplus(x: Array) -> Array:
 
 @in_float32
 def sech_squared(x: Array) -> Array:
-    """4 * e / (1 + e * (2 + e)) with e = exp(-2 * abs(x))."""
-    e = jnp.exp(-2.0 * jnp.abs(x))
-    return 4.0 * e / (1.0 + e * (2.0 + e))
+    """(2 * e / (1 + e * e)) ** 2 with e = exp(-abs(x)), which is subnormal only where the result is 0."""
+    e = jnp.exp(-jnp.abs(x))
+    root = 2.0 * e / (1.0 + e * e)
+    return root * root
+
+
+@in_float32
+def exp2(x: Array) -> Array:
+    """exp(r * log(2)) * 2**n with x = n + r and abs(r) <= 1/2; JAX's exp(x * log(2)) rounds the large product."""
+    limit = 1.25 * np.finfo(x.dtype).maxexp
+    x = jnp.clip(x, -limit, limit)
+    n = jnp.round(x)
+    half = jnp.floor(0.5 * n)  # 2**n may overflow where the result does not
+    return jnp.exp((x - n) * np.log(2.0).item()) * _power_of_two(half, x) * _power_of_two(n - half, x)
+
+
+def _power_of_two(n: Array, x: Array) -> Array:
+    """2**n for integers n; 0 where x is NaN."""
+    layout = np.finfo(n.dtype)
+    bits = jnp.where(x == x, n + (layout.maxexp - 1), 0.0).astype(f"int{layout.bits}") << layout.nmant
+    return lax.bitcast_convert_type(bits, n.dtype)
+
+
+def log(x: Array) -> Array:
+    """log(x), which is minus infinity for each number that compares as 0.
+
+    XLA's own logarithm is that of 2**-150 for subnormal numbers of float32, in some shapes.
+    """
+    return jnp.where(x == 0, -np.inf, jnp.log(x))
+
+
+def log1p(x: Array) -> Array:
+    """log(u) + c / u where u + c is 1 + x exactly; that of XLA has errors of 100 ULP in float64."""
+    if x.dtype != jnp.float64:
+        return jnp.log1p(x)
+    large = jnp.maximum(1.0, x)
+    u = 1.0 + x
+    c = jnp.minimum(1.0, x) - (u - large)
+    # c / u is NaN for -1 and infinity.  log(1) + 0 is 0 for -0.0.
+    return jnp.where(x == 0, x, jnp.log(u) + jnp.where((u > 0) & (u < np.inf), c / u, 0.0))
+
+
+def tanh(x: Array) -> Array:
+    """1 - 2 / (1 + exp(2 * x)) for large x of float64, where XLA's has errors of 7 ULP."""
+    y = jnp.tanh(x)
+    if x.dtype != jnp.float64:
+        return y
+    size = jnp.abs(x)
+    return jnp.where(size < 2.0, y, jnp.copysign(1.0 - 2.0 / (1.0 + jnp.exp(2.0 * size)), x))
+
+
+def div(a: Array, b: Array) -> Array:
+    """a / b; float16 is computed in float32, as XLA multiplies by the reciprocal, which overflows in float16."""
+    if a.dtype != jnp.float16:
+        return lax.div(a, b)
+    return lax.div(a.astype(jnp.float32), b.astype(jnp.float32)).astype(jnp.float16)
+
+
+def pow(a: Array, b: Array) -> Array:
+    """a**b, where a is 0 if it compares as 0: XLA's computes other powers of subnormal numbers in some shapes."""
+    if jnp.issubdtype(a.dtype, jnp.floating):
+        a = jnp.where(a == 0, jnp.copysign(jnp.zeros((), a.dtype), a), a)
+    return jnp.power(a, b)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """The exact remainder with the sign of b, also for a zero."""
+    rest = lax.rem(a, b)
+    zero = jnp.zeros((), b.dtype)
+    if not jnp.issubdtype(b.dtype, jnp.floating):
+        rest = jnp.where(b == 0, zero, lax.rem(a, jnp.where(b == 0, zero + 1, b)))
+        return jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    opposite = jnp.signbit(rest) != jnp.signbit(b)
+    return jnp.where(rest == 0, jnp.copysign(zero, b), jnp.where(opposite, rest + b, rest))
+
+
+def nextafter(x: Array, y: Array) -> Array:
+    """The number next to x in the direction of y, by their bits, as XLA's comparisons take subnormals for zeros."""
+    integer = np.dtype(f"int{np.finfo(x.dtype).bits}")
+    sign = np.array(np.iinfo(integer).min, integer)
+    one = np.array(1, integer)
+    bits, other_bits = (lax.bitcast_convert_type(z, integer) for z in (x, y))
+    # Integers in the order of the numbers; both zeros are 0.
+    at, to = (jnp.where(z < 0, sign - z, z) for z in (bits, other_bits))
+    after = jnp.where(at < to, at + one, at - one)
+    after_bits = jnp.where(after == 0, bits & sign, jnp.where(after < 0, sign - after, after))
+    following = lax.bitcast_convert_type(jnp.where(at == to, other_bits, after_bits), x.dtype)
+    return jnp.where(jnp.isnan(x) | jnp.isnan(y), x + y, following)
 
 
 @in_float32
