@@ -1,5 +1,5 @@
 """Suites that time tasks against other libraries: compiled by the backend, with an allocator that keeps memory, by the
-compiler for CPUs, by XLA, and eager.
+compiler for CPUs, by XLA, by PyTorch, and eager.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGE = (
     "gpt_step",
 )
 
-XLA = (
+ON_OTHER_BACKENDS = (
     "tanh_gradient_1",
     "logistic_4x3",
     "matmul_512",
@@ -68,13 +68,13 @@ def machine_code(peers: Sequence[str], select: str) -> Iterator[Row]:
         yield from _rows(_traced(), peers, select, True)
 
 
-def xla(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """Compiled functions on the backend jax; a row for a function of one element shows the cost of a call."""
-    if importlib.util.find_spec("tensorken_jax") is None:
-        print("xla: tensorken-jax is not installed")
+def on_backend(backend: str, peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Compiled functions on another backend; a row for a function of one element shows the cost of a call."""
+    if importlib.util.find_spec(f"tensorken_{backend}") is None:
+        print(f"tensorken-{backend} is not installed")
         return
-    with tk.use_backend("jax"), compilers(NONE):
-        yield from _rows([TASKS[name] for name in XLA], peers, select, True)
+    with tk.use_backend(backend), compilers(NONE):
+        yield from _rows([TASKS[name] for name in ON_OTHER_BACKENDS], peers, select, True)
 
 
 def eager(peers: Sequence[str], select: str) -> Iterator[Row]:

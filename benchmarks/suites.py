@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import gpu
 import isolated
@@ -33,7 +34,8 @@ class Suite:
 
 SUITES = {
     "traced": Suite(COMPILED, peer_comparison.traced),
-    "xla": Suite(("jax",), peer_comparison.xla),
+    "xla": Suite(("jax",), partial(peer_comparison.on_backend, "jax")),
+    "pytorch": Suite(("torch",), partial(peer_comparison.on_backend, "torch")),
     "eager": Suite(EAGER, peer_comparison.eager),
     "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES, page.machine),
     "calls": Suite(("jit(grad(f))",), self_comparison.calls),
