@@ -155,8 +155,8 @@ class Batch(Level[Batched[R]]):
     def lower(self, x: Batched[R]) -> R:
         if x.batched:
             raise ConcretizationError(
-                f"vmap: this value differs between the {self.size} examples, so it has no single value; "
-                f"use tk.where to select by it, or read it outside vmap"
+                f"{self.transform}: this value differs between the {self.size} examples, so it has no single value; "
+                f"use tk.where to select by it, or read it outside {self.transform}"
             )
         return x.value
 
