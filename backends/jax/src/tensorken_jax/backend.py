@@ -66,7 +66,10 @@ class Jax(RawTensor[Array]):
     compiles_opaque_ops = True
 
     capabilities = Capabilities(
-        dtypes=tuple(DTYPES), shares_memory=True, flushes_subnormals=("float32", "float64")
+        dtypes=tuple(DTYPES),
+        flushes_subnormals=("float32", "float64"),
+        contracts=True,  # LLVM does
+        shares_memory=True,
     )
 
     def __init__(self, device: str | None = None) -> None:

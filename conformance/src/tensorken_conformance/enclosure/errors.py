@@ -23,6 +23,9 @@ EXACT = frozenset(
 )
 """The ops that do not round, or round an exact result once."""
 
+PRODUCTS = frozenset(("mul", "square", "fused_multiply_add"))
+"""The ops whose results a sum may read before they are rounded."""
+
 
 class Errors:
     """The largest errors of a backend with these capabilities.
@@ -47,6 +50,8 @@ class Errors:
         found = self._steps.get(key)
         if found is None:
             limit = 0 if op in EXACT else limits.allowed(self.capabilities, op, dtype.name, 2)
+            if self.capabilities.contracts and op in PRODUCTS:  # an exact product lies between two numbers
+                limit = max(limit, 1)
             found = self._steps[key] = limit
         return found
 

@@ -28,6 +28,8 @@ class Capabilities:
             numbers: 0 is correctly rounded.  By default the limits of the kit's levels apply.
         flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
         nondeterministic: the ops whose results may differ from call to call, within their errors.
+        contracts: whether programs may add a product to another number before it is rounded, as fused multiply-add
+            instructions do.
         shares_memory: whether results may be views of operands, which is safe since values are immutable.
         symbolic: whether results have structure but no values, as in the string backend.
         delegates: the backends of this project that this backend calls by design, such as `("numpy",)`.
@@ -45,6 +47,7 @@ class Capabilities:
     ulp: Mapping[str, int] = field(default_factory=dict)
     flushes_subnormals: tuple[str, ...] = ()
     nondeterministic: tuple[str, ...] = ()
+    contracts: bool = False
     shares_memory: bool = False
     symbolic: bool = False
     delegates: tuple[str, ...] = ()
