@@ -125,6 +125,11 @@ def join(name: str, **options: Any) -> Group:
     Raises:
         ArgumentError: if no plugin has a group of that name.
         GroupError: if not all members join in time.
+
+    >>> import tensorken as tk
+    >>> tk.distributed.join("pigeons")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ArgumentError: distributed.join: no plugin has a group named 'pigeons'; ...
     """
     REGISTRY.load_plugins()
     makers = dict(REGISTRY.hook.tensorken_group())
