@@ -57,12 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 OPTIONAL = {name: importlib.util.find_spec(f"tensorken_{name}") is not None for name in workspace.OPTIONAL}
 """The optional distributions, and whether each is installed; the tests of the others are not collected."""
 
-collect_ignore = [
-    f"{family}/{name}"
-    for name, is_installed in OPTIONAL.items()
-    for family in ("backends", "plugins")
-    if not is_installed
-]
+collect_ignore = [workspace.OPTIONAL[name] for name, is_installed in OPTIONAL.items() if not is_installed]
 
 
 def pytest_report_header() -> list[str]:

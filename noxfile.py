@@ -44,7 +44,7 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
-NIGHTLY = ("random", "jax", "torch", "digits", "places", "llvm", "kit", "selftest")
+NIGHTLY = ("random", "jax", "torch", "dask", "digits", "places", "llvm", "kit", "selftest")
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -73,7 +73,7 @@ def requirements(*groups: str) -> list[str]:
 
 def editable(*, extras: bool = True, optional: Sequence[str] = ()) -> list[str]:
     """The arguments of pip that install every distribution from its source folder, with these optional ones."""
-    found = [*distributions(), *[f for f in distributions(optional=True) if f.name in optional]]
+    found = [*distributions(), *(ROOT / OPTIONAL[name] for name in optional)]
     folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '') if extras else ''}" for folder in found]
     return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
 
@@ -141,6 +141,7 @@ def nightly(session: nox.Session, part: str) -> None:
     random: the nightly tests, and many examples of the random ones; arguments go to pytest
     jax: all random programs, compared with JAX, and the kit's smoke cases on the JAX backend
     torch: all cases of the kit on the PyTorch backend, and recorded numbers of PyTorch and optax
+    dask: trainings on a cluster whose workers are killed
     digits: the tests of pages and docstrings, with other last digits of every number
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
@@ -160,6 +161,8 @@ def nightly(session: nox.Session, part: str) -> None:
         examine(session, "torch")
         session.run("python", "-m", "oracles.record_layers", "--check")
         session.run("python", "-m", "oracles.record_training", "--check")
+    elif part == "dask":
+        run_pytest(session, "own", *LIMITS, "plugins/dask")
     elif part == "digits":
         sources = [str(folder / "src") for folder in distributions()]
         examples = ["-m", "not slow", "tests/test_pages.py", "tests/test_readme.py", *sources]
@@ -193,7 +196,7 @@ def dev(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
     pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     session.run(*pip, *requirements("dev"))
-    session.run(*pip, *editable(optional=["jax"]))
+    session.run(*pip, *editable(optional=["jax", "dask"]))
     session.log(f"ready: {python.relative_to(ROOT)}")
 
 
@@ -287,9 +290,10 @@ def torch(session: nox.Session) -> None:
 
 @nox.session
 def distributed(session: nox.Session) -> None:
-    """Test groups of processes on this machine; the arguments go to pytest."""
-    install_workspace(session, "test", "mpi", extras=False, optional=["mpi"])
-    run_pytest(session, "own", *(session.posargs or [*LIMITS, "-m", "not nightly", "plugins/mpi"]))
+    """Test groups of processes, and training on dask clusters that lose workers; the arguments go to pytest."""
+    install_workspace(session, "test", "mpi", extras=False, optional=["mpi", "dask"])
+    arguments = session.posargs or [*LIMITS, *PARALLEL, "-m", "not nightly", "plugins/mpi", "plugins/dask"]
+    run_pytest(session, "own", *arguments)
 
 
 @nox.session

@@ -34,6 +34,7 @@ NAMES = {
     "tensorken-jax",
     "tensorken-torch",
     "tensorken-mpi",
+    "tensorken-dask",
 }
 
 TESTS = {

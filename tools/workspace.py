@@ -7,7 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-OPTIONAL = ("jax", "torch", "mpi")
+OPTIONAL = {
+    "jax": "backends/jax",
+    "torch": "backends/torch",
+    "mpi": "plugins/mpi",
+    "dask": "plugins/dask",
+}
 """The folders of distributions over libraries that are not installed everywhere; sessions of their own test them."""
 
 
