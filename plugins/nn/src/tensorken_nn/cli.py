@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
 from tensorken_core.host.discovery import did_you_mean
 from tensorken_nn import run_directory
+from tensorken_nn.clusters import cluster as connect
 from tensorken_nn.jobs import JOBS, Job
 from tensorken_nn.options import add_options, count, parse_settings, to_json
+from tensorken_nn.parts import Parts, divided, in_process
 from tensorken_nn.report import print_error
 from tensorken_nn.train_run import RunMetadata, TrainRun
 
@@ -39,19 +43,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     job = JOBS[name]
     options = _job_parser(name, job).parse_args(rest)
     try:
-        with tk.use_backend(options.backend, options.device):
-            return _run(name, job, options).train()
+        with tk.use_backend(options.backend, options.device), ExitStack() as stack:
+            return _run(name, job, options, stack).train()
     except KeyboardInterrupt:
         print_error("interrupted; the last checkpoint, if any, is in the run's folder")
         return INTERRUPTED
 
 
-def _run(name: str, job: Job, options: argparse.Namespace) -> TrainRun:
-    """The run described by the options; its folder is created last, after all checks."""
+def _run(name: str, job: Job, options: argparse.Namespace, stack: ExitStack) -> TrainRun:
+    """The run described by the options; its folder is created last, after all checks.
+
+    The stack closes the connection to a cluster.
+    """
     backend, device = check_backend()
     resumed = _resumed(name, options)
     settings = parse_settings(options, job.settings, resumed.settings if resumed else None)
+    where = getattr(options, "cluster", None)
+    if where and options.device is not None:
+        raise ArgumentError("train: workers choose their devices themselves; leave out --device")
+    cluster = stack.enter_context(connect(where)) if where else None
+    if cluster and settings.parts is None:
+        if resumed:
+            raise ArgumentError(
+                "train: the run was started without --parts, so it cannot continue on a cluster; leave out --cluster"
+            )
+        settings = dataclasses.replace(settings, parts=cluster.worker_count)
     task = job.prepare(settings)
+    if getattr(settings, "parts", None) is not None:
+        parts = Parts(name, settings, settings.parts)
+        task = divided(task, cluster.total(parts, backend) if cluster else in_process(parts))
+    if cluster:
+        task = dataclasses.replace(task, description=(*task.description, cluster.description))
     directory = options.resume or run_directory.create(name, options.out, force=options.force)
     record = to_json(settings)
     facts = {"job": name, "backend": backend, "device": device, **record}
@@ -120,6 +142,11 @@ def _job_parser(name: str, job: Job) -> argparse.ArgumentParser:
     add_options(parser, job.settings)
     add_backend_options(parser)
     add = parser.add_argument
+    if "parts" in {field.name for field in dataclasses.fields(job.settings)}:
+        help_ = (
+            "compute the parts on a dask cluster: the scheduler's address, or local:COUNT for COUNT processes"
+        )
+        add("--cluster", metavar="ADDRESS", help=help_)
     add("--out", type=Path, metavar="FOLDER", help=f"folder for the results (default: a new runs/{name}-N)")
     add("--force", action="store_true", help="replace the results of an earlier run in FOLDER")
     add("--resume", type=Path, metavar="FOLDER", help="resume the run in FOLDER, with its settings")

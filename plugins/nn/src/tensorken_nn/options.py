@@ -33,6 +33,11 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def parts_option() -> Any:
+    """The field `parts` of the settings of a job whose batches may be divided (`tensorken_nn.parts`)."""
+    return option(None, count, "divide each batch into this many parts, whose gradients are added in order")
+
+
 def add_options(parser: ArgumentParser, settings: type) -> None:
     """Add an option for each field, such as `--batch-size` for `batch_size`."""
     for field in dataclasses.fields(settings):

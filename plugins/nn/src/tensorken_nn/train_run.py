@@ -87,7 +87,7 @@ class TrainRun:
     quiet: bool = False
 
     def train(self) -> int:
-        """Train to the end or until a signal; returns the exit status: 0, or that of the signal."""
+        """Train to the end, until a signal, or until the processes that compute are lost; returns the exit status."""
         start = time.perf_counter()
         task, file = self.task, self.directory / run_directory.CHECKPOINT
         progress, records = self._load_progress()
@@ -102,7 +102,13 @@ class TrainRun:
                 after_step=report.after_step,
                 stop=interruption.requested,
             )
-            while not self._out_of_patience(report.records) and (item := next(steps, None)):
+            while not self._out_of_patience(report.records):
+                try:
+                    if (item := next(steps, None)) is None:
+                        break
+                except ConnectionError as error:  # the last progress is saved
+                    print_error(f"{error}; --resume {self.directory} continues {report.progress}")
+                    return 1
                 progress, record = item
                 if record is not None:
                     report.after_period(record, task.preview and task.preview(progress.state))

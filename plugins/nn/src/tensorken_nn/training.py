@@ -32,15 +32,41 @@ class Learner(NamedTuple):
     optimizer: Any
 
 
+ValueAndGrad: TypeAlias = Callable[[Any, Any, Tensor], tuple[tuple[Tensor, Metrics], Any]]
+"""A function from a model, a batch and a key to the pair of loss and metrics, and the gradients."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradientStep:
+    """A step that updates a `Learner` by the gradient of an objective; made by `gradient_step`."""
+
+    objective: Objective
+    optimizer: Optimizer
+    clip: Callable[[Any], Any]
+    value_and_grad: ValueAndGrad
+    update: Callable[[Learner, Any], Learner]
+
+    def __call__(self, learner: Learner, batch: Any, key: Tensor) -> tuple[Learner, Metrics]:
+        """The next learner, and the metrics, of which the first is the loss."""
+        (loss, metrics), gradients = self.value_and_grad(learner.model, batch, key)
+        return self.update(learner, gradients), {LOSS: loss, **metrics}
+
+
 def gradient_step(
-    objective: Objective, optimizer: Optimizer, clip: Callable[[Any], Any] = lambda gradients: gradients
-) -> Step:
+    objective: Objective,
+    optimizer: Optimizer,
+    clip: Callable[[Any], Any] = lambda gradients: gradients,
+    value_and_grad: ValueAndGrad | None = None,
+) -> GradientStep:
     """A step that updates a `Learner` by the gradient of an objective; its first metric is the loss.
 
     Args:
         objective: a function from a model, a batch and a key to the loss and further metrics.
         optimizer: updates the model.
         clip: applied to the gradients before the update, such as `clip_by_global_norm`.
+        value_and_grad: computes the loss, metrics and gradients in place of the derivative of the objective, such as
+            from parts of the batch in other processes (`tensorken_nn.parts`).  The step then compiles the update by
+            the optimiser itself, so that `value_and_grad` may be a function that `tk.jit` cannot trace.
 
     >>> from tensorken_nn import SGD
     >>> step = gradient_step(lambda w, x, key: (((w - x) ** 2).sum(), {}), SGD(0.25))
@@ -50,14 +76,13 @@ def gradient_step(
     >>> learner.model.tolist(), metrics["loss"].item()
     ([2.0], 4.0)
     """
-    value_and_gradient = tk.value_and_grad(objective, has_aux=True)
 
-    def step(learner: Learner, batch: Any, key: Tensor) -> tuple[Learner, Metrics]:
-        (loss, metrics), gradients = value_and_gradient(learner.model, batch, key)
-        learner = Learner(*optimizer.update(learner.model, clip(gradients), learner.optimizer))
-        return learner, {LOSS: loss, **metrics}
+    def update(learner: Learner, gradients: Any) -> Learner:
+        return Learner(*optimizer.update(learner.model, clip(gradients), learner.optimizer))
 
-    return step
+    if value_and_grad is not None:
+        return GradientStep(objective, optimizer, clip, value_and_grad, tk.jit(update))
+    return GradientStep(objective, optimizer, clip, tk.value_and_grad(objective, has_aux=True), update)
 
 
 class Summary(NamedTuple):
@@ -89,6 +114,8 @@ class Task:
     summarize: Callable[[Any, Path], Summary] = lambda state, directory: Summary()
     facts: Mapping[str, Any] = field(default_factory=dict)  # JSON values, saved for later use of the state
     compiled: bool = True  # whether to compile the step
+    # the number of examples of a batch, over which the loss and the metrics are means; None: of its rows
+    weight: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.period < 1:
@@ -135,6 +162,9 @@ def fit(
         every: also yield every `every` steps, without a record.
         after_step: called after each step.
         stop: called after each step; if true, training ends after one more yield.
+
+    Raises:
+        ConnectionError: if a step loses the processes that compute for it; after one more yield, of the last progress.
     """
     if every is not None and every < 1:
         raise ArgumentError(f"fit: `every` must be 1 or more, got {every}; None yields only after periods")
@@ -148,7 +178,11 @@ def fit(
             raise ArgumentError(
                 f"fit: the batches ended before step {step + 1} of {task.steps}; use loader.from_step"
             ) from None
-        state, metrics = advance(state, batch, tk.random.fold_in(task.key, step))
+        try:
+            state, metrics = advance(state, batch, tk.random.fold_in(task.key, step))
+        except ConnectionError:
+            yield Progress(step, state, sums), None
+            raise
         # The sums stay on the backend: reading them would wait for the device at each step.
         sums = {name: sums.get(name, 0.0) + value for name, value in metrics.items()}
         step += 1

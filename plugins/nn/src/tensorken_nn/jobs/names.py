@@ -22,7 +22,7 @@ from tensorken_nn.layers import mlp
 from tensorken_nn.loader import DataLoader
 from tensorken_nn.module import Module, size, static
 from tensorken_nn.optimizers import SGD, AdamW, Optimizer
-from tensorken_nn.options import count, one_of, option, rate, seed
+from tensorken_nn.options import count, one_of, option, parts_option, rate, seed
 from tensorken_nn.sampling import draw
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
@@ -124,6 +124,7 @@ class Settings:
     width: int = option(256, count, "the size of the mlp's hidden layer")
     layers: int = option(4, count, "the number of the transformer's layers")
     text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
+    parts: int | None = parts_option()
     seed: int = option(0, seed, "of all random numbers")
 
 
@@ -209,6 +210,7 @@ def prepare(settings: Settings) -> Task:
         evaluate=lambda learner: {monitor: mean_loss(learner.model, *test)},
         summarize=lambda learner, folder: summarize(learner, settings, vocabulary, longest),
         facts={"characters": vocabulary.characters, "longest": longest},
+        weight=lambda batch: (batch[1] != IGNORED).sum(),
     )
 
 

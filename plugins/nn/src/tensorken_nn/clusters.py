@@ -1,0 +1,59 @@
+"""Parts of batches on the workers of a dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken_core.errors import ArgumentError
+from tensorken_nn.parts import Parts, add
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A connection to a dask cluster.
+
+    Args:
+        client: a `distributed.Client`.
+        worker_count: the number of workers at the start.
+        dashboard_link: the address of dask's dashboard; empty if there is none.
+    """
+
+    client: Any
+    worker_count: int
+    dashboard_link: str
+
+    @property
+    def description(self) -> str:
+        """A line about the cluster: the number of workers, and where to look at them."""
+        workers = f"{self.worker_count} worker{'' if self.worker_count == 1 else 's'}"
+        return f"cluster: {workers}" + (f", dashboard: {self.dashboard_link}" if self.dashboard_link else "")
+
+    def total(self, parts: Parts, backend: str) -> Callable[..., Any]:
+        """A function from a model, a step and a key to the sum of the results of all parts."""
+        from tensorken_dask import Shards, map_reduce
+
+        return map_reduce(parts.sums, Shards(self.client, parts.load, parts.count), add, backend=backend)
+
+
+@contextmanager
+def cluster(where: str) -> Iterator[Cluster]:
+    """Connect to a cluster, or start one on this machine.
+
+    Args:
+        where: the address of a scheduler, or local:COUNT.
+
+    Raises:
+        ArgumentError: if dask is not installed, or the address is malformed.
+        ConnectionError: if there is no scheduler, or no worker.
+    """
+    try:
+        from tensorken_dask import connect, dashboard_link, wait_for_workers
+    except ModuleNotFoundError:
+        raise ArgumentError(
+            "train: --cluster needs dask, which is missing: pip install tensorken[dask]"
+        ) from None
+    with connect(where) as client:
+        yield Cluster(client, wait_for_workers(client), dashboard_link(client))
