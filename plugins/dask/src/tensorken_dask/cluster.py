@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import dask
 from distributed import Client, LocalCluster
 
 from tensorken_core.errors import ArgumentError
@@ -15,6 +16,12 @@ from tensorken_dask.errors import ClusterError
 
 PATIENCE = 30.0
 """The number of seconds to wait for a scheduler, or for a worker while there is none."""
+
+OF_LOCAL_CLUSTERS = {
+    "distributed.scheduler.allowed-failures": 10,  # workers that die while they have one task, until it is given up
+    "distributed.deploy.lost-worker-timeout": "1h",  # by default dask gives up a worker that takes 15 s to come back
+}
+"""Settings of dask."""
 
 LOCAL = {
     "local": True,
@@ -50,6 +57,7 @@ def connect(where: str, *, patience: float = PATIENCE) -> Iterator[Client]:
                 f"connect: got {where!r}, need an address, as tcp://HOST:8786, or local:COUNT"
             )
         with (
+            dask.config.set(OF_LOCAL_CLUSTERS),
             LocalCluster(
                 n_workers=int(rest),
                 threads_per_worker=1,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker
 
 from tensorken_dask.cluster import (
     PATIENCE,
@@ -109,7 +109,7 @@ class Shards:
         last_seen = time.monotonic()
         while not future.done():
             try:
-                wait(future, timeout=POLL)
+                future.exception(timeout=POLL)  # not `wait`, which needs a default client
             except TimeoutError:
                 if self.client.status == "running" and worker_count(self.client):
                     last_seen = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,19 @@ class Cluster:
 
 
 @contextmanager
+def _without_logs() -> Iterator[None]:
+    """Dask logs no errors: this command describes them itself, in one line."""
+    levels = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
+    for handler, _ in levels:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for handler, level in levels:
+            handler.setLevel(level)
+
+
+@contextmanager
 def cluster(where: str) -> Iterator[Cluster]:
     """Connect to a cluster, or start one on this machine.
 
@@ -55,5 +69,5 @@ def cluster(where: str) -> Iterator[Cluster]:
         raise ArgumentError(
             "train: --cluster needs dask, which is missing: pip install tensorken[dask]"
         ) from None
-    with connect(where) as client:
+    with _without_logs(), connect(where) as client:
         yield Cluster(client, wait_for_workers(client), dashboard_link(client))
