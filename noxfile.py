@@ -371,7 +371,7 @@ def array_api(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write docs/performance.md; `-- --check` compares them with benchmarks/bounds.toml."""
-    install_workspace(session, "bench")
+    install_workspace(session, "bench", optional=["dask"])
     # PyTorch is optional: the page says if it is missing.
     session.install(*requirements("bench-torch"), success_codes=range(256))
     session.run("python", str(Path("benchmarks", "run.py")), *session.posargs)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import cluster
 import gpu
 import isolated
 import modules
@@ -41,6 +42,7 @@ SUITES = {
     "calls": Suite(("jit(grad(f))",), self_comparison.calls),
     "backward": Suite(("forward",), self_comparison.backward),
     "checkpoint": Suite(("plain",), self_comparison.checkpoint),
+    "cluster": Suite(("few",), cluster.step_costs, {"few": "4 workers"}),
     "memory": Suite(COMPILED, isolated.memory),
     "preparation": Suite(("jax",), isolated.preparation),
     "machine_code_memory": Suite(COMPILED, isolated.machine_code_memory),

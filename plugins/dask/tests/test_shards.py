@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,34 @@ def test_a_shard_is_loaded_once(client: Client, tmp_path: Path) -> None:
     assert repr(shards).startswith("<Shards: 3 shards, 3 loaded, ")
 
 
+class NotesWhereItIsRead:
+    """An object that notes the thread that unpickles it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+
+    def __call__(self, *arguments: Any) -> int:
+        return 1
+
+    def __reduce__(self) -> Any:
+        def read(folder: Path, name: str) -> int | Callable[..., int]:
+            (folder / f"{name} {threading.current_thread().name} {uuid4()}").touch()
+            return (lambda *arguments: 1) if name in ("load", "function") else 1
+
+        return read, (self.folder, self.name)
+
+
+def test_only_workers_read_functions_and_objects_of_users(client: Client, tmp_path: Path) -> None:
+    """The scheduler may lack their modules; it runs in the thread of dask's event loop."""
+    load, function, argument = (
+        NotesWhereItIsRead(tmp_path, name) for name in ("load", "function", "argument")
+    )
+    assert map_reduce(function, Shards(client, load, 2))(argument) == 2
+    notes = [path.name.split() for path in tmp_path.iterdir()]
+    assert {name for name, *_ in notes} == {"load", "function", "argument"}
+    assert all("Dask-Default-Threads" in thread for _, thread, *_ in notes), notes
+
+
 # ---- errors ------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +248,7 @@ def test_a_malformed_address_is_named(where: str) -> None:
 
 
 def test_versions_of_workers_are_checked(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ClusterError, match=r"the worker inproc\S+ has numpy [\d.]+\w*, need 0\.1 as here"):
+    with pytest.raises(ClusterError, match=r"the scheduler has numpy [\d.]+\w*, need 0\.1 as here"):
         Shards(client, load, 1).prepare(Computation(loss, min, "numpy", {"numpy": "0.1"}))
     with pytest.raises(
         ClusterError, match=r"the worker inproc\S+ lacks tensorken-of-atlantis, need 1\.0 as here"

@@ -11,7 +11,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from tensorken_core.errors import ArgumentError
-from tensorken_dask.computations import check_versions
+from tensorken_dask.computations import DISTRIBUTIONS, check_versions
 from tensorken_dask.errors import ClusterError
 
 PATIENCE = 30.0
@@ -132,12 +132,14 @@ def wait_for_workers(client: Client, patience: float = PATIENCE) -> int:
 
 
 def check_workers(client: Client, versions: Mapping[str, str | None], patience: float) -> None:
-    """Wait for a worker, and compare the versions of all workers with these.
+    """Wait for a worker, and compare the versions of the scheduler and of all workers with these.
 
     Raises:
-        ClusterError: if there are no workers, or one has another version.
+        ClusterError: if there are no workers, or one process has another version.
     """
     wait_for_workers(client, patience)
-    found = client.get_versions(packages=list(versions))["workers"]
-    for worker, of_worker in sorted(found.items()):
+    found = client.get_versions(packages=list(versions))
+    needed = {name: version for name, version in versions.items() if name in DISTRIBUTIONS}
+    check_versions("the scheduler", needed, found["scheduler"]["packages"])
+    for worker, of_worker in sorted(found["workers"].items()):
         check_versions(f"the worker {worker}", versions, of_worker["packages"])

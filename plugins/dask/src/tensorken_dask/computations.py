@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 import tensorken as tk
@@ -18,45 +21,62 @@ DISTRIBUTIONS = ("tensorken", "tensorken-core", "tensorken-dask", "numpy")
 """The distributions whose versions must agree in all processes."""
 
 
-def to_arrays(data: Any) -> Any:
-    """A tree with numpy arrays in place of tensors.
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A tree to send to another process: its arrays, and all else in bytes, which dask's scheduler need not read.
 
-    >>> to_arrays({"x": tk.tensor([1.0, 2.0])})
-    {'x': array([1., 2.], dtype=float32)}
+    >>> packed = Packed.of({"x": tk.tensor([1.0, 2.0]), "y": 3})
+    >>> packed.arrays
+    [array([1., 2.], dtype=float32)]
+    >>> unpacked = packed.unpack()
+    >>> unpacked["x"].tolist(), unpacked["y"]
+    ([1.0, 2.0], 3)
     """
-    return tree.map(lambda x: np.asarray(x) if isinstance(x, Tensor) else x, data)
+
+    arrays: list[Any]
+    rest: bytes  # the structure of the tree, and its leaves with None in place of arrays
+
+    @classmethod
+    def of(cls, data: Any) -> Packed:
+        """A tree of tensors, arrays and any other leaves."""
+        leaves, structure = tree.flatten(data)
+        arrays = [np.asarray(x) for x in leaves if isinstance(x, _ARRAYS)]
+        others = [(isinstance(x, _ARRAYS), None if isinstance(x, _ARRAYS) else x) for x in leaves]
+        return cls(arrays, cloudpickle.dumps((structure, others)))
+
+    def unpack(self) -> Any:
+        """The tree, with its arrays as tensors on the backend in use."""
+        structure, others = pickle.loads(self.rest)
+        arrays = iter(self.arrays)
+        return tree.unflatten(
+            structure, [tk.asarray(next(arrays)) if is_array else x for is_array, x in others]
+        )
 
 
-def to_tensors(data: Any) -> Any:
-    """A tree with tensors on the backend in use in place of numpy arrays.
-
-    >>> to_tensors([np.array([True, False]), 3])
-    [tensor([True, False], dtype=bool), 3]
-    """
-    return tree.map(lambda x: tk.asarray(x) if isinstance(x, np.ndarray) else x, data)
+_ARRAYS = (Tensor, np.ndarray)
 
 
 class LoadedShard:
     """A loaded shard.  Its arrays are placed on a backend once in each process; they alone are pickled."""
 
-    def __init__(self, arrays: Any) -> None:
-        self.arrays = arrays
+    def __init__(self, data: Packed) -> None:
+        self.data = data
         self._placed: dict[str, Any] = {}
 
     def on(self, backend: str) -> Any:
         """The shard with its arrays as tensors of a backend, which is in use."""
         if backend not in self._placed:
-            self._placed[backend] = to_tensors(self.arrays)
+            self._placed[backend] = self.data.unpack()
         return self._placed[backend]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LoadedShard, (self.arrays,)
+        return LoadedShard, (self.data,)
 
 
 def load_shard(load: Callable[[int], Any], number: int, backend: str) -> LoadedShard:
     """Load a shard."""
     with tk.use_backend(backend):
-        return LoadedShard(to_arrays(load(number)))
+        return LoadedShard(Packed.of(load(number)))
 
 
 class Computation:
@@ -81,16 +101,16 @@ class Computation:
         self.backend = backend
         self.versions = versions
 
-    def apply(self, shard: LoadedShard, arguments: Any) -> Any:
-        """The result of one shard, in numpy arrays."""
+    def apply(self, shard: LoadedShard, arguments: Packed) -> Packed:
+        """The result of one shard."""
         self._check_versions()
         with tk.use_backend(self.backend):
-            return to_arrays(self.function(shard.on(self.backend), *to_tensors(arguments)))
+            return Packed.of(self.function(shard.on(self.backend), *arguments.unpack()))
 
-    def reduce(self, results: Sequence[Any]) -> Any:
-        """The results of all shards, combined in their order; in numpy arrays."""
+    def reduce(self, results: Sequence[Packed]) -> Packed:
+        """The results of all shards, combined in their order."""
         with tk.use_backend(self.backend):
-            return to_arrays(functools.reduce(self.combine, map(to_tensors, results)))
+            return Packed.of(functools.reduce(self.combine, [result.unpack() for result in results]))
 
     def _check_versions(self) -> None:
         check_versions("a worker", self.versions, _installed_versions(tuple(self.versions)))
@@ -122,10 +142,10 @@ def check_versions(worker: str, expected: Mapping[str, str | None], found: Mappi
 
     >>> check_versions("a worker", {"numpy": "2.1"}, {"numpy": None})
     Traceback (most recent call last):
-    tensorken_dask.errors.ClusterError: a worker lacks numpy, need 2.1 as here; install the same versions on all workers
+    tensorken_dask.errors.ClusterError: a worker lacks numpy, need 2.1 as here; install the same versions everywhere
     """
     for name, version in expected.items():
         if found.get(name) != version:
             other = f"has {name} {found[name]}" if found.get(name) else f"lacks {name}"
             need = f"need {version} as here" if version else "which is not installed here"
-            raise ClusterError(f"{worker} {other}, {need}; install the same versions on all workers")
+            raise ClusterError(f"{worker} {other}, {need}; install the same versions everywhere")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
-from tensorken_dask.computations import Computation, LoadedShard, load_shard
+from tensorken_dask.computations import Computation, LoadedShard, Packed, load_shard
 
 
 class InProcess:
@@ -30,11 +30,11 @@ class InProcess:
         self.load = load
         self.count = count
 
-    def prepare(self, computation: Computation) -> Callable[[Any], Any]:
+    def prepare(self, computation: Computation) -> Callable[[Packed], Packed]:
         """A function from arguments to the combined results of all shards."""
         shards: list[LoadedShard] = []
 
-        def run(arguments: Any) -> Any:
+        def run(arguments: Packed) -> Packed:
             if not shards:
                 shards.extend([load_shard(self.load, i, computation.backend) for i in range(self.count)])
             return computation.reduce([computation.apply(shard, arguments) for shard in shards])

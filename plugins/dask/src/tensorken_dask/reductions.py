@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from tensorken_core import tree
 from tensorken_core.host.registry import REGISTRY
-from tensorken_dask.computations import DISTRIBUTIONS, Computation, installed_versions, to_arrays, to_tensors
+from tensorken_dask.computations import DISTRIBUTIONS, Computation, Packed, installed_versions
 
 
 class AnyShards(Protocol):
     """The shards of some data: `Shards` on a cluster, or `InProcess`."""
 
-    def prepare(self, computation: Computation) -> Callable[[Any], Any]:
-        """A function from arguments, in numpy arrays, to the combined results of all shards."""
+    def prepare(self, computation: Computation) -> Callable[[Packed], Packed]:
+        """A function from arguments to the combined results of all shards."""
 
 
 def add(a: Any, b: Any) -> Any:
@@ -58,7 +58,7 @@ def map_reduce(
     run = shards.prepare(Computation(f, combine, backend, required_versions(backend)))
 
     def reduced(*arguments: Any) -> Any:
-        return to_tensors(run(to_arrays(arguments)))
+        return run(Packed.of(arguments)).unpack()
 
     return reduced
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import Any
 from uuid import uuid4
 
+import cloudpickle
 from distributed import Client, Future, KilledWorker
 
 from tensorken_dask.cluster import (
@@ -19,7 +22,7 @@ from tensorken_dask.cluster import (
     wait_for_workers,
     worker_count,
 )
-from tensorken_dask.computations import Computation, LoadedShard, load_shard
+from tensorken_dask.computations import Computation, LoadedShard, Packed, load_shard
 from tensorken_dask.errors import ClusterError
 from tensorken_dask.in_process import check_count
 
@@ -75,31 +78,34 @@ class Shards:
         workers = f"{worker_count(self.client)} workers at {address_of(self.client)}"
         return f"<Shards: {self.count} shards, {self.loaded} loaded, {workers}>"
 
-    def prepare(self, computation: Computation) -> Callable[[Any], Any]:
+    def prepare(self, computation: Computation) -> Callable[[Packed], Packed]:
         """A function from arguments to the combined results of all shards."""
         client, token, calls = self.client, uuid4().hex, itertools.count()
         check_workers(client, computation.versions, self.patience)
         shards = self._on(computation.backend)
         # Results of tasks, not scattered data: dask can compute them again.
-        function = client.submit(_identity, computation, key=f"function-{token}")
+        function = client.submit(pickle.loads, cloudpickle.dumps(computation), key=("function", token))
 
-        def run(arguments: Any) -> Any:
+        def run(arguments: Packed) -> Packed:
             call = f"{token}-{next(calls)}"
             given = client.submit(_identity, arguments, key=("arguments", call))
             parts = [
                 client.submit(_apply, function, shard, given, key=("shard", call, i), retries=RETRIES)
                 for i, shard in enumerate(shards)
             ]
-            return self._wait(client.submit(_reduce, function, parts, key=("reduce", call), retries=RETRIES))
+            result: Packed = self._wait(
+                client.submit(_reduce, function, parts, key=("reduce", call), retries=RETRIES)
+            )
+            return result
 
         return run
 
     def _on(self, backend: str) -> list[Future]:
         """The loaded shards, one future each."""
         if backend not in self._loaded:
-            token = uuid4().hex
+            token, load = uuid4().hex, cloudpickle.dumps(self.load)
             self._loaded[backend] = [
-                self.client.submit(load_shard, self.load, i, backend, key=("load", token, i), retries=RETRIES)
+                self.client.submit(_load, load, i, backend, key=("load", token, i), retries=RETRIES)
                 for i in range(self.count)
             ]
         return self._loaded[backend]
@@ -129,16 +135,28 @@ def _result(future: Future, address: str) -> Any:
                 f"memory; use more shards, or workers with more memory"
             ) from None
         raise error
+    try:
+        future.result()
+    except CancelledError as error:
+        if "connection-lost" not in str(error):
+            raise ClusterError(f"Shards: the scheduler {address} has cancelled a task: {error}") from None
     raise ClusterError(f"Shards: the scheduler {address} is lost; start a scheduler and workers")
 
 
-def _identity(x: Any) -> Any:
-    return x
+# The functions of tasks.  The scheduler reads their arguments, too, so functions and classes of users are in bytes.
 
 
-def _apply(computation: Computation, shard: LoadedShard, arguments: Any) -> Any:
+def _load(load: bytes, number: int, backend: str) -> LoadedShard:
+    return load_shard(pickle.loads(load), number, backend)
+
+
+def _identity(arguments: Packed) -> Packed:
+    return arguments
+
+
+def _apply(computation: Computation, shard: LoadedShard, arguments: Packed) -> Packed:
     return computation.apply(shard, arguments)
 
 
-def _reduce(computation: Computation, parts: list[Any]) -> Any:
-    return computation.reduce(parts)
+def _reduce(computation: Computation, results: list[Packed]) -> Packed:
+    return computation.reduce(results)
