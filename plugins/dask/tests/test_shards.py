@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_worker
 
 import tensorken as tk
 from tensorken_core import tree
@@ -188,6 +189,22 @@ def test_only_workers_read_functions_and_objects_of_users(client: Client, tmp_pa
     notes = [path.name.split() for path in tmp_path.iterdir()]
     assert {name for name, *_ in notes} == {"load", "function", "argument"}
     assert all("Dask-Default-Threads" in thread for _, thread, *_ in notes), notes
+
+
+def test_parameters_may_be_large(client: Client) -> None:
+    """Without a warning of dask, of more than 10 MB."""
+    step = map_reduce(lambda shard, x: x[0] + x[-1], Shards(client, int, 2))
+    assert step(tk.ones(3_000_000)).item() == 4.0
+
+
+def test_shards_are_loaded_by_all_workers(client: Client, tmp_path: Path) -> None:
+    def load(number: int) -> int:
+        (tmp_path / f"{number} {get_worker().address.replace('/', '_')}").touch()
+        return number
+
+    assert map_reduce(lambda x: x, Shards(client, load, 6))() == 15
+    loads = Counter([path.name.split()[1] for path in tmp_path.iterdir()])
+    assert set(loads.values()) == {6 // len(client.nthreads())}
 
 
 # ---- errors ------------------------------------------------------------------------------------------------

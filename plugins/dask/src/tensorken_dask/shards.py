@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import cloudpickle
+import dask
 from distributed import Client, Future, KilledWorker
 
 from tensorken_dask.cluster import (
@@ -28,6 +29,9 @@ from tensorken_dask.in_process import check_count
 
 RETRIES = 3
 """The number of times that a task runs again after an error."""
+
+OF_ARGUMENTS = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+"""Settings of dask while it sends arguments: it warns of more than 10 MB, which parameters often are."""
 
 POLL = 1.0  # seconds between looks at the workers, while waiting for a result
 
@@ -88,7 +92,8 @@ class Shards:
 
         def run(arguments: Packed) -> Packed:
             call = f"{token}-{next(calls)}"
-            given = client.submit(_identity, arguments, key=("arguments", call))
+            with dask.config.set(OF_ARGUMENTS):
+                given = client.submit(_identity, arguments, key=("arguments", call))
             parts = [
                 client.submit(_apply, function, shard, given, key=("shard", call, i), retries=RETRIES)
                 for i, shard in enumerate(shards)
@@ -104,8 +109,17 @@ class Shards:
         """The loaded shards, one future each."""
         if backend not in self._loaded:
             token, load = uuid4().hex, cloudpickle.dumps(self.load)
+            workers = list(self.client.nthreads()) or [None]
             self._loaded[backend] = [
-                self.client.submit(_load, load, i, backend, key=("load", token, i), retries=RETRIES)
+                self.client.submit(
+                    *(_load, load, i, backend),
+                    key=("load", token, i),
+                    retries=RETRIES,
+                    workers=workers[
+                        i % len(workers)
+                    ],  # as evenly as possible: later tasks go where the shards are
+                    allow_other_workers=True,
+                )
                 for i in range(self.count)
             ]
         return self._loaded[backend]
