@@ -115,9 +115,7 @@ class Shards:
                     *(_load, load, i, backend),
                     key=("load", token, i),
                     retries=RETRIES,
-                    workers=workers[
-                        i % len(workers)
-                    ],  # as evenly as possible: later tasks go where the shards are
+                    workers=workers[i % len(workers)],  # spread evenly: later tasks go where the shards are
                     allow_other_workers=True,
                 )
                 for i in range(self.count)
@@ -131,11 +129,23 @@ class Shards:
             try:
                 future.exception(timeout=POLL)  # not `wait`, which needs a default client
             except TimeoutError:
-                if self.client.status == "running" and worker_count(self.client):
+                if self._has_workers():
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > self.patience:
+                    if self.client.status != "running":
+                        raise _scheduler_lost(address_of(self.client)) from None
                     raise no_workers(self.client, self.patience) from None
         return _result(future, address_of(self.client))
+
+    def _has_workers(self) -> bool:
+        try:
+            return self.client.status == "running" and worker_count(self.client) > 0
+        except OSError:  # the connection broke just now
+            return False
+
+
+def _scheduler_lost(address: str) -> ClusterError:
+    return ClusterError(f"Shards: the scheduler {address} is lost; start a scheduler and workers")
 
 
 def _result(future: Future, address: str) -> Any:
@@ -154,7 +164,7 @@ def _result(future: Future, address: str) -> Any:
     except CancelledError as error:
         if "connection-lost" not in str(error):
             raise ClusterError(f"Shards: the scheduler {address} has cancelled a task: {error}") from None
-    raise ClusterError(f"Shards: the scheduler {address} is lost; start a scheduler and workers")
+    raise _scheduler_lost(address)
 
 
 # The functions of tasks.  The scheduler reads their arguments, too, so functions and classes of users are in bytes.
