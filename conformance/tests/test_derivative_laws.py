@@ -213,7 +213,7 @@ def test_an_axis_param_not_shifted_by_vmap_is_detected(monkeypatch, param, name)
 
 
 def test_a_batch_rule_that_reads_rows_of_the_first_example_is_detected(monkeypatch):
-    monkeypatch.setattr(batch.Batch, "_offset_indices", lambda self, indices, count: indices)
+    monkeypatch.setattr(batch.Batch, "offset_indices", lambda self, indices, count: indices)
     assert failures("derivatives.vmap", ["gather"])
 
 

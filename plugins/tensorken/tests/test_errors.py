@@ -435,6 +435,8 @@ BUILT_IN = {
     errors.ScalarRangeError: OverflowError,
     errors.IndexingError: IndexError,
     errors.ArgumentError: TypeError,
+    errors.AxisNameError: NameError,
+    errors.GroupError: RuntimeError,
     errors.StructureError: ValueError,
     errors.GradientError: TypeError,
     errors.EscapedTensorError: RuntimeError,

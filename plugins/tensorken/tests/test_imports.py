@@ -31,7 +31,7 @@ LOADED_ON_USE = (
 )
 """Parts of `tensorken` that `import tensorken` must not load."""
 
-PUBLIC_MODULES = {"debug", "errors", "linalg", "programs", "random", "testing", "tree"}
+PUBLIC_MODULES = {"debug", "distributed", "errors", "linalg", "programs", "random", "testing", "tree"}
 """The modules in `dir(tensorken)`."""
 
 

@@ -49,6 +49,7 @@ OTHER_HOMES = (
     "tensorken.control_flow.",
     "tensorken.debugging",
     "tensorken.derivatives",
+    "tensorken.distributed.",
     "tensorken.programs.",
     "tensorken_core.host.",
     "tensorken_core.transforms.",

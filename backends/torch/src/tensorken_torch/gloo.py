@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -68,7 +69,8 @@ class Gloo(Group):
                 interface = "lo" if Path("/sys/class/net/lo").exists() else "lo0"
             if interface is not None:
                 options._devices = [distributed.ProcessGroupGloo.create_device(interface=interface)]
-            self._group = distributed.ProcessGroupGloo(store, self.rank, self.size, options)
+            self._group: Any = distributed.ProcessGroupGloo(store, self.rank, self.size, options)
+            atexit.register(self.close)
         except RuntimeError as error:
             cause = " ".join(str(error).split())
             raise GroupError(
@@ -117,7 +119,11 @@ class Gloo(Group):
         return result
 
     def close(self) -> None:
-        self._group.shutdown()
+        """Leave the group, and end its threads; without that PyTorch may abort the process at its end."""
+        atexit.unregister(self.close)
+        group, self._group = self._group, None
+        if group is not None:
+            group.shutdown()
 
     def _tensor(self, array: Any) -> Any:
         """A tensor of PyTorch that shares the memory of a numpy array; one of a copy if that is read-only."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
@@ -34,9 +35,11 @@ class Cluster:
 
     def total(self, parts: Parts, backend: str) -> Callable[..., Any]:
         """A function from a model, a step and a key to the sum of the results of all parts."""
-        from tensorken_dask import Shards, map_reduce
-
-        return map_reduce(parts.sums, Shards(self.client, parts.load, parts.count), add, backend=backend)
+        dask: Any = import_module("tensorken_dask")
+        total: Callable[..., Any] = dask.map_reduce(
+            parts.sums, dask.Shards(self.client, parts.load, parts.count), add, backend=backend
+        )
+        return total
 
 
 @contextmanager
@@ -64,10 +67,10 @@ def cluster(where: str) -> Iterator[Cluster]:
         ConnectionError: if there is no scheduler, or no worker.
     """
     try:
-        from tensorken_dask import connect, dashboard_link, wait_for_workers
+        dask: Any = import_module("tensorken_dask")
     except ModuleNotFoundError:
         raise ArgumentError(
             "train: --cluster needs dask, which is missing: pip install tensorken[dask]"
         ) from None
-    with _without_logs(), connect(where) as client:
-        yield Cluster(client, wait_for_workers(client), dashboard_link(client))
+    with _without_logs(), dask.connect(where) as client:
+        yield Cluster(client, dask.wait_for_workers(client), dask.dashboard_link(client))

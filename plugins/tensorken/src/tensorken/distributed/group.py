@@ -31,6 +31,15 @@ class Group(ABC):
         size: the number of members.
         rank: the number of this member, from 0.
         timeout: the time in seconds that a member waits for the others.
+
+    >>> import tensorken as tk
+    >>> class Alone(tk.distributed.Group):
+    ...     size, rank = 1, 0
+    ...
+    ...     def all_gather(self, x):
+    ...         return x[None]
+    >>> tk.spread(lambda x: tk.psum(x, "workers"), Alone())(2.0).item()
+    2.0
     """
 
     size: int
@@ -96,6 +105,7 @@ class Group(ABC):
         other = next(i for i, row in enumerate(labels) if (row != label).any())
         calls = f"member {self.rank} calls {text}, member {other} calls {texts[other]}"
         self._failure = f"the members run different programs: {calls}"
+        self.close()
         raise GroupError(
             f"{name}: {self._failure}; call the same collectives in the same order on all members"
         )
