@@ -20,9 +20,11 @@ HOST_LIMIT = 40
 """The most modules of ours that `import tensorken_core.host.plugin` may load: a backend's plugin module imports it."""
 
 LOADED_ON_USE = (
+    "collectives",
     "compilation",
     "control_flow",
     "debugging",
+    "distributed",
     "lazy",
     "linalg",
     "programs.passes",

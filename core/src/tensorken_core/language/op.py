@@ -67,8 +67,7 @@ class Op:
             column of a matrix.
         higher_order: the rules of an op with programs among its params.
         collective: for an op over a named axis, which is its first param, the meaning at the Batch level of this axis:
-            `(batched, inner, xs, params) -> (y, batched)`, from tensors at the level below, `inner`; the flags tell
-            which values have the batch axis.
+            `(level, operands, params) -> result`, of values of that level.
         opaque: for an op whose body is Python code on values: how it may run.  Such an op runs only on a backend, never
             while a function is traced or a program is optimised; its body takes the backend first.  Passes do not
             merge or move it, and an op with an effect is never dropped.  None for all other ops.

@@ -38,10 +38,12 @@ class Axis:
     Attributes:
         size: the number of examples.
         name: the name by which collectives refer to the axis; None: no collective does.
+        group: the processes that have the examples; None: all examples are here.
     """
 
     size: int
     name: Hashable = None
+    group: Any = None
 
     def __repr__(self) -> str:
         return repr(self.name)
@@ -116,8 +118,7 @@ class Scattered(Batched[R]):
         rows, indices, axis, size = self._arguments
         total: Tensor = rows.apply(OPS["scatter_add"], indices.reshape((indices.size,)), axis, size)
         for x in self._added:
-            y = Tensor(self._level.inner, x.value)
-            total = total + (y.sum(0) if x.batched else y * self._level.size)
+            total = total + self._level.sum_of_examples(x)
         return total
 
 
@@ -211,11 +212,15 @@ class Batch(Level[Batched[R]]):
     def collective(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Batched[R]:
         """Run a collective over the axis of this level."""
         assert op.collective is not None
-        if op.name == "psum" and isinstance(operands[0], Scattered):
-            return Batched(operands[0].sum().representation, False)
-        xs = [Tensor(self.inner, x.value) for x in operands]
-        y, batched = op.collective([x.batched for x in operands], self.inner, xs, params)
-        return Batched(y.representation, batched)
+        y: Batched[R] = op.collective(self, operands, params)
+        return y
+
+    def sum_of_examples(self, x: Batched[R]) -> Tensor:
+        """The sum over the examples, at the level below."""
+        if isinstance(x, Scattered):
+            return x.sum()
+        y = Tensor(self.inner, x.value)
+        return y.sum(0) if x.batched else y * self.size
 
     def may_use_axis(self, op: Op, params: tuple[Any, ...]) -> bool:
         """Whether an op may run collectives over the axis of this level, on any values."""
@@ -308,33 +313,36 @@ class Batch(Level[Batched[R]]):
 # ---- functions of one example, and ops with such functions -------------------------------------------------
 
 
-def vmap_flat(
-    function: Callable[..., Sequence[Tensor | None]], axis: Axis, flags: Sequence[bool]
-) -> Callable[..., list[Tensor | None]]:
-    """A function of one example, mapped over a batch.
+def run_batched(
+    function: Callable[..., Sequence[Tensor | None]],
+    axis: Axis,
+    flags: Sequence[bool],
+    xs: Sequence[Tensor],
+    instantiate: Sequence[bool] | bool = True,
+) -> tuple[list[Any], list[bool]]:
+    """Run a function of one example for all examples, at a new Batch level.
 
     Args:
         function: from tensors to a sequence of tensors; None among its results stays None.
         axis: the axis of the examples.
-        flags: for each argument whether it has the batch axis, which all results have.
+        flags: for each argument whether it has the batch axis.
+        xs: the arguments, at the level below.
+        instantiate: which results must have the batch axis; True: all, False: none.
+
+    Returns:
+        The results at the level below, and for each whether it has the batch axis.
     """
-
-    def mapped(*xs: Tensor) -> list[Tensor | None]:
-        level, ys = at_batch_level(function, axis, flags, xs)
-        return [None if y is None else level.with_batch_axis(y) for y in ys]
-
-    return mapped
-
-
-def at_batch_level(
-    function: Callable[..., Sequence[Tensor | None]], axis: Axis, flags: Sequence[bool], xs: Sequence[Tensor]
-) -> tuple[Batch[Any], list[Batched[Any] | None]]:
-    """Run a function at a new Batch level; return the level, and the results at the level."""
     inner = interpreter_below([x.interpreter for x in xs], "vmap")
     level = axis.level_on(inner)
     values = [Tensor(level, Batched(lifted(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
     with current_level(level):
-        return level, [None if y is None else lifted(y, level) for y in function(*values)]
+        ys = [None if y is None else lifted(y, level) for y in function(*values)]
+    needed = [instantiate] * len(ys) if isinstance(instantiate, bool) else instantiate
+    batched = [flag or (y is not None and y.batched) for y, flag in zip(ys, needed, strict=True)]
+    return [
+        None if y is None else level.with_batch_axis(y) if flag else Tensor(level.inner, y.value)
+        for y, flag in zip(ys, batched, strict=True)
+    ], batched
 
 
 def named_axes(interpreter: Interpreter[Any]) -> dict[Hashable, Axis]:
@@ -342,11 +350,6 @@ def named_axes(interpreter: Interpreter[Any]) -> dict[Hashable, Axis]:
     levels = (*interpreter.levels_below, interpreter)
     axes = [level.axis for level in levels if isinstance(level, Batch)]
     return {axis.name: axis for axis in axes if axis.name is not None}
-
-
-def running_axes(operands: Sequence[Tensor]) -> dict[Hashable, Axis]:
-    """The named axes of the transforms that are running, the innermost last."""
-    return named_axes(interpreter_below([x.interpreter for x in operands], "axis"))
 
 
 def named_axis(transform: str, axis: Axis, inner: Interpreter[Any]) -> Axis:
@@ -404,12 +407,7 @@ def _vmapped_op(
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
         with levels_on(deepest([x.interpreter for x in tensors], op.name)):
-            level, ys = at_batch_level(flat, axis, batched, tensors)
-        have_axis = [not may_be_shared or (y is not None and y.batched) for y in ys]
-        return [
-            None if y is None else level.with_batch_axis(y) if flag else Tensor(level.inner, y.value)
-            for y, flag in zip(ys, have_axis, strict=True)
-        ], have_axis
+            return run_batched(flat, axis, batched, tensors, not may_be_shared)
 
     def instantiated(xs: Sequence[Tensor | None], have: Sequence[bool], need: Sequence[bool]) -> list[Any]:
         """The tensors, with the batch axis where it is needed."""

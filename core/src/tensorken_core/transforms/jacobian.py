@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorken_core import tree
 from tensorken_core.language.dtypes import int32
-from tensorken_core.levels.batch import Axis, Batch, vmap_flat
+from tensorken_core.levels.batch import Axis, Batch, run_batched
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
@@ -176,8 +176,7 @@ def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list
         shape = (total, x.size)
         basis.append(rows.expand(shape).eq(columns.expand(shape)).astype(x.dtype).reshape((total, *x.shape)))
         start += x.size
-    results: list[Any] = vmap_flat(linear, Axis(total), [True] * len(like))(*basis)
-    return results
+    return run_batched(linear, Axis(total), [True] * len(like), basis)[0]
 
 
 def _split(rows: Tensor, like: list[Tensor]) -> list[Tensor]:

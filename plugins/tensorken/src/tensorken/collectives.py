@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from tensorken.arrays.creation import tensor
 from tensorken.ops.collectives import ALL_GATHER, ALL_TO_ALL, AXIS_INDEX, PMAX, PMIN, PPERMUTE, PSUM
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, AxisNameError, ShapeError
@@ -20,7 +19,7 @@ from tensorken_core.language.shapes import short_repr
 from tensorken_core.levels.batch import Axis, named_axes
 from tensorken_core.tensor.level import interpreter_below, lifted
 from tensorken_core.tensor.normalization import axis_of
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
     "all_gather",
@@ -58,7 +57,7 @@ def psum(x: Any, axis_name: AxisName) -> Any:
     def total(value: Any) -> Any:
         if type(value) in (bool, int, float):
             return value * _size("psum", names)
-        y = _as_tensor(value)
+        y = as_tensor(value)
         return _over("psum", PSUM, y.astype(int32) if y.dtype is bool_ else y, names)
 
     return tree.map(total, x)
@@ -85,7 +84,7 @@ def pmax(x: Any, axis_name: AxisName) -> Any:
     [2.0, 2.0]
     """
     names = _names("pmax", axis_name)
-    return tree.map(lambda y: _over("pmax", PMAX, _as_tensor(y), names), x)
+    return tree.map(lambda y: _over("pmax", PMAX, as_tensor(y), names), x)
 
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
@@ -96,7 +95,7 @@ def pmin(x: Any, axis_name: AxisName) -> Any:
     [1.0, 1.0]
     """
     names = _names("pmin", axis_name)
-    return tree.map(lambda y: _over("pmin", PMIN, _as_tensor(y), names), x)
+    return tree.map(lambda y: _over("pmin", PMIN, as_tensor(y), names), x)
 
 
 def all_gather(x: Any, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -115,7 +114,7 @@ def all_gather(x: Any, axis_name: AxisName, *, axis: int = 0, tiled: bool = Fals
     names = _names("all_gather", axis_name)
 
     def gather(value: Any) -> Tensor:
-        y = _as_tensor(value)
+        y = as_tensor(value)
         position = axis_of("all_gather", y.shape if tiled else (1, *y.shape), axis)
         shape = y.shape
         for name in reversed(names):
@@ -148,7 +147,7 @@ def all_to_all(x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, *
     names = _names("all_to_all", axis_name)
 
     def exchange(value: Any) -> Tensor:
-        y = _parts("all_to_all", _as_tensor(value), split_axis, names, tiled)
+        y = _parts("all_to_all", as_tensor(value), split_axis, names, tiled)
         position = axis_of("all_to_all", y.shape[1:] if tiled else y.shape, concat_axis)
         return _moved_first_axis(_exchanged("all_to_all", y, names), position, tiled)
 
@@ -176,7 +175,7 @@ def psum_scatter(x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, til
     names = _names("psum_scatter", axis_name)
 
     def scatter(value: Any) -> Tensor:
-        y = _as_tensor(value)
+        y = as_tensor(value)
         position = axis_of("psum_scatter", y.shape, scatter_dimension)
         parts = _parts("psum_scatter", y, position, names, tiled)
         total = _exchanged("psum_scatter", parts, names).sum(0)
@@ -213,7 +212,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Iterable[Sequence[int]]) -> Any:
             )
 
     def permuted(value: Any) -> Tensor:
-        y = _as_tensor(value)
+        y = as_tensor(value)
         if len(names) == 1:
             return _collective("ppermute", PPERMUTE, y, names[0], pairs)
         source_of = {target: source for source, target in pairs}
@@ -285,10 +284,6 @@ def _size(op_name: str, names: Sequence[AxisName]) -> int:
     for name in names:
         size *= _axis(op_name, interpreter, name).size
     return size
-
-
-def _as_tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else tensor(x)
 
 
 def _collective(op_name: str, op: Op, x: Tensor, name: AxisName, *params: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import OPS, Op, register, run
-from tensorken_core.levels.batch import Axis, at_batch_level
+from tensorken_core.levels.batch import Axis, run_batched
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
 from tensorken_core.program.program import Equation, Literal, Program, Variable, opaque_ops
@@ -143,11 +143,10 @@ def batched_program(
         instantiate: which outputs must be batched.
     """
     instantiated = instantiate or (False,) * len(program.outputs)
-    batched_function = vmap_flat_with_flags(lambda *xs: program.on(xs), axis, batched, instantiated)
     pattern: list[bool] = []
 
     def function(*xs: Tensor) -> list[Tensor]:
-        ys, pattern[:] = batched_function(*xs)
+        ys, pattern[:] = run_batched(lambda *xs: program.on(xs), axis, batched, xs, instantiated)
         return ys
 
     def make() -> tuple[Program, tuple[bool, ...]]:
@@ -158,27 +157,6 @@ def batched_program(
         return traced(function, like, program.backend, f"vmap of {program.name}"), tuple(pattern)
 
     return program.once(("batch", axis, batched, instantiated), make)
-
-
-def vmap_flat_with_flags(
-    function: Callable[..., Sequence[Tensor]], axis: Axis, flags: Sequence[bool], instantiate: Sequence[bool]
-) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
-    """As `vmap_flat`, but results that all examples share lack the batch axis; flags tell which results are batched.
-
-    Args:
-        instantiate: which results must have the batch axis.
-    """
-
-    def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
-        level, results = at_batch_level(function, axis, flags, xs)
-        ys = [y for y in results if y is not None]
-        batched = tuple([y.batched or flag for y, flag in zip(ys, instantiate, strict=True)])
-        return [
-            level.with_batch_axis(y) if flag else Tensor(level.inner, y.value)
-            for y, flag in zip(ys, batched, strict=True)
-        ], batched
-
-    return mapped
 
 
 def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Program, Op]:

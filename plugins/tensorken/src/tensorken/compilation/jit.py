@@ -27,7 +27,7 @@ from tensorken_core.errors import ArgumentError, RetraceWarning
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.levels.batch import running_axes
+from tensorken_core.levels.batch import Axis, named_axes
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
@@ -208,7 +208,9 @@ def _executable(
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     types = tuple([(x.shape, x.dtype) for x in xs])
-    axes = tuple(running_axes(xs).values()) if inside_a_transform() else ()
+    axes: tuple[Axis, ...] = ()
+    if inside_a_transform():
+        axes = tuple(named_axes(interpreter_below([x.interpreter for x in xs], "jit")).values())
     cache_key = CacheKey(structure, static, base, types, axes)
     try:
         executable = cache.programs.get(cache_key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.distributed.group import Group
-from tensorken.ops.collectives import AXIS_INDEX, PMAX, VARYING, Members
+from tensorken.ops.collectives import AXIS_INDEX, PMAX, VARYING
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.dtypes import int32
@@ -24,14 +24,12 @@ from tensorken_core.transforms.vmap import in_axes_tuple, with_axes
 __all__ = ["spread"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SpreadAxis(Axis):
-    """An axis with one example here, and the others in the other members of a group."""
+    """An axis with one example here, and the others in the other members of a group.
 
-    group: Any = None
-
-    def __repr__(self) -> str:
-        return repr(self.name)
+    A collective over it at the level below asks the group.
+    """
 
     def level_on(self, inner: Interpreter[Any]) -> Spread[Any]:
         return Spread(inner, self)
@@ -44,7 +42,7 @@ class SpreadAxis(Axis):
         return 0
 
     def any(self, condition: Tensor) -> Tensor:
-        y: Tensor = condition.astype(int32).apply(PMAX, Members(self.group, self.name))
+        y: Tensor = condition.astype(int32).apply(PMAX, self)
         return y > 0
 
     def sum(self, x: Tensor) -> Tensor:
@@ -89,15 +87,14 @@ class Spread(Batch[R]):
 
     def collective(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Batched[R]:
         """Ask the group; without it if all operands are shared: the result is then known here."""
-        members = Members(self.axis.group, self.axis.name)
         if op is AXIS_INDEX or any([x.batched for x in operands]):
-            y = run(self.inner, op, [x.value for x in operands], (members, *params[1:]))
+            y = run(self.inner, op, [x.value for x in operands], params)
             return Batched(y, op in VARYING)
         stacked = super().collective(op, operands, params)
         if not stacked.batched:
             return stacked
         # The rank is no constant: a pass could drop a collective in the programs of some members, and not of others.
-        rows, rank = Tensor(self.inner, stacked.value), run(self.inner, AXIS_INDEX, (), (members,))
+        rows, rank = Tensor(self.inner, stacked.value), run(self.inner, AXIS_INDEX, (), (self.axis,))
         row = rows.gather(Tensor(self.inner, rank).reshape((1,)), 0)
         return Batched(row.reshape(rows.shape[1:]).representation, True)
 

@@ -10,16 +10,14 @@ operands, so a psum is its own transpose; so are an all_to_all and, with the inv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tensorken.interchange.interop import to_numpy
 from tensorken_core.errors import AxisNameError
 from tensorken_core.language.dtypes import bool_, int32
-from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import Shape
-from tensorken_core.levels.batch import Axis
+from tensorken_core.levels.batch import Axis, Batch, Batched
 from tensorken_core.tensor.level import lift
 from tensorken_core.tensor.tensor import Tensor
 
@@ -39,7 +37,7 @@ def _second_first(x: Tensor) -> Tensor:
 
 def _collective(
     name: str,
-    rule: Callable[..., tuple[Tensor, bool]],
+    meaning: Callable[..., Batched[Any]],
     *,
     shape: Callable[..., Shape] = lambda x, axis: x,
     samples: Any = (((2, 3),), (_SAMPLE,)),
@@ -50,18 +48,12 @@ def _collective(
 
     Args:
         name: its name.
-        rule: `(axis, x, batched, *params) -> (y, batched)`, its meaning on the values of all examples.
+        meaning: `Op.collective`.
         shape: `(shape of x, axis, *params) -> Shape`, for one example.
         samples: operand shapes and params, from which the tape learns what the rules need.
         params: the kinds of the params.
         facts: other facts about the op.
     """
-
-    def collective(
-        batched: Sequence[bool], inner: Interpreter[Any], xs: Sequence[Tensor], params: tuple[Any, ...]
-    ) -> tuple[Tensor, bool]:
-        return rule(params[0], xs[0], batched[0], *params[1:])
-
     return Op(
         name,
         1,
@@ -69,7 +61,7 @@ def _collective(
         dtype=lambda dtype, *params: dtype,
         params=params,
         param_names=("axis", *["pairs"] * (len(params) - 1)),
-        collective=collective,
+        collective=meaning,
         opaque="pure",
         body=_body(name),
         samples=(samples,),
@@ -77,56 +69,47 @@ def _collective(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
-    """In place of an axis, once `tk.spread` has given it a meaning: the group whose members have the examples.
+def _of_values(rule: Callable[..., tuple[Tensor, bool]]) -> Callable[..., Batched[Any]]:
+    """The meaning of a collective on one operand.
 
-    Attributes:
-        group: a `tensorken.distributed.Group`.
-        axis_name: the name of the axis, for messages.
+    Args:
+        rule: `(axis, x, batched, *params) -> (y, batched)`, of tensors at the level below and flags whether they have
+            the batch axis.
     """
 
-    group: Any
-    axis_name: Any
+    def meaning(level: Batch[Any], operands: Sequence[Batched[Any]], params: tuple[Any, ...]) -> Batched[Any]:
+        (x,) = operands
+        y, batched = rule(level.axis, Tensor(level.inner, x.value), x.batched, *params[1:])
+        return Batched(y.representation, batched)
 
-    @property
-    def size(self) -> int:
-        """The number of examples."""
-        size: int = self.group.size
-        return size
-
-    def __repr__(self) -> str:
-        return f"{self.axis_name!r} of {type(self.group).__name__}"
+    return meaning
 
 
 def _body(name: str) -> Callable[..., Tensor]:
-    """The meaning on a backend: ask the group; without one, an error."""
+    """The meaning on a backend: ask the group of the axis."""
 
-    def body(backend: Any, x: Tensor, members: Any, *params: Any) -> Tensor:
-        if not isinstance(members, Members):
-            raise _outside(name, members)
-        y = members.group.collective(name, to_numpy(x), members.axis_name, *params)
+    def body(backend: Any, x: Tensor, axis: Axis, *params: Any) -> Tensor:
+        y = _group(name, axis).collective(name, to_numpy(x), axis.name, *params)
         return Tensor(backend, backend.new(y.shape, y.ravel(), x.dtype), y.shape, x.dtype)
 
     return body
 
 
-def _outside(name: str, axis: Axis) -> AxisNameError:
-    return AxisNameError(
-        f"{name}: a program with a collective runs outside of the transform with the axis {axis!r}; run it inside"
-    )
+def _group(name: str, axis: Axis) -> Any:
+    """The group whose members have the examples, on an axis of `tk.spread`."""
+    if axis.group is None:
+        raise AxisNameError(
+            f"{name}: a program with a collective runs outside of the transform with the axis {axis!r}; run it inside"
+        )
+    return axis.group
 
 
 # ---- sums, maxima and minima ---------------------------------------------------------------------------------
 
 
-def _psum(axis: Axis, x: Tensor, batched: bool) -> tuple[Tensor, bool]:
-    return (x.sum(0) if batched else x * axis.size), False
-
-
 PSUM: Op = _collective(
     "psum",
-    _psum,
+    lambda level, operands, params: Batched(level.sum_of_examples(operands[0]).representation, False),
     jvp=(lambda t, y, x, axis: t.apply(PSUM, axis),),
     vjp=(lambda t, y, x, axis: t.apply(PSUM, axis),),
 )
@@ -145,7 +128,7 @@ def _extremum(name: str, reduction: Callable[[Tensor], Tensor]) -> Op:
 
     return _collective(
         name,
-        rule,
+        _of_values(rule),
         jvp=(lambda t, y, x, axis: (t * share(y, x, axis)).apply(PSUM, axis),),
         vjp=(lambda t, y, x, axis: t.apply(PSUM, axis) * share(y, x, axis),),
     )
@@ -182,7 +165,7 @@ def _in_second_place(op: Callable[[], Op]) -> Callable[..., Tensor]:
 
 ALL_GATHER: Op = _collective(
     "all_gather",
-    _all_gather,
+    _of_values(_all_gather),
     shape=lambda x, axis: (axis.size, *x),
     jvp=(lambda t, y, x, axis: t.apply(ALL_GATHER, axis),),
     vjp=(lambda t, y, x, axis: t.apply(ALL_TO_ALL, axis).sum(0),),
@@ -197,7 +180,7 @@ def _batch_all_to_all(flags: Sequence[bool], xs: Sequence[Tensor], params: tuple
 
 ALL_TO_ALL: Op = _collective(
     "all_to_all",
-    _all_to_all,
+    _of_values(_all_to_all),
     jvp=(lambda t, y, x, axis: t.apply(ALL_TO_ALL, axis),),
     vjp=(lambda t, y, x, axis: t.apply(ALL_TO_ALL, axis),),
     batch=_batch_all_to_all,
@@ -230,7 +213,7 @@ def inverse(pairs: Pairs) -> Pairs:
 
 PPERMUTE: Op = _collective(
     "ppermute",
-    _ppermute,
+    _of_values(_ppermute),
     shape=lambda x, axis, pairs: x,
     samples=(((2, 3),), (_SAMPLE, ((0, 1),))),
     params=("named_axis", "data"),
@@ -241,18 +224,13 @@ PPERMUTE: Op = _collective(
 which none is passed gets zeros."""
 
 
-def _axis_index(
-    batched: Sequence[bool], inner: Interpreter[Any], xs: Sequence[Tensor], params: tuple[Any, ...]
-) -> tuple[Tensor, bool]:
-    size = params[0].size
-    base: Any = inner.base
-    return Tensor(inner, lift(base.new((size,), range(size), int32), base, inner)), True
+def _axis_index(level: Batch[Any], operands: Sequence[Any], params: tuple[Any, ...]) -> Batched[Any]:
+    size, base = level.size, level.base
+    return Batched(lift(base.new((size,), range(size), int32), base, level.inner), True)
 
 
-def _rank(backend: Any, members: Any) -> Tensor:
-    if not isinstance(members, Members):
-        raise _outside("axis_index", members)
-    return Tensor(backend, backend.full((), members.group.rank, int32), (), int32)
+def _rank(backend: Any, axis: Axis) -> Tensor:
+    return Tensor(backend, backend.full((), _group("axis_index", axis).rank, int32), (), int32)
 
 
 AXIS_INDEX = Op(
