@@ -88,10 +88,9 @@ def pairs(name: str, dtype: str) -> tuple[Any, Any]:
     """Each special number paired with each other one, as two matrices."""
     if dtype == "bool":
         numbers = np.array([False, True])
-    elif dtype.startswith("int"):
-        numbers = np.array(INTEGERS, dtype)
-        if name.startswith("shift"):
-            numbers = np.array([0, 1, -1, 7, 31, 32, 63, 64], dtype)
+    elif np.dtype(dtype).kind in "iu":
+        chosen = [0, 1, -1, 7, 31, 32, 63, 64] if name.startswith("shift") else INTEGERS
+        numbers = np.array(chosen).astype(dtype)
     else:
         with np.errstate(over="ignore"):
             numbers = np.array(SPECIAL).astype(dtype)

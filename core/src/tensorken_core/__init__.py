@@ -18,7 +18,21 @@ if TYPE_CHECKING:
     from tensorken_core import errors, tree
     from tensorken_core.host.registry import backends, default_backend, devices, use_backend
     from tensorken_core.language.diffable import Diffable
-    from tensorken_core.language.dtypes import DType, bool_, float16, float32, float64, int32, int64
+    from tensorken_core.language.dtypes import (
+        DType,
+        bool_,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
     from tensorken_core.language.interpreter import Interpreter
     from tensorken_core.language.op import OPS, Op, register, run
     from tensorken_core.language.raw import RawTensor
@@ -43,14 +57,19 @@ __all__ = ["OPS", "Batch", "DType", "Diffable", "Forward", "Fuse", "Interpreter"
 __all__ += ["Program", "RawTensor", "Reverse", "ShapeTracker", "Tensor", "Trace", "View"]
 __all__ += ["as_tensor", "backends", "bool_", "checkpoint", "current_level", "custom_jvp"]
 __all__ += ["custom_vjp", "default_backend", "devices", "errors", "float16", "float32", "float64"]
-__all__ += ["grad", "hessian", "int32", "int64", "interpreter_below", "jacfwd", "jacrev", "jvp"]
-__all__ += ["lifted", "linearize", "register", "result_at", "run", "tree", "use_backend"]
+__all__ += ["grad", "hessian", "int8", "int16", "int32", "int64", "interpreter_below"]
+__all__ += ["jacfwd", "jacrev", "jvp"]
+__all__ += ["lifted", "linearize", "register", "result_at", "run", "tree", "uint8", "uint16"]
+__all__ += ["uint32", "uint64", "use_backend"]
 __all__ += ["value_and_grad", "vjp", "vmap"]
 
 _MODULES = {
     "host.registry": ("backends", "default_backend", "devices", "use_backend"),
     "language.diffable": ("Diffable",),
-    "language.dtypes": ("DType", "bool_", "float16", "float32", "float64", "int32", "int64"),
+    "language.dtypes": (
+        *("DType", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64"),
+    ),
     "language.interpreter": ("Interpreter",),
     "language.op": ("OPS", "Op", "register", "run"),
     "language.raw": ("RawTensor",),

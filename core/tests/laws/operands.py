@@ -58,7 +58,7 @@ def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend:
             if dtype is bool_:
                 values = [rng.random() < 0.5 for _ in range(size)]
             elif dtype.kind == "int":
-                values = [rng.randint(-5, 5) for _ in range(size)]
+                values = [rng.randint(-5 if kind.signed else 0, 5) for _ in range(size)]
             else:
                 low, high = op.domain
                 values = [rng.uniform(low, high) for _ in range(size)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import random
 from collections import Counter
@@ -64,6 +63,8 @@ def test_each_op_takes_the_kinds_that_the_specification_says(op):
         assert list(dtypes_of(op)) == [int32]
     elif op.name in MATRICES:
         assert list(dtypes_of(op)) == [tk.float32, tk.float64]
+    elif op.name == "from_bits":
+        assert list(dtypes_of(op)) == [int32, int64]
     else:
         assert all(
             takes(op, d) == takes(op, e) for d in DTYPES.values() for e in DTYPES.values() if d.kind == e.kind
@@ -112,7 +113,10 @@ def test_operands_of_two_dtypes_are_refused(op, sample):
     shapes, params = sample
     data = [i for i in range(len(shapes)) if role_of(op, i) == "data"]
     if len(data) > 1:
-        for a, b in itertools.permutations(list(dtypes_of(op)), 2):
+        dtypes = list(dtypes_of(op))
+        for a, b in zip(dtypes, dtypes[1:] + dtypes[:1], strict=True):
+            if a is b:
+                continue
             operands = draw(op, sample, dtype=a)
             operands[data[-1]] = tk.zeros(shapes[data[-1]], b)
             with pytest.raises(

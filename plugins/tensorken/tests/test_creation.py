@@ -108,7 +108,7 @@ def test_asarray_is_tensor_with_numpys_name():
     same(copied, array(x))
     assert tk.asarray(x, backend="reference").backend == "reference"
     same(tk.asarray(a, copy=False), a)
-    for data in (a.astype("uint8"), [1.0], 2.0):
+    for data in (a.astype(">f8"), [1.0], 2.0):
         with pytest.raises(
             ValueError, match=r"^asarray: cannot avoid a copy of these values; leave out copy=False"
         ):
@@ -415,7 +415,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.eye(2.0), ArgumentError, "eye: the numbers of rows and columns must be ints"),
     (lambda: tk.tri(-1), ShapeError, "tri: sizes must not be negative"),
     (lambda: tk.meshgrid(V, V, indexing="yx"), ArgumentError, "meshgrid: indexing must be 'xy' or 'ij', got 'yx'"),
-    (lambda: tk.one_hot(V, 3), DTypeError, "one_hot: need int32 or int64, got float32; cast first"),
+    (lambda: tk.one_hot(V, 3), DTypeError, "one_hot: need integers, got float32; cast first"),
     (lambda: tk.one_hot([1], -1), ShapeError, "one_hot: sizes must not be negative"),
     (lambda: tk.one_hot([1], 2, axis=2), AxisError, "one_hot: axis 2 is out of range"),
     (lambda: tk.vander(tk.ones((2, 2))), ShapeError, r"vander: need one axis, got shape \(2, 2\)"),

@@ -28,7 +28,19 @@ from tensorken_core.errors import (
     TensorkenError,
 )
 
-DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
+DTYPES = (
+    "bool",
+    "int8",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 SHAPES = ((), (1,), (5,), (0,), (2, 3), (2, 0, 3), (1, 4, 1, 2))
 BACKENDS = ("numpy", "reference")
 TRANSFORMS = {
@@ -249,7 +261,7 @@ def test_imports_are_freed(traced):
     made.clear()
     assert traced() == 8
     with pytest.raises(DTypeError):
-        tk.from_dlpack(np.zeros(100_000, "uint8"))
+        tk.from_dlpack(np.zeros(100_000, "complex64"))
     assert traced() == 8
 
 
@@ -450,14 +462,11 @@ def test_arrays_without_numbers_are_refused_with_a_way_out(odd, way_out):
             use()
 
 
-def test_wider_formats_are_read_with_a_dtype():
+def test_elements_are_converted_to_a_dtype():
     a = np.array([[1, 2], [3, 200]], "uint8")
     for data in (a, Interface(a), Producer(a.__dlpack__)):
-        with pytest.raises(DTypeError, match=r"'B' is none of .*pass dtype="):
-            tk.tensor(data)
+        equal(tk.tensor(data), a)
         equal(tk.tensor(data, dtype="int32"), a.astype("int32"))
-    with pytest.raises(DTypeError, match=r"^from_dlpack: .*'B' is none of .*pass dtype= .*see tk.asarray"):
-        tk.from_dlpack(a)
 
 
 def test_bfloat16_is_widened():
@@ -502,7 +511,7 @@ def test_unsupported_dlpack_imports_are_errors():
     with pytest.raises(BufferError, match=r"^from_dlpack: ndarray cannot be exported by DLPack"):
         tk.from_dlpack(np.array(["2020-01-01"], "datetime64[D]"))
     with pytest.raises(BufferError, match=r"^from_dlpack: cannot avoid a copy .*; leave out copy=False"):
-        tk.from_dlpack(a.astype("uint8"), copy=False)
+        tk.from_dlpack(a, copy=False, backend="reference")
     with pytest.raises(BufferError, match=r"^from_dlpack: need an unused DLPack capsule, got object"):
         tk.from_dlpack(Producer(lambda **_: object()))
     capsule = a.__dlpack__()
@@ -645,7 +654,7 @@ def test_a_file_is_mapped_and_read_where_it_is_used(tmp_path):
 def test_memory_that_cannot_be_shared_is_an_error():
     a = np.arange(3.0)
     for call, name in ((tk.from_dlpack, "from_dlpack"), (tk.asarray, "asarray")):
-        for x, arguments in ((a, {"backend": "reference"}), (a.astype(">f8"), {}), (a.astype("uint8"), {})):
+        for x, arguments in ((a, {"backend": "reference"}), (a.astype(">f8"), {})):
             with pytest.raises(BufferError, match=rf"^{name}: cannot avoid a copy"):
                 call(x, copy=False, **arguments)
         with pytest.raises(

@@ -87,7 +87,6 @@ def test_casts_on_which_all_backends_agree() -> None:
     ("name", "dtype", "elements", "params"),
     [
         ("cast", float32, [2.0, 3.0], (int32,)),  # floats are left to the backend
-        ("cast", int64, [1, 2], (int32,)),  # and so are values that may not fit
         ("cast", int32, [1, 2049], (float32,)),
         ("sin", float32, [2.0, 3.0], ()),
         ("add", float32, [2.0, 3.0], ()),

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 _DTYPE: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
 _NUMPY_DTYPE: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
-_UNSIGNED: dict[Any, Any] = {np.dtype("int32"): np.dtype("uint32"), np.dtype("int64"): np.dtype("uint64")}
-_RANGE: dict[Any, tuple[float, float]] = {
-    np.dtype("int32"): (-(2.0**31), 2.0**31 - 1),
-    np.dtype("int64"): (-(2.0**63), 2.0**63 - 1024),
-}
+_UNSIGNED: dict[Any, Any] = {np.dtype(f"int{bits}"): np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 _ULP: dict[str, int] = {
     **dict.fromkeys(("add", "sub", "mul", "square", "div", "reciprocal", "sqrt"), 0),
     "log.float32": 4,
@@ -286,18 +282,17 @@ def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
 
 def _cast(x: Array, dtype: Any) -> Array:
     """Float to int truncates, maps NaN to 0 and clips to the range; numpy leaves the last two undefined."""
-    if dtype.kind == "i" and x.dtype.kind == "f":
-        low, high = _RANGE[dtype]
-        clipped = np.clip(
-            np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high
-        )
-        y = clipped.astype(dtype)
-        return np.where(x >= -low, np.iinfo(dtype).max, y).astype(dtype)
+    if dtype.kind in "iu" and x.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        beyond = float(limits.max // 2 + 1) * 2.0  # a power of two; the largest int64 is not a float64
+        wide = np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64)
+        y = np.clip(wide, limits.min, np.nextafter(beyond, 0.0)).astype(dtype)
+        return np.where(wide >= beyond, np.asarray(limits.max, dtype), y)
     return x.astype(dtype)
 
 
 def _shift(shift: Callable[..., Array], a: Array, b: Array) -> Array:
     """Shift the bits logically; amounts outside [0, bits) give 0 (negative ones are huge as unsigned)."""
-    unsigned = _UNSIGNED[a.dtype]
+    unsigned = _UNSIGNED.get(a.dtype, a.dtype)
     bits, amount = np.asarray(a).view(unsigned), np.asarray(b).view(unsigned)
     return np.where(amount < 8 * a.itemsize, shift(bits, amount), unsigned.type(0)).view(a.dtype)

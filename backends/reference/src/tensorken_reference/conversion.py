@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, integer_bounds
 from tensorken_reference.rounding import round_doubles, round_integer
 
 
@@ -52,9 +52,9 @@ def wrap(values: Iterable[int], dtype: DType) -> list[int]:
     >>> wrap([2**63, -1], int64)
     [-9223372036854775808, -1]
     """
-    half = 1 << (8 * dtype.itemsize - 1)
-    mask = 2 * half - 1
-    return [((v + half) & mask) - half for v in values]
+    low, _ = integer_bounds(dtype)
+    mask = (1 << 8 * dtype.itemsize) - 1
+    return [((v - low) & mask) + low for v in values]
 
 
 def fit(values: Iterable[Any], dtype: DType) -> list[Any]:
@@ -63,9 +63,7 @@ def fit(values: Iterable[Any], dtype: DType) -> list[Any]:
 
 
 def _truncate(value: float, dtype: DType) -> int:
-    bound = 2.0 ** (8 * dtype.itemsize - 1)
-    if -bound <= value < bound:
-        return int(value)
-    if math.isnan(value):
-        return 0
-    return int(bound) - 1 if value > 0 else -int(bound)
+    low, high = integer_bounds(dtype)
+    if math.isfinite(value):
+        return min(max(int(value), low), high)
+    return 0 if math.isnan(value) else high if value > 0 else low

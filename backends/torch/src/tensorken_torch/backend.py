@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tensorken_core.errors import ExchangeError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
@@ -49,7 +49,9 @@ class Torch(RawTensor[Tensor]):
 
     def __init__(self, device: str | None = None) -> None:
         self.device = device_of(device)
-        dtypes = [name for name in DTYPES if self.device.type != "mps" or name != "float64"]
+        dtypes = [
+            dtype.name for dtype in TORCH_DTYPES if self.device.type != "mps" or dtype.name != "float64"
+        ]
         self.capabilities = Capabilities(
             dtypes=tuple(dtypes),
             shares_memory=True,

@@ -13,10 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, uint8
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 
-TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, name) for name, dtype in DTYPES.items()}
+TORCH_DTYPES: dict[DType, torch.dtype] = {
+    dtype: getattr(torch, dtype.name) for dtype in DTYPES.values() if dtype.signed or dtype is uint8
+}
+"""torch has no arithmetic on its other unsigned integers."""
 
 _BITS = {torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 _FLOATS = {torch.int32: torch.float32, torch.int64: torch.float64}
@@ -99,8 +102,9 @@ def gaussian(x: Tensor) -> Tensor:
 
 def floor_divide(a: Tensor, b: Tensor) -> Tensor:
     """The floor of a / b; 0 where b is 0."""
-    y = torch.div(a, torch.where((b == 0) | (b == -1), 1, b), rounding_mode="floor")
-    return torch.where(b == 0, 0, torch.where(b == -1, -a, y))  # the processor would trap at -1
+    negated = b == -1  # where the processor would trap; never for unsigned integers
+    y = torch.div(a, torch.where((b == 0) | negated, 1, b), rounding_mode="floor")
+    return torch.where(b == 0, 0, torch.where(negated, -a, y))
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -110,9 +114,9 @@ def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype.is_floating_point:
         return _rounded_once(x) if (x.dtype, dtype) == (torch.float64, torch.float16) else x.to(dtype)
     least, greatest = torch.iinfo(dtype).min, torch.iinfo(dtype).max
-    low, high = x >= float(least), x < -float(least)
-    y = torch.where(low & high, x, 0.0).to(dtype)
-    return torch.where(x >= -float(least), greatest, torch.where(x < float(least), least, y))
+    beyond = float(greatest // 2 + 1) * 2.0  # a power of two; the largest int64 is not a float64
+    y = torch.where((x >= float(least)) & (x < beyond), x, 0.0).to(dtype)
+    return torch.where(x >= beyond, greatest, torch.where(x < float(least), least, y))
 
 
 def _rounded_once(x: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ def supported_dtypes(features: Iterable[str]) -> tuple[str, ...]:
     >>> supported_dtypes({"shader-f16"})
     ('bool', 'int32', 'float16', 'float32')
     """
-    return tuple([name for name in DTYPES if _NEEDED[name] <= set(features)])
+    return tuple([name for name in DTYPES if name in _NEEDED and _NEEDED[name] <= set(features)])
 
 
 def packed(values: Collection[Any], dtype: str) -> bytes:

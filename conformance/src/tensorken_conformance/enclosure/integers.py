@@ -17,8 +17,7 @@ SAFE = 2.0**62
 
 def wrapped(x: Array, dtype: DType) -> Array:
     """Integers modulo 2**bits, in two's complement."""
-    wide = x.astype(np.int64)
-    return wide.astype(np.int32).astype(np.int64) if dtype.itemsize == 4 else wide
+    return np.asarray(x).astype(dtype.name).astype(np.int64)
 
 
 def known(x: Array, dtype: DType) -> Interval:
@@ -69,7 +68,8 @@ def absolute(x: Interval) -> Interval:
     exact = known(np.abs(x.low), x.dtype)
     size = np.maximum(np.abs(x.low.astype(float)), np.abs(x.high.astype(float)))
     low = np.where((x.low <= 0) & (x.high >= 0), 0, np.minimum(np.abs(x.low), np.abs(x.high)))
-    wide = between(low, np.maximum(np.abs(x.low), np.abs(x.high)), (size < SAFE) & (x.low > least), x.dtype)
+    fits = (size < SAFE) & ((x.low > least) | (least == 0))
+    wide = between(low, np.maximum(np.abs(x.low), np.abs(x.high)), fits, x.dtype)
     return chosen(x.low == x.high, exact, wide)
 
 
@@ -110,7 +110,7 @@ def remainder(a: Interval, b: Interval) -> Interval:
 def shift(errors: Errors, a: Interval, b: Interval, *, up: bool) -> Interval:
     """The shifted bits, within the width of the dtype."""
     bits = 8 * a.dtype.itemsize
-    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    unsigned: Any = np.dtype(f"uint{bits}").type
 
     def moved(p: Array, q: Array) -> Array:
         inside = (q >= 0) & (q < bits)

@@ -1,6 +1,7 @@
 """Interval: the possible values of each element of a tensor; functions that move ends outward.
 
 The ends are float64 for floats, which holds every number of the narrower ones, int64 for integers, bool for bools.
+There are no intervals of uint64.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, integer_bounds
 
 Array = np.ndarray[Any, Any]
 
@@ -96,8 +97,7 @@ def anything(shape: tuple[int, ...], dtype: DType) -> Interval:
 
 def ends_of(dtype: DType) -> tuple[int, int]:
     """The least and the largest number of an integer dtype, or of bool."""
-    bits = 8 * dtype.itemsize - 1
-    return (0, 1) if dtype.kind == "bool" else (-(1 << bits), (1 << bits) - 1)
+    return (0, 1) if dtype.kind == "bool" else integer_bounds(dtype)
 
 
 def hull(a: Interval, b: Interval) -> Interval:

@@ -319,7 +319,7 @@ def problem(subject: Subject, case: Case) -> Problem:
 def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count: int) -> Array:
     """An operand; where a value class is about products, the two differ."""
     dtype, values = case.dtype, case.values
-    if dtype.startswith("int"):
+    if np.dtype(dtype).kind in "iu":
         return terms.drawn(rng, values, shape, dtype, count)
     form = FORMATS[dtype]
     if values == "small-integers":  # products of two of them take twice the digits

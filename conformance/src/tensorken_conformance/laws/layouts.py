@@ -20,7 +20,7 @@ from tensorken_conformance.operands.shapes import class_of
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType, int32
+from tensorken_core.language.dtypes import DTYPES, DType, int32, integer_bounds, wrap_integer
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.dispatch import apply
@@ -119,8 +119,8 @@ def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
         return np.array([False, True] * COUNT)[:COUNT]
     if dtype.kind == "int":
         bits = 8 * dtype.itemsize
-        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-        some: list[Any] = [0, 1, -1, 2, -3, 7, bits - 1, bits, low, high]
+        low, high = integer_bounds(dtype)
+        some: list[Any] = [wrap_integer(v, dtype) for v in (0, 1, -1, 2, -3, 7, bits - 1, bits, low, high)]
         some += [rng.randint(low, high) for _ in range(COUNT - len(some))]
         return np.array(some, dtype.name)
     form = FORMATS[dtype.name]

@@ -61,10 +61,10 @@ def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
 
     But for the last three classes, no product of any of them leaves the range of normal numbers.
     """
-    if dtype.startswith("int"):
+    if np.dtype(dtype).kind in "iu":
         if values == "wrapping":
             ends = np.iinfo(dtype)
-            return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True) | 1
+            return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True) | np.ones((), dtype)
         found = _small(rng, shape, 20, (2, 3, 5, -7))
         return np.where((rng.random(shape) < 0.3) & (values == "zeros"), 0, found).astype(dtype)
     form = FORMATS[dtype]

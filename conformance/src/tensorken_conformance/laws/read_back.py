@@ -9,7 +9,7 @@ import numpy as np
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, wrap_integer
 from tensorken_core.tensor.tensor import Tensor
 
 SHAPES = {
@@ -39,7 +39,11 @@ def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
         return [True, False]
     if dtype.kind == "int":
         ends = np.iinfo(dtype.name)
-        return [0, 1, -1, 255, -256, int(ends.min), int(ends.max)]
+        return list(
+            dict.fromkeys(
+                [wrap_integer(v, dtype) for v in (0, 1, -1, 127, -127, int(ends.min), int(ends.max))]
+            )
+        )
     facts = np.finfo(dtype.name)
     edges = [facts.max, facts.min, facts.tiny, 1 + facts.eps, facts.dtype.type(1 / 3)]
     if dtype.name not in subject.capabilities.flushes_subnormals:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorken_conformance.operands import points
 from tensorken_conformance.oracles.rounding import FORMATS
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, integer_bounds, wrap_integer
 from tensorken_core.language.op import Op
 
 Array = np.ndarray[Any, Any]
@@ -125,13 +125,14 @@ def _crossed(
 
 def _of_ints(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng: random.Random) -> list[Row]:
     bits = 8 * dtype.itemsize
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    low, high = integer_bounds(dtype)
     if value_class == "small":
-        return [tuple([rng.randint(-12, 12) for _ in range(arity)]) for _ in range(count)]
+        return [tuple([rng.randint(max(-12, low), 12) for _ in range(arity)]) for _ in range(count)]
     if value_class == "zeros":
-        return _crossed([0], [1, -1, 2, low, high, rng.randint(3, high)], arity, min(count, 24), rng)
+        others = _in_dtype([1, -1, 2, low, high, rng.randint(3, high)], dtype)
+        return _crossed([0], others, arity, min(count, 24), rng)
     if value_class == "extremes":
-        musts = [low, low + 1, -1, 0, 1, high - 1, high, low // 2, high // 2 + 1]
+        musts = _in_dtype([low, low + 1, -1, 0, 1, high - 1, high, low // 2, high // 2 + 1], dtype)
         return _crossed(musts, [rng.randint(low, high) for _ in range(12)], arity, count, rng)
     powers = [1 << rng.randrange(bits - 1) for _ in range(4)]
     musts = [p + d for p in (*powers, 1 << (bits - 2)) for d in (-1, 0, 1)]
@@ -144,7 +145,12 @@ def _of_ints(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng
             half, single, double = [(2**p + 1) << shift for p in (11, 24, 53)]
             musts += [single, double, half, half + 1, single + 1]
         musts = [v for v in musts if low <= v <= high]
-    return _crossed(musts, [rng.randint(low, high) for _ in range(12)], arity, count, rng)
+    return _crossed(_in_dtype(musts, dtype), [rng.randint(low, high) for _ in range(12)], arity, count, rng)
+
+
+def _in_dtype(values: Sequence[int], dtype: DType) -> list[int]:
+    """The integers, wrapped to a dtype, without repetitions."""
+    return list(dict.fromkeys([wrap_integer(v, dtype) for v in values]))
 
 
 # ---- floats --------------------------------------------------------------------------------------------------

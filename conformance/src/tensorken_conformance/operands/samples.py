@@ -160,7 +160,7 @@ def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Arra
         elif kind.kind == "bool":
             values = [rng.random() < 0.5 for _ in range(count)]
         elif kind.kind == "int":
-            values = [rng.randint(-7, 7) for _ in range(count)]
+            values = [rng.randint(-7 if kind.signed else 0, 7) for _ in range(count)]
         else:
             values = [rng.uniform(*op.domain) for _ in range(count)]
         operands.append(np.array(values, "float64" if kind.kind == "float" else kind.name).reshape(shape))

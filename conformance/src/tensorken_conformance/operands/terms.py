@@ -70,7 +70,7 @@ def drawn(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: 
 
     At most `count` terms are added up: small integers are so small that no sum of them is rounded.
     """
-    if dtype.startswith("int"):
+    if np.dtype(dtype).kind in "iu":
         ends = np.iinfo(dtype)
         wraps = values == "wrapping"
         found = (
@@ -182,8 +182,8 @@ def sums_of(exact: Dyadic, terms: Array, add: Add) -> Sums:
 
 def check_ints(says: str, sums: Sums, got: Array) -> None:
     """Require sums of ints to be exact, wrapped in two's complement; Failure if one is not."""
-    bits = 8 * got.dtype.itemsize
-    wrapped = (sums.total.integers + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    bits, low = 8 * got.dtype.itemsize, int(np.iinfo(got.dtype).min)
+    wrapped = (sums.total.integers - low) % 2**bits + low
     expected = np.asarray(wrapped, object).astype(got.dtype).reshape(got.shape)
     wrong = np.argwhere(got != expected)
     if len(wrong):

@@ -17,7 +17,7 @@ import numpy as np
 
 from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly, mp
 from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
-from tensorken_core.language.dtypes import DType, bool_, float64
+from tensorken_core.language.dtypes import DType, bool_, float64, integer_bounds
 from tensorken_core.language.op import Op
 
 Array = np.ndarray[Any, Any]
@@ -128,19 +128,19 @@ def numbers(values: Sequence[Any], dtype: DType) -> Array:
     [-2147483648, 1, 2147483647]
     """
     if dtype.kind == "int":
-        half = 1 << (8 * dtype.itemsize - 1)
-        whole = [v if isinstance(v, int) else _whole(v, half) for v in values]
-        return np.array([(v + half) % (2 * half) - half for v in whole], dtype.name)
+        low, high = integer_bounds(dtype)
+        whole = [v if isinstance(v, int) else _whole(v, low, high) for v in values]
+        return np.array([(v - low) % (high - low + 1) + low for v in whole], dtype.name)
     if dtype.kind == "bool":
         return np.array([bool(v) for v in values], bool)
     with np.errstate(over="ignore", under="ignore"):
         return np.array(values, np.float64).astype(dtype.name)
 
 
-def _whole(value: float, half: int) -> int:
-    if value != value:
-        return 0
-    return int(value) if -half <= value < half else half - 1 if value > 0.0 else -half
+def _whole(value: float, low: int, high: int) -> int:
+    if math.isfinite(value):
+        return min(max(int(value), low), high)
+    return 0 if value != value else high if value > 0.0 else low
 
 
 # ---- the elementary functions --------------------------------------------------------------------------------

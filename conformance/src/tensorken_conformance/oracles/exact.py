@@ -49,17 +49,18 @@ def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
         return np.asarray(rng.random(LONGEST) < (0.9 if values == "special" else 0.5))
     if values == "ties":
         few: list[float] = [-1, 0, 1] if kind == "int" else [-1.0, -0.0, 0.0, 1.0]
-        return shuffled(rng, np.array(few, dtype))
+        return shuffled(rng, np.array(few).astype(dtype))
     if kind == "int":
         ends = np.iinfo(dtype)
         if values == "ordinary":
             return rng.integers(ends.min // 2, ends.max // 2, LONGEST, dtype)
-        return shuffled(rng, np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max - 1, ends.max], dtype))
+        numbers: list[Any] = [ends.min, ends.min + 1, 0, 1, ends.max - 1, ends.max, *[-1] * (ends.min < 0)]
+        return shuffled(rng, np.array(numbers, dtype))
     if values == "ordinary":
         return rng.uniform(-100.0, 100.0, LONGEST).astype(dtype)
     facts = np.finfo(dtype)
     least, tiny = facts.smallest_subnormal, facts.tiny
-    numbers: list[Any] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, tiny, -tiny]
+    numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, tiny, -tiny]
     return shuffled(rng, np.array(numbers + [least, -least, tiny - least] * subnormals, dtype))
 
 

@@ -17,7 +17,7 @@ from tensorken_conformance.programs.program import Array, Leaf, Node, Program, S
 from tensorken_conformance.subject import put
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, integer_bounds, uint64
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
@@ -46,6 +46,12 @@ SHAPES: tuple[Shape, ...] = (
     (7,),
 )
 """The shapes of leaves, simple ones first."""
+
+ENCLOSED = [dtype for dtype in DTYPES.values() if dtype is not uint64]
+"""The dtypes of programs: those whose numbers an enclosure can hold."""
+
+FREQUENT = ("float32", "int32", "float64", "bool", "float16", "int64")
+"""The dtypes that most nodes have, the simplest first."""
 
 _GRID = [0.5, 0.75, 0.25, 1.0, 0.0, 0.625, 0.375, 0.875, 0.125]
 _FINE = [round((i * 0.6180339887498949) % 1.0, 6) for i in range(1, 64)]
@@ -86,7 +92,7 @@ class Draft:
         self.draw = draw
         self.capabilities = capabilities
         self.place = Enclosure(capabilities)
-        self.dtypes = [dtype for name, dtype in DTYPES.items() if name in capabilities.dtypes]
+        self.dtypes = [dtype for dtype in ENCLOSED if dtype.name in capabilities.dtypes]
         self.nodes: list[Node] = []
         self.tensors: list[Tensor] = []
         self.fine: list[bool] = []
@@ -114,7 +120,8 @@ class Draft:
             ]
             if seen:
                 return seen[-1 - self.draw(len(seen))]
-        return self.choice(options)  # type: ignore[no-any-return]
+        frequent = [dtype for dtype in options if dtype.name in FREQUENT]
+        return self.choice(options if not frequent or self.chance(8) else frequent)  # type: ignore[no-any-return]
 
     # ---- leaves ----------------------------------------------------------------------------------------------
 
@@ -139,8 +146,8 @@ class Draft:
         if dtype.kind == "bool":
             return np.asarray((order * 5 + style) % 3 != 1).reshape(shape)
         if dtype.kind == "int":
-            least = np.iinfo(dtype.name).min
-            pool = [n for n in _WILD_INTS if least <= n <= -(least + 1)] if style == 15 else _INTS
+            least, most = integer_bounds(dtype)
+            pool = [n for n in (_WILD_INTS if style == 15 else _INTS) if least <= n <= most]
             return np.array([pool[i % len(pool)] for i in order], dtype.name).reshape(shape)
         if style == 15:
             with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 import tensorken
 from tensorken_conformance.enclosure import interval
 from tensorken_conformance.operands.samples import kinds_of
-from tensorken_conformance.programs.draft import Draft, Draw, Writer
+from tensorken_conformance.programs.draft import ENCLOSED, FREQUENT, Draft, Draw, Writer
 from tensorken_conformance.programs.idioms import (
     CROSSED,
     MOVING,
@@ -27,7 +27,7 @@ from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType, int32
+from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Shape
 
@@ -187,7 +187,7 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
     """The dtypes for which an op is defined and the backend supports it."""
     capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
     found = []
-    for name, dtype in DTYPES.items():
+    for dtype in ENCLOSED:
         operands = kinds_of(op, op.arity or 2, dtype)
         params = tuple([{"dtype": dtype}.get(kind, ()) for kind in op.params])
         try:
@@ -196,14 +196,15 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
             continue
         results = results if isinstance(results, tuple) else (results,)
         used = [*[d.name for d in operands], *[d.name for d in results]]
-        if all(d in declared for d in used) and capabilities.why_not(op.name, name) is None:
+        if all(d in declared for d in used) and capabilities.why_not(op.name, dtype.name) is None:
             found.append(dtype)
     return sorted(found, key=_simplicity)
 
 
 def _simplicity(dtype: DType) -> int:
     """The place of a dtype among all, the simplest first."""
-    return ("float32", "int32", "float64", "bool", "float16", "int64").index(dtype.name)
+    names = [*FREQUENT, *[d.name for d in ENCLOSED if d.name not in FREQUENT]]
+    return names.index(dtype.name)
 
 
 def elementwise(op: Op, dtypes: list[DType]) -> Writer:
@@ -425,7 +426,7 @@ def _supporting(
 ) -> list[DType]:
     """The dtypes of a kind in which a backend supports all of these ops."""
     capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
-    found = _of_kind([dtype for name, dtype in DTYPES.items() if name in declared], kind)
+    found = _of_kind([dtype for dtype in ENCLOSED if dtype.name in declared], kind)
     return [d for d in found if all(capabilities.why_not(op, d.name) is None for op in ops)]
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import DTYPES, DType, Kind, bool_, float32, float64, int32, int64
+from tensorken_core.language.dtypes import DType, Kind, bool_, float32, float64, int32, int64
 
 DTypeRule = Callable[..., DType]
+
+_PLURALS: dict[Kind, str] = {"bool": "bools", "int": "integers", "float": "floats"}
 
 
 def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], hint: str = "") -> DType:
@@ -19,7 +21,7 @@ def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], hint: str = "
     if any(dtype is not first for dtype in dtypes[1:]):
         raise DTypeError(f"operands need one dtype, got {' and '.join(map(str, dtypes))}; cast them first")
     if first.kind not in kinds:
-        takes = ", ".join(name for name, dtype in DTYPES.items() if dtype.kind in kinds)
+        takes = " and ".join(_PLURALS[kind] for kind in kinds)
         remedy = hint if hint and first is bool_ else "cast first (x.astype)"
         raise DTypeError(f"not defined for {first}; it takes {takes}; {remedy}")
     return first
@@ -72,7 +74,7 @@ def selected(condition: DType, a: DType, b: DType) -> DType:
 
 def indexed(x: DType, indices: DType, *params: Any) -> DType:
     """Gather: integer indices; the data keep their dtype."""
-    if indices.kind != "int":
+    if indices is not int32 and indices is not int64:
         raise DTypeError(f"indices must be int32 or int64, got {indices}; cast them (x.astype)")
     return x
 
@@ -95,4 +97,6 @@ def bits_of(x: DType) -> DType:
 
 def float_of_bits(x: DType) -> DType:
     """The float of an int's size."""
-    return float64 if _one_dtype(("int",), (x,)) is int64 else float32
+    if x is not int32 and x is not int64:
+        raise DTypeError(f"not defined for {x}; it takes int32 and int64; cast first (x.astype)")
+    return float64 if x is int64 else float32

@@ -28,6 +28,7 @@ class DType:
     kind: Kind
     itemsize: int  # bytes
     format: str  # of the struct module and the buffer protocol
+    signed: bool = True  # False of the unsigned integers
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
@@ -50,15 +51,24 @@ class DType:
 
 
 bool_ = DType("bool", "bool", 1, "?")
+int8 = DType("int8", "int", 1, "b")
+int16 = DType("int16", "int", 2, "h")
 int32 = DType("int32", "int", 4, "i")
 int64 = DType("int64", "int", 8, "q")
+uint8 = DType("uint8", "int", 1, "B", False)
+uint16 = DType("uint16", "int", 2, "H", False)
+uint32 = DType("uint32", "int", 4, "I", False)
+uint64 = DType("uint64", "int", 8, "Q", False)
 float16 = DType("float16", "float", 2, "e")
 float32 = DType("float32", "float", 4, "f")
 float64 = DType("float64", "float", 8, "d")
 
-DTYPES: dict[str, DType] = {d.name: d for d in (bool_, int32, int64, float16, float32, float64)}
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+INTEGERS = (*SIGNED, *UNSIGNED)
 FLOATS = (float16, float32, float64)
-INTEGERS = (int32, int64)
+
+DTYPES: dict[str, DType] = {d.name: d for d in (bool_, *INTEGERS, *FLOATS)}
 
 _KINDS: tuple[Kind, ...] = ("bool", "int", "float")
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
@@ -98,14 +108,20 @@ def of_scalar(value: bool | int | float) -> DType:
 def promote(a: DType, b: DType) -> DType:
     """The dtype to which two operands are promoted.
 
-    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other.
+    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other.  A signed
+    and an unsigned integer promote to the smallest signed integer that has the numbers of both, as in the array API
+    standard; uint64 and a signed integer to float64, as in numpy.
 
-    >>> promote(int32, float32), promote(float32, float64)
-    (tensorken.float32, tensorken.float64)
+    >>> promote(int32, float32), promote(float32, float64), promote(uint8, int8), promote(uint64, int8)
+    (tensorken.float32, tensorken.float64, tensorken.int16, tensorken.float64)
     """
     if a is b:
         return a
     if a.kind == b.kind:
+        if a.signed is not b.signed:
+            signed, unsigned = (a, b) if a.signed else (b, a)
+            size = max(signed.itemsize, 2 * unsigned.itemsize)
+            return next((dtype for dtype in SIGNED if dtype.itemsize == size), float64)
         return a if a.itemsize >= b.itemsize else b
     return a if _KINDS.index(a.kind) > _KINDS.index(b.kind) else b
 
@@ -125,20 +141,58 @@ def python_scalar(value: bool | int | float, dtype: DType) -> bool | int | float
     return (bool if dtype.kind == "bool" else int if dtype.kind == "int" else float)(value)
 
 
+_SUM_DTYPES = {bool_: int32, int8: int32, int16: int32, uint8: uint32, uint16: uint32}
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype of sums and products of many elements: integers are widened to 32 bits, bools to int32.
+
+    As in the array API standard, whose default integer is int32 here.
+
+    >>> sum_dtype(bool_), sum_dtype(uint8), sum_dtype(int64)
+    (tensorken.int32, tensorken.uint32, tensorken.int64)
+    """
+    return _SUM_DTYPES.get(dtype, dtype)
+
+
+def index_dtype(dtype: DType) -> DType:
+    """The dtype of indices that are given in an integer dtype: int32, or int64 if int32 has not all its numbers.
+
+    >>> index_dtype(uint8), index_dtype(uint32)
+    (tensorken.int32, tensorken.int64)
+    """
+    return int64 if dtype.itemsize + (not dtype.signed) > 4 else int32
+
+
+def integer_bounds(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer dtype.
+
+    >>> integer_bounds(int8), integer_bounds(uint8)
+    ((-128, 127), (0, 255))
+    """
+    bits = 8 * dtype.itemsize
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtype.signed else (0, (1 << bits) - 1)
+
+
+def minus_one(dtype: DType) -> int:
+    """The number that is -1 modulo 2**bits: -1, or the largest number of an unsigned dtype; all its bits are set."""
+    return -1 if dtype.signed else integer_bounds(dtype)[1]
+
+
 def check_scalar(value: bool | int | float, dtype: DType) -> None:
     """Raise ScalarRangeError if the Python number does not fit the dtype; the caller adds the op's name."""
     if dtype.kind == "int":
-        bits = 8 * dtype.itemsize - 1
-        if not -(1 << bits) <= value < (1 << bits):
+        low, high = integer_bounds(dtype)
+        if not low <= value <= high:
             what = (
                 value
                 if isinstance(value, float) or abs(value) < 10**30
                 else f"an int of {value.bit_length()} bits"
             )
-            wider = "int64 or a float" if dtype is int32 else "a float"
-            raise ScalarRangeError(
-                f"{what} does not fit {dtype}: its range is -2**{bits} to 2**{bits} - 1; use {wider}"
-            )
+            wider = "a float" if dtype in (int64, uint64) else "int64 or a float"
+            bits = 8 * dtype.itemsize - dtype.signed
+            limits = f"{f'-2**{bits}' if dtype.signed else 0} to 2**{bits} - 1"
+            raise ScalarRangeError(f"{what} does not fit {dtype}: its range is {limits}; use {wider}")
     elif dtype.kind == "float" and isinstance(value, int):
         try:
             float(value)
@@ -170,8 +224,8 @@ def exact(value: bool | int | float) -> tuple[type, bool | int | bytes]:
 def wrap_integer(value: int, dtype: DType) -> int:
     """`value` modulo 2**bits, in two's complement.
 
-    >>> wrap_integer(2**31, int32)
-    -2147483648
+    >>> wrap_integer(2**31, int32), wrap_integer(-1, uint8)
+    (-2147483648, 255)
     """
-    half = 1 << (8 * dtype.itemsize - 1)
-    return (value + half) % (2 * half) - half
+    low, _ = integer_bounds(dtype)
+    return (value - low) % (1 << 8 * dtype.itemsize) + low

@@ -91,7 +91,7 @@ class RawTensor(Diffable[R]):
     @primitive(
         shape=multiplied,
         dtype=numeric_with(1),
-        body=lambda a, b, axes: (a * b).sum(axes, keepdims=True),
+        body=lambda a, b, axes: (a * b).sum_in_own_dtype(axes, keepdims=True),
         samples=(
             (((2, 3), (2, 3)), ((1,),)),
             (((2, 3, 1), (1, 3, 4)), ((1,),)),

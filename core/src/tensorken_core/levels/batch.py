@@ -69,7 +69,7 @@ class Axis:
 
     def sum(self, x: Tensor) -> Tensor:
         """The sum over the examples, from the values for all, at the level below."""
-        return x.sum(0)
+        return x.sum_in_own_dtype(0)
 
 
 @dataclass(slots=True)
@@ -220,7 +220,7 @@ class Batch(Level[Batched[R]]):
         if isinstance(x, Scattered):
             return x.sum()
         y = Tensor(self.inner, x.value)
-        return y.sum(0) if x.batched else y * self.size
+        return y.sum_in_own_dtype(0) if x.batched else y * self.size
 
     def may_use_axis(self, op: Op, params: tuple[Any, ...]) -> bool:
         """Whether an op may run collectives over the axis of this level, on any values."""

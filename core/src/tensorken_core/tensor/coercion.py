@@ -54,11 +54,14 @@ def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
     return a.astype(dtype), b.astype(dtype)
 
 
+def is_supported(interpreter: Any, dtype: DType) -> bool:
+    """Whether an interpreter has a dtype: it has no values, declares the dtype, or declares none."""
+    declared = interpreter.capabilities.dtypes if isinstance(interpreter, RawTensor) else ()
+    return not declared or dtype.name in declared
+
+
 def check_supported(op_name: str, interpreter: Any, dtype: DType) -> None:
     """Raise DTypeError if a backend declares its dtypes and this dtype is not among them."""
-    if not isinstance(interpreter, RawTensor):  # an interpreter without values supports all dtypes
-        return
-    declared = interpreter.capabilities.dtypes
-    if declared and dtype.name not in declared:
-        name = Interpreter.name_of(interpreter)
-        raise DTypeError(f"{op_name}: the backend {name} has no {dtype}; use one of {', '.join(declared)}")
+    if not is_supported(interpreter, dtype):
+        name, declared = Interpreter.name_of(interpreter), ", ".join(interpreter.capabilities.dtypes)
+        raise DTypeError(f"{op_name}: the backend {name} has no {dtype}; use one of {declared}")

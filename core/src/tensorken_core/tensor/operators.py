@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from tensorken_core.errors import DTypeError, TensorkenError
-from tensorken_core.language.dtypes import bool_
+from tensorken_core.language.dtypes import bool_, minus_one
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
@@ -109,7 +109,7 @@ class Operators(Value):
     def __invert__(self) -> Self:
         if self.dtype is bool_:
             return binary(EQ, self, False)
-        return binary(OPS["bitwise_xor"], self, -1)
+        return binary(OPS["bitwise_xor"], self, minus_one(self.dtype))
 
     def __lshift__(self, other: Any) -> Self:
         return binary(SHIFT_LEFT, self, other)
@@ -193,7 +193,9 @@ def _floor_divided(a: O, b: O) -> O:
 
 
 def _shifted_right(x: O, count: Any) -> O:
-    """An arithmetic right shift, as in numpy: copies of the sign bit come in."""
+    """An arithmetic right shift, as in numpy: copies of the sign bit come in; zeros for unsigned integers."""
+    if not x.dtype.signed:
+        return binary(SHIFT_RIGHT, x, count)
     return (x < 0).where(~binary(SHIFT_RIGHT, ~x, count), binary(SHIFT_RIGHT, x, count))
 
 

@@ -12,13 +12,21 @@ from tensorken_core.errors import (
     EscapedTensorError,
     ShapeError,
 )
-from tensorken_core.language.dtypes import DType, as_dtype, bool_, check_scalar, int32
+from tensorken_core.language.dtypes import (
+    DType,
+    as_dtype,
+    check_scalar,
+    index_dtype,
+    int64,
+    sum_dtype,
+    uint32,
+)
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.attached import Attached
-from tensorken_core.tensor.coercion import check_supported, pair_of_operands
+from tensorken_core.tensor.coercion import check_supported, is_supported, pair_of_operands
 from tensorken_core.tensor.dispatch import apply, unary
 from tensorken_core.tensor.level import deepest, lift, lifted, lower
 from tensorken_core.tensor.nested import flat_of_numbers
@@ -231,9 +239,17 @@ class Tensor(Attached):
     # ---- reductions ------------------------------------------------------------------------------------------
 
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-        """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
-        x = self if dtype is None and self.dtype is not bool_ else self.in_sum_dtype(dtype)
-        return _reduce(SUM, x, axis, keepdims)
+        """The sum over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given."""
+        return _reduce(SUM, self.in_sum_dtype(dtype), axis, keepdims)
+
+    def sum_in_own_dtype(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes in this dtype, also of small integers, which wrap: the op `sum` of the language.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([200, 100], dtype="uint8").sum_in_own_dtype().item()
+        44
+        """
+        return _reduce(SUM, self, axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The maximum over axes, all by default."""
@@ -244,19 +260,32 @@ class Tensor(Attached):
         return _reduce(OPS["min"], self, axis, keepdims)
 
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-        """The product over axes, all by default; of bool in int32, unless a dtype is given."""
+        """The product over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given."""
         return _reduce(OPS["prod"], self.in_sum_dtype(dtype), axis, keepdims)
 
     def in_sum_dtype(self, dtype: Any = None) -> Tensor:
-        """This tensor in the dtype of its sums and products: bool in int32, unless a dtype is given.
+        """This tensor in the dtype of its sums and products: see `sum_dtype`, unless a dtype is given.
+
+        On a backend without uint32 the sums of small unsigned integers are int64.
 
         >>> import tensorken as tk
         >>> tk.tensor([True, True]).in_sum_dtype().tolist()
         [1, 1]
         """
         if dtype is None:
-            return self.astype(int32) if self.dtype is bool_ else self
+            dtype = sum_dtype(self.dtype)
+            if dtype is uint32 and not is_supported(self.interpreter.base, dtype):
+                dtype = int64
         return self.astype(dtype)
+
+    def in_index_dtype(self) -> Tensor:
+        """Integers in the dtype of indices, int32 or int64; other dtypes as they are.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2], dtype="uint8").in_index_dtype().dtype
+        tensorken.int32
+        """
+        return self.astype(index_dtype(self.dtype)) if self.dtype.kind == "int" else self
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -309,7 +338,7 @@ class Tensor(Attached):
         """The products of matrices, of shapes (..., m, k) and (..., k, n): a sum of products that are never stored."""
         columns: Tensor = other.mT
         rows = self.reshape((*self.shape[:-1], 1, self.shape[-1]))
-        return (rows * columns.reshape((*columns.shape[:-2], 1, *columns.shape[-2:]))).sum(-1)
+        return (rows * columns.reshape((*columns.shape[:-2], 1, *columns.shape[-2:]))).sum_in_own_dtype(-1)
 
     def expand(self, shape: Shape) -> Tensor:
         """Axes of size 1 repeated to the sizes of shape; no axis is added.
@@ -382,7 +411,8 @@ class Tensor(Attached):
         >>> tk.tensor([10, 20, 30]).gather(tk.tensor([2, 0]), 0).tolist()
         [30, 10]
         """
-        result: Tensor = apply(OPS["gather"], (self, indices), (axis_of("gather", self.shape, axis),))
+        operands = (self, indices.in_index_dtype())
+        result: Tensor = apply(OPS["gather"], operands, (axis_of("gather", self.shape, axis),))
         return result
 
     def scatter_add(self, indices: Tensor, axis: int, size: int) -> Tensor:
@@ -395,9 +425,8 @@ class Tensor(Attached):
         >>> tk.tensor([1, 2, 3]).scatter_add(tk.tensor([0, 2, 0]), 0, 4).tolist()
         [4, 0, 2, 0]
         """
-        result: Tensor = apply(
-            OPS["scatter_add"], (self, indices), (axis_of("scatter_add", self.shape, axis), size)
-        )
+        operands = (self, indices.in_index_dtype())
+        result: Tensor = apply(OPS["scatter_add"], operands, (axis_of("scatter_add", self.shape, axis), size))
         return result
 
 

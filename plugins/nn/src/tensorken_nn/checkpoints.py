@@ -39,7 +39,7 @@ CHECKSUM = "tensorken.checksum"
 CHECKSUM_PLACEHOLDER = f"sha256:{'0' * 64}"
 """Written in place of the checksum until the elements are written."""
 
-CODES = {"bool": "BOOL", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
+CODES = {name: f"{name[0].upper()}{8 * dtype.itemsize}" for name, dtype in DTYPES.items()} | {"bool": "BOOL"}
 """The names of dtypes in the header."""
 
 NAMES = {code: name for name, code in CODES.items()}

@@ -63,8 +63,14 @@ from tensorken_core.language.dtypes import (
     float16 as float16,
     float32 as float32,
     float64 as float64,
+    int8 as int8,
+    int16 as int16,
     int32 as int32,
     int64 as int64,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
 from tensorken_core.language.op import LAZY_OPS as _LAZY_OPS
 from tensorken_core.tensor.tensor import Tensor as Tensor

@@ -178,7 +178,7 @@ def psum_scatter(x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, til
         y = as_tensor(value)
         position = axis_of("psum_scatter", y.shape, scatter_dimension)
         parts = _parts("psum_scatter", y, position, names, tiled)
-        total = _exchanged("psum_scatter", parts, names).sum(0)
+        total = _exchanged("psum_scatter", parts, names).sum_in_own_dtype(0)
         return total if tiled else total.reshape((*y.shape[:position], *y.shape[position + 1 :]))
 
     return tree.map(scatter, x)

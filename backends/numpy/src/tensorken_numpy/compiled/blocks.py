@@ -385,7 +385,7 @@ class _BlockLoop:
         is_full = self._merged(self.emitter.compact[equation.results[0]]) == self.shape
         filled = self._filled if is_full and math.prod(self.sizes) > SMALL_SIZE else None
         names = with_filled_numbers(names, operands, steps, dtypes[0], filled)
-        if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
+        if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind in "iu"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
         elif equation.op.name == "where" and uses_masks(self.shape, dtypes[1]):
             condition = self.arrays.get(self.base.get(operands[0], operands[0]))

@@ -329,7 +329,7 @@ def _fused_multiply_add(emitter: Emitter, equation: Equation) -> None:
 
 
 def _is_plain(of: np.dtype[Any], to: np.dtype[Any]) -> bool:
-    return not (of.kind == "f" and to.kind == "i")
+    return not (of.kind == "f" and to.kind in "iu")
 
 
 def _key(key: Sequence[slice]) -> str:

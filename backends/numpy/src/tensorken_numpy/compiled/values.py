@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.compiled.layouts import Layout, address
 from tensorken_numpy.compiled.memory import Region
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
 
 
-NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name) for name in ("bool", "int32", "int64", "float16", "float32", "float64")
-}
+NUMPY_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in DTYPES}
 """numpy's dtypes by the language's names."""
 
 

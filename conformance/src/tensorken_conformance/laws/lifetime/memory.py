@@ -10,10 +10,10 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.tensor.tensor import Tensor
 
-CODES = {"int32": "i", "int64": "q", "float32": "f", "float64": "d"}
+CODES = {name: dtype.format for name, dtype in DTYPES.items() if dtype.format not in "?e"}
 """The type codes of arrays of the standard library."""
 
 HELD_BY_NUMPY = ("float16",)

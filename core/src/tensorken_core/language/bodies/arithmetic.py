@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import DType, float16, float32, float64, minus_one
 from tensorken_core.language.op import OPS
 
 Tensor = Any
@@ -26,7 +26,7 @@ def signed(y: Tensor, x: Tensor) -> Tensor:
 
 def neg(x: Tensor) -> Tensor:
     """x * -1, which negates zeros too; 0 - x would not."""
-    return x * -1
+    return x * minus_one(x.dtype)
 
 
 def square(x: Tensor) -> Tensor:
@@ -34,12 +34,15 @@ def square(x: Tensor) -> Tensor:
 
 
 def abs(x: Tensor) -> Tensor:
+    if not x.dtype.signed:
+        return x
     return (x < 0).where(-x, x.eq(0).where(0, x))
 
 
 def sign(x: Tensor) -> Tensor:
     """x - x is 0.0 for zeros of both signs, and NaN for NaN."""
-    return (x > 0).where(1, (x < 0).where(-1, x - x))
+    rest = x - x
+    return (x > 0).where(1, (x < 0).where(-1, rest) if x.dtype.signed else rest)
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
@@ -141,8 +144,10 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
 def integer_pow(a: Tensor, b: Tensor) -> Tensor:
     """Repeated squaring, one step for each bit of the exponent; only 1 and -1 have integer reciprocals."""
     y, factor, exponent = a.ones_like(), a, b
-    for _ in range(8 * b.dtype.itemsize - 1):
+    for _ in range(8 * b.dtype.itemsize - b.dtype.signed):
         y = (exponent & 1).eq(1).where(y * factor, y)
         exponent, factor = exponent >> 1, factor * factor
+    if not b.dtype.signed:
+        return y
     inverse = a.eq(1).where(1, a.eq(-1).where((b & 1).eq(1).where(a, 1), 0))
     return (b < 0).where(inverse, y)

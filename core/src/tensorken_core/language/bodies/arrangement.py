@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken_core.language.bodies.arithmetic import either, is_nan
-from tensorken_core.language.dtypes import bool_, int32, int64
+from tensorken_core.language.dtypes import bool_, int32, int64, integer_bounds, minus_one
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 
@@ -27,11 +27,12 @@ def iota(x: Tensor, axis: int) -> Tensor:
 
 
 def min(x: Tensor, axes: Axes) -> Tensor:
-    """-max(-x), for integers -1 - max(-1 - x), which cannot overflow."""
+    """-max(-x), for integers ~max(~x), which cannot overflow; ~x is -1 - x."""
     if x.dtype is bool_:
         return x.where(False, True).max(axes, keepdims=True).where(False, True)
     if x.dtype.kind == "int":
-        return -1 - (-1 - x).max(axes, keepdims=True)
+        ones = minus_one(x.dtype)
+        return ones - (ones - x).max(axes, keepdims=True)
     return -(-x).max(axes, keepdims=True)
 
 
@@ -204,7 +205,7 @@ def argsort(x: Tensor, axis: int) -> Tensor:
         nan = is_nan(key)
         key, index = nan.where(top, key), nan.where(index + size, index)
     else:
-        top = 2 ** (8 * key.dtype.itemsize - 1) - 1
+        _, top = integer_bounds(key.dtype)
     if size > n:
         key, index = key.pad(((0, 0), (0, size - n))), index.pad(((0, 0), (0, size - n)))
         column = iota(key, 1).expand(key.shape)

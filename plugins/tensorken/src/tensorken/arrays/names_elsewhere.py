@@ -35,8 +35,6 @@ MODULE: Mapping[str, str] = {
     "half": "tk.float16",
     "in1d": "tk.isin(x, values)",
     "index_select": "tk.take(x, indices, axis)",
-    "int16": "tk.int32, the narrowest integer here",
-    "int8": "tk.int32, the narrowest integer here",
     "int_": "tk.int64",
     "lax": "tk itself, which has cond, scan, while_loop and fori_loop",
     "le": "tk.less_equal(a, b)",
@@ -64,8 +62,6 @@ MODULE: Mapping[str, str] = {
     "switch": "tk.cond, nested",
     "tree_map": "tk.tree.map(f, tree)",
     "tree_util": "tk.tree",
-    "uint32": "tk.int32, whose bits are the same",
-    "uint8": "tk.int32: tk.tensor(array, dtype=tk.int32) converts",
     "unsqueeze": "tk.expand_dims(x, axis)",
     "with_sharding_constraint": "tk.with_placement(x, placement)",
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.arrays.functions.promotion import KINDS
 from tensorken.interchange.interop import API_VERSION
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import devices, resolve
-from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32, int64
+from tensorken_core.language.dtypes import DTYPES, DType, float16, float32, int32
 from tensorken_core.language.shapes import short_repr
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
@@ -30,16 +31,9 @@ newaxis = None
 pi = math.pi
 """The ratio of a circle's circumference to its diameter."""
 
-_DTYPES = (bool_, int32, int64, float32, float64)  # the standard's dtypes; float16 is not one of them
-_KINDS: dict[str, tuple[DType, ...]] = {
-    "bool": (bool_,),
-    "signed integer": (int32, int64),
-    "unsigned integer": (),
-    "integral": (int32, int64),
-    "real floating": (float32, float64),
-    "complex floating": (),
-    "numeric": (int32, int64, float32, float64),
-}
+_DTYPES = tuple(
+    [dtype for dtype in DTYPES.values() if dtype is not float16]
+)  # float16 is not one of the standard's
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
@@ -83,17 +77,17 @@ class Info:
             DTypeError: if the standard has no such kind.
 
         >>> import tensorken as tk
-        >>> tk.__array_namespace_info__().dtypes(kind=("bool", "integral"))
-        {'bool': tensorken.bool, 'int32': tensorken.int32, 'int64': tensorken.int64}
+        >>> tk.__array_namespace_info__().dtypes(kind=("bool", "integral"))  # doctest: +ELLIPSIS
+        {'bool': tensorken.bool, 'int8': tensorken.int8, ... 'uint64': tensorken.uint64}
         """
         _checked(device)
-        kinds = (kind,) if isinstance(kind, str) else tuple(_KINDS) if kind is None else kind
+        kinds = (kind,) if isinstance(kind, str) else tuple(KINDS) if kind is None else kind
         for name in kinds:
-            if name not in _KINDS:
+            if name not in KINDS:
                 raise DTypeError(
-                    f"dtypes: the kind {short_repr(name)} is unknown; the kinds are {', '.join(_KINDS)}"
+                    f"dtypes: the kind {short_repr(name)} is unknown; the kinds are {', '.join(KINDS)}"
                 )
-        return {dtype.name: dtype for dtype in _DTYPES if any([dtype in _KINDS[name] for name in kinds])}
+        return {dtype.name: dtype for dtype in _DTYPES if any([dtype in KINDS[name] for name in kinds])}
 
 
 def _checked(device: str | None) -> None:

@@ -25,7 +25,7 @@ from tensorken.control_flow.traced_function import (
 from tensorken.control_flow.while_op import WHILE
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import DType, int32, int64
+from tensorken_core.language.dtypes import DType, index_dtype, int32, int64
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.normalization import integer_of
@@ -177,7 +177,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         start = as_constant(first, _counter(first, last), base_of(init_val))
         loop = Loop("fori_loop", extra_carries=1, stacks=True)
         return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
-    dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
+    dtypes = [index_dtype(x.dtype) for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
     base = base_of((lower, upper, init_val))
     i, end = [

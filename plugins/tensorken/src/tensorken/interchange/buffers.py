@@ -13,8 +13,13 @@ from tensorken_core.language.dtypes import DTYPES, DType, float16
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.nested import collect, typed
 
-# Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
-_KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
+# Kinds and signs of buffer formats; with the size they are dtypes: "l" is int32 on one platform and int64 on another.
+_KINDS = {
+    "?": ("bool", True),
+    **dict.fromkeys("bhilqn", ("int", True)),
+    **dict.fromkeys("BHILQN", ("int", False)),
+    **dict.fromkeys("efd", ("float", True)),
+}
 _ADVICE = {
     "c": "there are no complex dtypes; pass x.real and x.imag",
     "M": "count the days or seconds with x.astype('int64')",
@@ -27,7 +32,7 @@ _ADVICE = {
 }
 """Advice for arrays whose elements are not real numbers, by the kind of numpy's dtype."""
 
-_CONVERTIBLE = (*_KINDS, *"BHILQN", BFLOAT16)
+_CONVERTIBLE = (*_KINDS, BFLOAT16)
 
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
@@ -65,7 +70,9 @@ def unpacked(data: bytes | memoryview, dtype: DType) -> Any:
 def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
-    buffer_dtype = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
+    buffer_dtype = next(
+        (d for d in DTYPES.values() if (d.kind, d.signed) == kind and d.itemsize == view.itemsize), None
+    )
     if buffer_dtype is None and (dtype is None or code not in _CONVERTIBLE):
         hint = "pass dtype= to convert it" if code in _CONVERTIBLE else "convert the buffer first"
         raise DTypeError(

@@ -28,6 +28,7 @@ READABLE = {1: "CPU", 3: "CUDA host memory", 11: "ROCm host memory"}
 _ALIGNMENT = 256  # of the values in an exported block, as dlpack.h requires for version 0
 _READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1
 _CODES = {"int": 0, "float": 2, "bool": 6}
+_UNSIGNED = 1
 _FORMATS = {
     **{(0, bits): code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
     **{(1, bits): code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
@@ -128,7 +129,7 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
         data if size else None,
         *CPU,
         len(shape),
-        _CODES[dtype.kind],
+        _CODES[dtype.kind] if dtype.signed else _UNSIGNED,
         8 * dtype.itemsize,
         1,
         block + sizes_at if shape else None,

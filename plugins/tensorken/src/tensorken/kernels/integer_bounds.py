@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tensorken.kernels.element_indices import INDICES_BEFORE
+from tensorken_core.language.dtypes import integer_bounds
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
@@ -25,8 +26,11 @@ def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
     if equation is None:
         return None
     name, operands = equation.op.name, equation.operands
-    if name in INDICES_BEFORE or (name == "cast" and operands[0].dtype.kind == "int"):
+    if name in INDICES_BEFORE:
         return end_of(operands[0], producers)
+    if name == "cast" and operands[0].dtype.kind == "int":
+        end = end_of(operands[0], producers)
+        return end if end is not None and end - 1 <= integer_bounds(v.dtype)[1] else None
     if name == "iota":
         shape, axis, start, step, _ = equation.params
         return int(start + (shape[axis] - 1) * step + 1)

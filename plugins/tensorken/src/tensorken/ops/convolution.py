@@ -214,7 +214,9 @@ def body(
     if adds:
         kernel = kernel.permute((*range(lead + 1), *[lead + 2 + axis for axis in spatial], lead + 1))
         x = x.reshape((count, *several, 1, inputs, math.prod(sizes)))
-        y = (kernel.reshape((*several, outputs // groups * elements, inputs, 1)) * x).sum(lead + 2)
+        y = (kernel.reshape((*several, outputs // groups * elements, inputs, 1)) * x).sum_in_own_dtype(
+            lead + 2
+        )
         y = y.reshape((count, outputs, *kernel_sizes, *sizes))
         return _sum_of_products(y, windows, strides, padding, input_dilation, kernel_dilation)
     large = positions < elements
@@ -225,13 +227,15 @@ def body(
     if not large:
         x = _stacked(x, kernel_sizes, kernel_dilation, windows, strides)
         x = x.reshape((count, *several, 1, inputs * elements, positions))
-        y = (kernel.reshape((*several, outputs // groups, inputs * elements, 1)) * x).sum(lead + 2)
+        y = (kernel.reshape((*several, outputs // groups, inputs * elements, 1)) * x).sum_in_own_dtype(
+            lead + 2
+        )
         return y.reshape((count, outputs, *windows))
     x = _stacked(x, windows, strides, kernel_sizes, kernel_dilation)
     x = x.reshape((inputs, *several, 1, count * positions, *kernel_sizes))
     kernel = kernel.permute((lead + 1, *range(lead + 1), *[lead + 2 + axis for axis in spatial]))
     kernel = kernel.reshape((*kernel.shape[: lead + 2], 1, *kernel_sizes))
-    y = (kernel * x).sum((0, *[lead + 3 + axis for axis in spatial]))
+    y = (kernel * x).sum_in_own_dtype((0, *[lead + 3 + axis for axis in spatial]))
     y = y.reshape((groups, outputs // groups, count, positions)).permute((2, 0, 1, 3))
     return y.reshape((count, outputs, *windows))
 

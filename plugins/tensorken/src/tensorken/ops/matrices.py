@@ -54,7 +54,7 @@ def diagonal(x: Tensor) -> Tensor:
     """The elements on the main diagonal, as the last axis; NaN or infinity off the diagonal has no effect."""
     m, n = x.shape[-2:]
     kept = row_indices(x, m).eq(column_indices(x, n)).where(x, 0.0)
-    return kept.sum(-1 if m <= n else -2)
+    return kept.sum_in_own_dtype(-1 if m <= n else -2)
 
 
 def diagonal_matrix(x: Tensor) -> Tensor:

@@ -42,7 +42,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     """
     y = first_operand("bincount", x, weights)
     if y.dtype.kind != "int":
-        raise DTypeError(f"bincount: x must be int32 or int64, got {y.dtype}; cast first (x.astype)")
+        raise DTypeError(f"bincount: x must be integers, got {y.dtype}; cast first (x.astype)")
+    y = y.in_index_dtype()
     if y.ndim != 1:
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:

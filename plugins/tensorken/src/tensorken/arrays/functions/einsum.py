@@ -86,7 +86,7 @@ class Preparation:
     def __call__(self, x: Tensor) -> Tensor:
         for axis1, axis2 in self.diagonals:
             x = diagonal(x, 0, axis1, axis2)
-        return x.sum(self.summed) if self.summed else x
+        return x.sum_in_own_dtype(self.summed) if self.summed else x
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Pair:
             x.permute(order).reshape(s) for x, order, s in zip(both, self.orders, self.shapes, strict=True)
         )
         product = binary(MUL, a, b)
-        result: Tensor = product.sum(self.summed) if self.summed else product
+        result: Tensor = product.sum_in_own_dtype(self.summed) if self.summed else product
         return result
 
 

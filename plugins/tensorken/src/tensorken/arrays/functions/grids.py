@@ -118,7 +118,7 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> T
         axis: the axis of the result along which the vectors lie.
 
     Raises:
-        DTypeError: if x is not int32 or int64.
+        DTypeError: if x has no integer dtype.
 
     >>> import tensorken as tk
     >>> tk.one_hot([2, 0], 3).tolist()
@@ -126,7 +126,8 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> T
     """
     x = as_tensor(x)
     if x.dtype.kind != "int":
-        raise DTypeError(f"one_hot: need int32 or int64, got {x.dtype}; cast first (x.astype)")
+        raise DTypeError(f"one_hot: need integers, got {x.dtype}; cast first (x.astype)")
+    x = x.in_index_dtype()
     (size,) = shape_of("one_hot", num_classes)
     new_axis = axis_of("one_hot", (*x.shape, size), axis)
     column = expand_dims(x, new_axis)

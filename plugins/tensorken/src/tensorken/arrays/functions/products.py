@@ -85,7 +85,7 @@ def matmul(a: Any, b: Any) -> Tensor:
             columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
         columns = columns.mT
     try:
-        product: Tensor = binary(MUL, rows, columns).sum(-1)
+        product: Tensor = binary(MUL, rows, columns).sum_in_own_dtype(-1)
         return product
     except ShapeError:
         raise ShapeError(
@@ -190,7 +190,7 @@ def vdot(a: Any, b: Any) -> Tensor:
         raise ShapeError(
             f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equal numbers, or use tk.dot"
         )
-    return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum()
+    return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum_in_own_dtype()
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
@@ -210,7 +210,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
         raise ShapeError(
             f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of equal length"
         )
-    return _multiplied("vecdot", a, b).sum(-1)
+    return _multiplied("vecdot", a, b).sum_in_own_dtype(-1)
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -323,7 +323,8 @@ def _contracted(a: Tensor, b: Tensor, axes_a: Axes, axes_b: Axes) -> Tensor:
         (*[1] * len(free_a), *[b.shape[i] for i in free_b], *paired)
     )
     product = binary(MUL, rows, columns)
-    return product.sum(tuple(range(product.ndim - len(paired), product.ndim))) if paired else product
+    axes = tuple(range(product.ndim - len(paired), product.ndim))
+    return product.sum_in_own_dtype(axes) if paired else product
 
 
 def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:

@@ -8,11 +8,17 @@ from typing import Any
 
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import (
+    FLOATS,
+    INTEGERS,
+    SIGNED,
+    UNSIGNED,
     DType,
     as_dtype,
+    bool_,
     float16,
     float32,
     float64,
+    integer_bounds,
     of_scalar,
     promote,
     with_scalar,
@@ -125,21 +131,22 @@ def iinfo(type: Any) -> IntegerInfo:
     dtype = type.dtype if isinstance(type, Tensor) else as_dtype(type)
     if dtype.kind != "int":
         raise DTypeError(f"iinfo: {dtype} is not an integer dtype; use finfo for floats")
-    bits = 8 * dtype.itemsize
-    return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
+    low, high = integer_bounds(dtype)
+    return IntegerInfo(8 * dtype.itemsize, high, low, dtype)
 
 
 # ---- kinds and promotion -----------------------------------------------------------------------------------
 
-_KINDS: dict[str, tuple[str, ...]] = {
-    "bool": ("bool",),
-    "signed integer": ("int",),
-    "unsigned integer": (),
-    "integral": ("int",),
-    "real floating": ("float",),
+KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (bool_,),
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": INTEGERS,
+    "real floating": FLOATS,
     "complex floating": (),
-    "numeric": ("int", "float"),
+    "numeric": (*INTEGERS, *FLOATS),
 }
+"""The standard's kinds of dtypes."""
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -161,12 +168,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any([isdtype(dtype_, k) for k in kind])
     if isinstance(kind, DType):
         return dtype_ is kind
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(
-            f"isdtype: the kind must be a dtype, one of {', '.join(_KINDS)}, or a tuple of these, "
+            f"isdtype: the kind must be a dtype, one of {', '.join(KINDS)}, or a tuple of these, "
             f"got {short_repr(kind)}"
         )
-    return dtype_.kind in _KINDS[kind]
+    return dtype_ in KINDS[kind]
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:

@@ -220,7 +220,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     along = axis_of("take", x.shape, axis)
     index = indices_like("take", indices, x)
     if index.dtype.kind != "int":
-        raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
+        raise DTypeError(f"take: indices must be integers, got {index.dtype}; cast them (x.astype)")
     return slices(x, checked("take", index, along, x.shape), along)
 
 

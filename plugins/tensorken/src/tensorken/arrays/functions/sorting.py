@@ -120,7 +120,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     index = indices_like("take_along_axis", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(
-            f"take_along_axis: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)"
+            f"take_along_axis: indices must be integers, got {index.dtype}; cast them (x.astype)"
         )
     if index.ndim != x.ndim:
         raise ShapeError(

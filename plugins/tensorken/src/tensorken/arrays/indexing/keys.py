@@ -169,7 +169,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         IndexingError: if data are not an int, a tensor, or a sequence or buffer of numbers.
     """
     if isinstance(data, type(x)):
-        return data
+        return data.in_index_dtype()
     if hasattr(data, "__index__") and getattr(data, "shape", ()) == ():
         try:
             return data.__index__()
@@ -181,7 +181,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         try:
             indices = _as_tensor(data, x)
         except (ScalarRangeError, DTypeError):
-            # Values beyond int32, or a dtype that tensors do not have, such as uint8.
+            # Values beyond int32, or a dtype that the backend does not have.
             indices = _as_tensor(data, x, int64)
     except ArgumentError:
         raise IndexingError(
@@ -192,7 +192,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
         raise IndexingError(f"{name}: {short_repr(data)} is not a valid index: {error}") from None
     if indices.size == 0 and isinstance(data, Sequence):  # [] determines no dtype
         return indices.astype(int32)
-    return indices
+    return indices.in_index_dtype()
 
 
 def _as_tensor(data: Any, x: Tensor, dtype: DType | None = None) -> Tensor:

@@ -14,8 +14,8 @@ from typing import Any
 
 from tensorken.programs.passes.common_subexpressions import same_value
 from tensorken.programs.passes.constants import zeros
-from tensorken.programs.passes.rewriting import Rewriting, Rule, number, rewritten
-from tensorken_core.language.dtypes import DType, bool_
+from tensorken.programs.passes.rewriting import Rewriting, Rule, negated_literal, number, rewritten
+from tensorken_core.language.dtypes import DType, bool_, wrap_integer
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -142,7 +142,9 @@ def _sub_from_negated_self(rewriting: Rewriting, e: Equation) -> Variable | None
     inner = rewriting.operands_if(a, NEG)
     if inner is None or inner[0] is not b:
         return None
-    return rewriting.write(MUL, (b, Literal(b.shape, b.dtype, -2)))
+    return rewriting.write(
+        MUL, (b, Literal(b.shape, b.dtype, -2 if b.dtype.kind == "float" else wrap_integer(-2, b.dtype)))
+    )
 
 
 def _sub_of_negated(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -170,10 +172,10 @@ def _signs_outside_products(rewriting: Rewriting, e: Equation) -> Variable | Non
         return None
     if negated_a and negated_b:
         return rewriting.write(e.op, (negated_a[0], negated_b[0]))
-    value = _negated(b)
+    value = negated_literal(b)
     if negated_a and value is not None:
         return rewriting.write(e.op, (negated_a[0], value))
-    value = _negated(a)
+    value = negated_literal(a)
     if negated_b and value is not None:
         return rewriting.write(e.op, (value, negated_b[0]))
     if negated_a and rewriting.uses.get(a, 0) <= MAX_NEGATED_USES:
@@ -181,14 +183,6 @@ def _signs_outside_products(rewriting: Rewriting, e: Equation) -> Variable | Non
     if negated_b and rewriting.uses.get(b, 0) <= MAX_NEGATED_USES:
         return rewriting.write(NEG, (rewriting.write(e.op, (a, negated_b[0])),))
     return None
-
-
-def _negated(v: Variable) -> Literal | None:
-    """The literal with the other sign; None if the dtype cannot hold it."""
-    value = number(v)
-    if value is None or v.dtype.kind == "bool" or (v.dtype.kind == "int" and value <= -(2**31)):
-        return None
-    return Literal(v.shape, v.dtype, -value)
 
 
 def _times_minus_one(rewriting: Rewriting, e: Equation) -> Variable | None:
@@ -204,10 +198,10 @@ def _into_literal(rewriting: Rewriting, e: Equation) -> Variable | None:
     if product is None or product.op not in (MUL, DIV) or rewriting.uses.get(e.operands[0], 0) > 1:
         return None
     a, b = product.operands
-    value = _negated(b)
+    value = negated_literal(b)
     if value is not None:
         return rewriting.write(product.op, (a, value))
-    value = _negated(a)
+    value = negated_literal(a)
     return rewriting.write(product.op, (value, b)) if value is not None else None
 
 

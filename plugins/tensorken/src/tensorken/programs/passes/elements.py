@@ -90,7 +90,7 @@ def _cast(elements: Elements, old: DType, new: DType) -> Elements | None:
     if new.kind == "bool":
         return [x != 0 for x in elements]
     if new.kind == "int":
-        return [int(x) for x in elements] if old.itemsize <= new.itemsize else None
+        return [wrap_integer(int(x), new) for x in elements]
     return (
         [float(x) for x in elements]
         if all([-MAX_EXACT_INT <= x <= MAX_EXACT_INT for x in elements])

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken_core.language.dtypes import wrap_integer
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -123,3 +124,12 @@ def substituted(equation: Equation, replacements: Mapping[Variable, Variable]) -
 def number(v: Variable) -> bool | int | float | None:
     """The value of a literal; None for any other variable."""
     return v.value if isinstance(v, Literal) else None
+
+
+def negated_literal(v: Variable) -> Literal | None:
+    """The literal with the other sign, which wraps for integers; None if it is no literal, or a bool."""
+    value = number(v)
+    if value is None or v.dtype.kind == "bool":
+        return None
+    negated = wrap_integer(int(-value), v.dtype) if v.dtype.kind == "int" else -value
+    return Literal(v.shape, v.dtype, negated)

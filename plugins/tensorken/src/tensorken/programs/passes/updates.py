@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.programs.ops import ADD_AT
-from tensorken.programs.passes.rewriting import Rewriting, number, rewritten
+from tensorken.programs.passes.rewriting import Rewriting, negated_literal, rewritten
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -76,8 +76,8 @@ def _reshaped(rewriting: Rewriting, v: Variable, shape: tuple[int, ...]) -> Vari
 
 def _negated(rewriting: Rewriting, v: Variable) -> Variable:
     """-v, or the value that v negates."""
-    value = number(v)
-    if value is not None and (v.dtype.kind == "float" or value > -(2**31)):
-        return Literal(v.shape, v.dtype, -value)
+    literal = negated_literal(v)
+    if literal is not None:
+        return literal
     inner = rewriting.operands_if(v, NEG)
     return inner[0] if inner else rewriting.write(NEG, (v,))
