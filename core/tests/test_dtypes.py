@@ -212,7 +212,9 @@ def test_sums_counts_and_positions():
         sums = wider.get(name, name)
         assert str(of(name, 1, 2).sum().dtype) == str(array(of(name, 1, 2).sum()).dtype) == sums
         assert str(of(name, 1, 2).cumsum().dtype) == str(array(of(name, 1, 2).cumsum()).dtype) == sums
-        assert str(of(name, 1, 2).sum(dtype=name).dtype) == str((of(name, 1, 2) @ of(name, 1, 2)).dtype) == name
+        assert (
+            str(of(name, 1, 2).sum(dtype=name).dtype) == str((of(name, 1, 2) @ of(name, 1, 2)).dtype) == name
+        )
     for name in ORDER:
         assert of(name, 0, 1).argmax().dtype is tk.int32
         assert str(of(name, 0, 1).max().dtype) == str(of(name, 0, 1).min().dtype) == name

@@ -35,6 +35,7 @@ from tensorken.programs.passes.updates import with_scatters_updating
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -97,6 +98,17 @@ def check_well_formed(program: Program) -> None:
 # ---- the law of passes -------------------------------------------------------------------------------------
 
 
+def with_contiguous_constants(program: Program) -> Program:
+    """The program with constants that are no views."""
+
+    def copied(x: Tensor) -> Tensor:
+        interpreter: Any = x.interpreter
+        value = interpreter.new(x.shape, list(interpreter.ravel(x.representation)), x.dtype)
+        return Tensor(interpreter, value, x.shape, x.dtype)
+
+    return program.changed(constants={v: copied(x) for v, x in program.constants.items()})
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @MANY
@@ -104,6 +116,7 @@ def check_well_formed(program: Program) -> None:
 def test_each_pass_that_claims_so_gives_the_same_bits(backend: str, draft: Draft) -> None:
     at = BACKENDS[backend]
     program, xs = traced(draft, Fuse(at))
+    program = with_contiguous_constants(program)  # numpy adds in an order that depends on the layout
     elements = elements_of(xs)
     expected = bits(on(program, at, elements))
     for name, change in SAME_BITS.items():
