@@ -69,6 +69,32 @@ def test_keywords_and_results_that_differ() -> None:
     assert [(r["own"].item(), r["sum"].item()) for r in results] == [(2.0, 6.0), (4.0, 6.0), (6.0, 6.0)]
 
 
+def test_results_never_share_memory_with_operands_or_other_members() -> None:
+    class Alone(Group):
+        size, rank = 1, 0
+
+        def all_gather(self, x: Any) -> Any:
+            assert not x.flags.writeable
+            return x[None]
+
+    x = tk.tensor(X)
+    for f in (lambda x: tk.all_gather(x, "workers"), lambda x: tk.ppermute(x, "workers", [(0, 0)])):
+        assert not np.shares_memory(tk.spread(f, Alone())(x).array, x.array)
+
+    def run(group: Group) -> tuple[Any, Any]:
+        own = np.full(4, float(group.rank))
+        received = group.permute(own, [(i, (i + 1) % MEMBERS) for i in range(MEMBERS)])
+        own[:] = -1
+        group.all_gather(own)
+        return received, group.all_reduce(received, "sum")
+
+    results = on_each(run)
+    for rank, (received, total) in enumerate(results):
+        np.testing.assert_array_equal(received, np.full(4, (rank - 1) % MEMBERS))
+        np.testing.assert_array_equal(total, np.full(4, 3.0))
+        assert not any(np.shares_memory(total, other) for _, other in results[:rank])
+
+
 def test_members_take_part_in_loops_until_the_last_has_ended() -> None:
     """A condition that differs: each member takes as many steps as any, and keeps its values after its own last one."""
 

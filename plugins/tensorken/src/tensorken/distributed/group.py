@@ -25,7 +25,8 @@ class Group(ABC):
     """The members that run a program together, as one of them sees it.
 
     All arrays are numpy arrays in C order; those of all members have one shape and dtype.  A method returns when it has
-    the arrays of all members that it needs.  If some member does not call it within `timeout`, or has died, it raises.
+    the arrays of all members that it needs; its argument is read-only, and may change afterwards.  If some member does
+    not call it within `timeout`, or has died, it raises.
 
     Attributes:
         size: the number of members.
@@ -93,7 +94,8 @@ class Group(ABC):
         try:
             labels = self.all_gather(label)
             if (labels == label).all():
-                return self._exchange(name, x, *params)
+                y = numpy.asarray(self._exchange(name, x, *params))
+                return y.copy() if numpy.may_share_memory(x, y) else y
         except Exception as error:
             self._failure = " ".join(str(error).split()) or type(error).__name__
             self.close()

@@ -71,10 +71,11 @@ class ThreadGroup(Group):
         return import_module("numpy").stack([y[self.rank] for y in self._arrays_of_all(x)])
 
     def all_reduce(self, x: Any, reduction: str) -> Any:
-        ufunc = ufunc_of(reduction)
-        first, *rest = self._arrays_of_all(x)
-        result = first.copy()
-        for y in rest:
+        ufunc, arrays = ufunc_of(reduction), self._arrays_of_all(x)
+        if self.size == 1:
+            return arrays[0]
+        result = ufunc(arrays[0], arrays[1], out=import_module("numpy").empty_like(x))
+        for y in arrays[2:]:
             ufunc(result, y, out=result)
         return result
 
@@ -84,9 +85,12 @@ class ThreadGroup(Group):
         return import_module("numpy").zeros_like(x) if source is None else arrays[source]
 
     def _arrays_of_all(self, x: Any) -> list[Any]:
-        """The arrays of all members, which nobody may change."""
+        """Copies of the arrays of all members, which nobody may change.
+
+        Others may read a copy after this member has returned, when its own array may change.
+        """
         self._exchanges += 1
-        return self._board.exchange(self._exchanges, self.rank, x, self.timeout)
+        return self._board.exchange(self._exchanges, self.rank, x.copy(), self.timeout)
 
     def close(self) -> None:
         """End the membership: a member that waits for this one gets an error."""

@@ -40,6 +40,15 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return values if dtype is None else values.astype(dtype, copy=False)
 
 
+def to_readonly_numpy(x: Tensor) -> Any:
+    """The values as a read-only numpy array, without a copy if the backend's arrays are numpy's."""
+    array = _exported("__array__", x)
+    numpy = import_module("numpy")
+    array = array.view() if type(array) is numpy.ndarray else to_numpy(x)
+    array.flags.writeable = False
+    return array
+
+
 def own_array(x: Tensor) -> Any:
     """The values as an array of the backend's library: the implementation of `Tensor.array`."""
     array = _exported("array", x)
