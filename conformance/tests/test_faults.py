@@ -21,7 +21,7 @@ FAMILIES = {
     *("accuracy", "specials", "promotion", "broadcasting", "strides", "reductions", "thresholds", "aliasing"),
     *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols", "printing", "ties"),
     *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures", "loops", "compilers"),
-    *("convolutions", "lowering", "exchanging", "globals", "collectives"),
+    *("convolutions", "lowering", "exchanging", "globals", "collectives", "effects"),
 }
 
 DEADLY = {
