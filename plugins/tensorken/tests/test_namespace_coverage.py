@@ -20,6 +20,7 @@ from plugins.tensorken.tests.namespace.products import LINALG, PRODUCTS
 from plugins.tensorken.tests.namespace.rows import Fixed, Row, apart, common
 from plugins.tensorken.tests.namespace.shapes import CREATION, PROMOTION, SHAPING
 from plugins.tensorken.tests.namespace.values import ELEMENTWISE, REDUCTIONS, SEARCHING
+from plugins.tensorken.tests.test_laws_of_functions import LAWS
 from tensorken.plugin_names import plugin_names
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.language.dtypes import DType
@@ -76,9 +77,9 @@ def functions_of(module: Any) -> dict[str, Any]:
 
 
 def test_every_function_has_a_row() -> None:
-    assert set(functions_of(tk)) == set(NAMESPACE) | set(WITHOUT_VALUES)
+    assert set(functions_of(tk)) == set(NAMESPACE) | set(WITHOUT_VALUES) | set(LAWS)
     assert set(functions_of(tk.linalg)) == set(LINALG)
-    assert not set(NAMESPACE) & set(WITHOUT_VALUES)
+    assert not set(NAMESPACE) & {*WITHOUT_VALUES, *LAWS}
 
 
 def test_functions_elsewhere_are_not_functions_of_arrays() -> None:

@@ -87,6 +87,7 @@ if _typing.TYPE_CHECKING:
         random as random,
         testing as testing,
     )
+    from tensorken.arrays.functions.nans import *
     from tensorken.callbacks import *
     from tensorken.collectives import *
     from tensorken.compilation.eager import *
@@ -119,6 +120,22 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
+    "tensorken.arrays.functions.nans": (
+        "nanargmax",
+        "nanargmin",
+        "nancumprod",
+        "nancumsum",
+        "nanmax",
+        "nanmean",
+        "nanmedian",
+        "nanmin",
+        "nanpercentile",
+        "nanprod",
+        "nanquantile",
+        "nanstd",
+        "nansum",
+        "nanvar",
+    ),
     "tensorken.callbacks": ("ShapeDtypeStruct", "io_callback", "pure_callback"),
     "tensorken.collectives": (
         "all_gather",

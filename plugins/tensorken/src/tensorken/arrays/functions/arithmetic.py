@@ -326,15 +326,19 @@ def heaviside(x: Any, at_zero: Any) -> Tensor:
     return y.eq(0).where(middle, y.sign().maximum(0))
 
 
-def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Tensor:
     """x limited to the interval from min to max, elementwise; the shapes broadcast; None means no bound.
 
     Where min is greater than max, the result is max; where x or a bound is NaN, the result is NaN.
+
+    Args:
+        a_min, a_max: the old names of min and max in numpy.
 
     >>> import tensorken as tk
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1 0.5 1]
     """
+    min, max = a_min if min is None else min, a_max if max is None else max
     y = first_operand("clip", x, max if min is None else min)
     for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
         if bound is not None:

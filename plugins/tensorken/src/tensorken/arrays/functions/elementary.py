@@ -12,6 +12,8 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
+from tensorken.derivatives import elementwise
+from tensorken_core.language.dtypes import float16, float32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -30,6 +32,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "cbrt",
     "cos",
     "cosh",
     "deg2rad",
@@ -99,6 +102,30 @@ def sqrt(x: Any) -> Tensor:
     [2 1.5]
     """
     return as_tensor(x).sqrt()
+
+
+def cbrt(x: Any) -> Tensor:
+    """The cube root, elementwise: negative for negative numbers; its derivative at 0 is infinite.
+
+    >>> import tensorken as tk
+    >>> print(tk.cbrt([-8.0, 0.0, 27.0]))
+    [-2 0 3]
+    """
+    return _cbrt(floating_of(as_tensor(x)))
+
+
+def _root(x: Tensor) -> Any:
+    """abs(x)**(1/3) after a step of Newton's method, with the sign of x; float16 is computed in float32."""
+    wide: Any = x.astype(float32) if x.dtype is float16 else x
+    size = wide.abs()
+    inside = (size > 0.0) & (size < math.inf)
+    a = inside.where(size, 1.0)
+    y = a ** (1.0 / 3.0)
+    root = y - (y - a / (y * y)) / 3.0
+    return inside.where((wide < 0.0).where(-root, root), wide).astype(x.dtype)
+
+
+_cbrt = elementwise(_root, lambda x: 1.0 / (3.0 * cbrt(x).square()))
 
 
 def hypot(a: Any, b: Any) -> Tensor:

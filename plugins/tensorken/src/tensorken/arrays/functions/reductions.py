@@ -1,11 +1,13 @@
 """Reductions: sums and products, means, minima and maxima and their indices, any and all, softmax.
 
 `axis` is an int, a sequence of ints, or None for all axes; negative axes count from the end.  With `keepdims` a reduced
-axis is kept with size 1.
+axis is kept with size 1.  `where` is a bool tensor that broadcasts to the shape of x: elements where it is False are
+left out.  `initial` is the first value of the reduction, a number.
 
 Raises:
     AxisError: if an axis is out of range, or named twice.
     DTypeError: if the function is not defined for the dtype.
+    ShapeError: if `where` does not broadcast to the shape of x.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.dtypes import bool_, float16, float32, int32
 from tensorken_core.language.op import OPS
-from tensorken_core.tensor.dispatch import unary
+from tensorken_core.language.shapes import Axes
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.dispatch import binary, unary
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -45,7 +50,15 @@ __all__ = [
 
 
 @with_numpys_names
-def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+def sum(
+    x: Any,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
     """The sum over axes, all by default; 0 for no elements.
 
     Args:
@@ -54,12 +67,23 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None)
     >>> import tensorken as tk
     >>> print(tk.sum([[1.0, 2.0], [3.0, 4.0]], axis=0), tk.sum([True, True]))
     [4 6] 2
+    >>> tk.sum([1.0, 2.0, 3.0], where=[True, False, True], initial=10.0).item()
+    14.0
     """
-    return as_tensor(x).sum(axis, keepdims, dtype=dtype)
+    total = selected("sum", as_tensor(x), where, 0).sum(axis, keepdims, dtype=dtype)
+    return total if initial is None else total + initial
 
 
 @with_numpys_names
-def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(
+    x: Any,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
     """The product over axes, all by default; 1 for no elements; its derivative is correct at zeros, too.
 
     Args:
@@ -71,11 +95,12 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None
     >>> print(tk.grad(tk.prod)(tk.tensor([0.0, 2.0, 3.0])))
     [6 0 0]
     """
-    return as_tensor(x).prod(axis, keepdims, dtype=dtype)
+    product = selected("prod", as_tensor(x), where, 1).prod(axis, keepdims, dtype=dtype)
+    return product if initial is None else product * initial
 
 
 @with_numpys_names
-def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """The arithmetic mean over axes, all by default; float32 for ints and bools; NaN for no elements.
 
     The sum of a float16 tensor is computed in float32, so that it overflows only if the mean does.
@@ -87,42 +112,98 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     y = floating_of(as_tensor(x))
     axes = axes_of("mean", y.shape, axis)
     wide = y.astype(float32) if y.dtype is float16 else y
-    result: Tensor = wide.sum(axes, keepdims) / math.prod([y.shape[i] for i in axes])
+    count: Any = math.prod([y.shape[i] for i in axes])
+    if where is not None:
+        wide, count = selected("mean", wide, where, 0), counted("mean", wide, where, axes, keepdims)
+    result: Tensor = wide.sum(axes, keepdims) / count
     return result.astype(y.dtype)
+
+
+def selected(name: str, x: Tensor, where: Any, other: Any) -> Tensor:
+    """x, with another number where `where` is False; the condition must broadcast to the shape of x."""
+    return x if where is None else _condition(name, x, where).where(x, other)
+
+
+def counted(name: str, x: Tensor, where: Any, axes: Axes, keepdims: bool) -> Tensor:
+    """The number of elements of x for which `where` is True, in the dtype of x."""
+    return _condition(name, x, where).astype(x.dtype).sum(axes, keepdims)
+
+
+def _condition(name: str, x: Tensor, where: Any) -> Tensor:
+    condition: Tensor = as_operand(name, where, x).astype(bool_)
+    try:
+        return condition.broadcast_to(x.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: where of shape {condition.shape} does not broadcast to the shape {x.shape} of x; reshape it"
+        ) from None
 
 
 # ---- minima and maxima -------------------------------------------------------------------------------------
 
 
 @with_numpys_names
-def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def max(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Tensor:
     """The maximum over axes, all by default; NaN propagates; ties share the derivative equally.
 
     Raises:
-        ShapeError: if there are no elements along the axes.
+        ShapeError: if there are no elements along the axes and no initial value.
+        ArgumentError: if `where` is given without an initial value.
 
     >>> import tensorken as tk
     >>> tk.max([[1, 5], [3, 2]], axis=1).tolist()
     [5, 3]
     """
-    return as_tensor(x).max(axis, keepdims)
+    y = as_tensor(x)
+    return (
+        y.max(axis, keepdims)
+        if initial is None and where is None
+        else _extreme_from("max", y, axis, keepdims, initial, where)
+    )
 
 
 @with_numpys_names
-def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def min(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Tensor:
     """The minimum over axes, all by default; NaN propagates; ties share the derivative equally.
 
     Raises:
-        ShapeError: if there are no elements along the axes.
+        ShapeError: if there are no elements along the axes and no initial value.
+        ArgumentError: if `where` is given without an initial value.
 
     >>> import tensorken as tk
     >>> tk.min([[1, 5], [3, 2]], axis=1).tolist()
     [1, 2]
     """
-    return as_tensor(x).min(axis, keepdims)
+    y = as_tensor(x)
+    return (
+        y.min(axis, keepdims)
+        if initial is None and where is None
+        else _extreme_from("min", y, axis, keepdims, initial, where)
+    )
 
 
 amax, amin = max, min
+
+
+def _extreme_from(name: str, x: Tensor, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Tensor:
+    """The maximum or minimum of an initial value and the elements of x for which `where` is True."""
+    if initial is None:
+        raise ArgumentError(
+            f"{name}: where= needs initial=, the result for no elements; "
+            f"give initial={'-inf' if name == 'max' else 'inf'}, for example"
+        )
+    axes = axes_of(name, x.shape, axis)
+    first = as_operand(name, initial, x).astype(x.dtype)
+    kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+    y = selected(name, x, where, first)
+    result = first.broadcast_to(kept)
+    if y.size:
+        result = binary(OPS[f"{name}imum"], getattr(y, name)(axes, True), result)
+    return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
 def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -179,28 +260,28 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
 
 
 @with_numpys_names
-def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def any(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Whether any element along axes, all by default, is nonzero (as NaN is), as bool; False for no elements.
 
     >>> import tensorken as tk
     >>> tk.any([[0, 1], [0, 0]], axis=1).tolist()
     [True, False]
     """
-    truths = as_tensor(x).astype(bool_)
+    truths = selected("any", as_tensor(x).astype(bool_), where, False)
     if truths.size == 0:
         return truths.astype(int32).sum(axes_of("any", truths.shape, axis), keepdims).astype(bool_)
     return truths.max(axes_of("any", truths.shape, axis), keepdims)
 
 
 @with_numpys_names
-def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def all(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Whether all elements along axes, all by default, are nonzero (as NaN is), as bool; True for no elements.
 
     >>> import tensorken as tk
     >>> tk.all([[0, 1], [2, 3]], axis=1).tolist()
     [False, True]
     """
-    truths = as_tensor(x).astype(bool_)
+    truths = selected("all", as_tensor(x).astype(bool_), where, True)
     axes = axes_of("all", truths.shape, axis)
     return truths.min(axes, keepdims) if truths.size else ~any(truths, axes, keepdims)
 

@@ -8,14 +8,16 @@ Raises:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from tensorken.arrays.functions.arguments import with_numpys_names
+from tensorken.arrays.functions.arithmetic import floor, round as round_
 from tensorken.arrays.functions.operands import first_operand, floating_of
-from tensorken.arrays.functions.reductions import mean
+from tensorken.arrays.functions.reductions import counted, mean, selected
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.dtypes import bool_, float16, float32, int32
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
@@ -72,24 +74,27 @@ def var(
     keepdims: bool = False,
     *,
     ddof: float | None = None,
+    where: Any = None,
 ) -> Tensor:
     """The variance over axes, all by default: the mean of the squared deviation from the mean.
 
     Args:
         correction: the sum of squares is divided by the number of elements minus the correction; 1 makes the estimate
             from a sample unbiased.  `ddof` is the numpy name of this argument.
+        where: a bool tensor that broadcasts to the shape of x; elements where it is False are left out.
 
     Returns:
         A tensor, in float32 for ints and bools; NaN for no elements.
 
     Raises:
         ArgumentError: if both correction and ddof are given.
+        ShapeError: if `where` does not broadcast to the shape of x.
 
     >>> import tensorken as tk
     >>> tk.var([1.0, 2.0, 3.0, 4.0]).item(), tk.var([1.0, 2.0, 3.0], correction=1).item()
     (1.25, 1.0)
     """
-    return _variance("var", as_tensor(x), axis, correction, keepdims, ddof)
+    return variance("var", as_tensor(x), axis, correction, keepdims, ddof, where)
 
 
 @with_numpys_names
@@ -100,24 +105,40 @@ def std(
     keepdims: bool = False,
     *,
     ddof: float | None = None,
+    where: Any = None,
 ) -> Tensor:
     """The standard deviation over axes, all by default: the square root of `var`; its derivative is 0 at 0.
 
     Args:
         correction: see `var`; `ddof` is the numpy name of this argument.
+        where: see `var`.
+
+    Raises:
+        ShapeError: if `where` does not broadcast to the shape of x.
 
     >>> import tensorken as tk
     >>> tk.std([1.0, 1.0, 5.0, 5.0]).item()
     2.0
     """
-    variance = _variance("std", as_tensor(x), axis, correction, keepdims, ddof)
-    flat = variance.eq(0.0)
-    return flat.where(0.0, flat.where(1.0, variance).sqrt())
+    return root_of_variance(variance("std", as_tensor(x), axis, correction, keepdims, ddof, where))
 
 
-def _variance(
-    name: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, ddof: float | None
+def root_of_variance(x: Tensor) -> Tensor:
+    """The square root; its derivative at 0 is 0."""
+    flat = x.eq(0.0)
+    return flat.where(0.0, flat.where(1.0, x).sqrt())
+
+
+def variance(
+    name: str,
+    x: Tensor,
+    axis: Axis,
+    correction: float,
+    keepdims: bool,
+    ddof: float | None,
+    where: Any = None,
 ) -> Tensor:
+    """The variance of the elements for which `where` is True; NaN if there are too few, as for numpy's nanvar."""
     if correction and ddof is not None:
         raise ArgumentError(
             f"{name}: correction={correction} and ddof={ddof} are two names of one argument; give one"
@@ -126,15 +147,43 @@ def _variance(
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)
     wide = y.astype(float32) if y.dtype is float16 else y
-    distance: Any = wide - mean(wide, axes, keepdims=True)
-    degrees = math.prod([y.shape[i] for i in axes]) - subtracted
-    result: Tensor = (distance * distance).sum(axes, keepdims) / max(degrees, 0)
+    degrees: Any = max(math.prod([y.shape[i] for i in axes]) - subtracted, 0)
+    if where is not None:
+        degrees = (counted(name, wide, where, axes, keepdims) - subtracted).maximum(0.0)
+    distance: Any = selected(name, wide - mean(wide, axes, keepdims=True, where=where), where, 0.0)
+    result: Tensor = (distance * distance).sum(axes, keepdims) / degrees
     return result.astype(y.dtype)
 
 
 # ---- quantiles ---------------------------------------------------------------------------------------------
 
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+class Method(NamedTuple):
+    """A rule for the position of the quantile q of n sorted elements, which is clipped to those of the elements."""
+
+    alpha: float
+    """The position is q * (n + 1 - alpha - beta) + alpha - 1, counted from 0."""
+    beta: float
+    rounded: Callable[[Any, Any, Any], Any] = lambda position, floor, nearest: position
+    """The position between elements, of position and the functions that round down and to even, of numbers or of tensors."""
+
+
+METHODS = {
+    "linear": Method(1.0, 1.0),
+    "lower": Method(1.0, 1.0, lambda p, floor, nearest: floor(p)),
+    "higher": Method(1.0, 1.0, lambda p, floor, nearest: -floor(-p)),
+    "nearest": Method(1.0, 1.0, lambda p, floor, nearest: nearest(p)),
+    "midpoint": Method(1.0, 1.0, lambda p, floor, nearest: (floor(p) - floor(-p)) * 0.5),
+    "inverted_cdf": Method(0.0, 1.0, lambda p, floor, nearest: -floor(-p)),
+    "averaged_inverted_cdf": Method(0.0, 1.0, lambda p, floor, nearest: (floor(p + 1.0) - floor(-p)) * 0.5),
+    "closest_observation": Method(0.0, 1.0, lambda p, floor, nearest: nearest(p + 1.0) - 1.0),
+    "interpolated_inverted_cdf": Method(0.0, 1.0),
+    "hazen": Method(0.5, 0.5),
+    "weibull": Method(0.0, 0.0),
+    "median_unbiased": Method(1.0 / 3.0, 1.0 / 3.0),
+    "normal_unbiased": Method(3.0 / 8.0, 3.0 / 8.0),
+}
+"""The methods of numpy (R. J. Hyndman, Y. Fan: Sample quantiles in statistical packages, 1996)."""
 
 
 @with_numpys_names
@@ -148,7 +197,7 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     >>> tk.median([3.0, 1.0, 10.0, 2.0]).item()
     2.5
     """
-    return _quantiles("median", x, 0.5, axis, keepdims, "linear")
+    return quantiles("median", x, 0.5, axis, keepdims, "linear")
 
 
 @with_numpys_names
@@ -162,7 +211,7 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
             the result.  The result is differentiable with respect to a tensor q.  Where the values of q are not
             known, as under `jit`, the result is NaN for values outside [0, 1].
         method: the value between two elements: `linear` interpolation, the `lower`, `higher` or `nearest` of the two,
-            or their `midpoint`.
+            or their `midpoint`; or another method of numpy, such as `hazen`, `weibull` or `median_unbiased`.
 
     Returns:
         A tensor, in float32 for ints and bools; NaN where an element is NaN, and for no elements.
@@ -176,7 +225,7 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
     >>> tk.grad(lambda q: tk.quantile([1.0, 2.0, 4.0], q))(tk.tensor(0.75)).item()
     4.0
     """
-    return _quantiles("quantile", x, q, axis, keepdims, method)
+    return quantiles("quantile", x, q, axis, keepdims, method)
 
 
 def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
@@ -186,12 +235,22 @@ def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method
     >>> tk.percentile([1.0, 2.0, 3.0, 4.0], 50).item()
     2.5
     """
-    return _quantiles("percentile", x, q, axis, keepdims, method, scale=100)
+    return quantiles("percentile", x, q, axis, keepdims, method, scale=100)
 
 
-def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, scale: int = 1) -> Tensor:
-    if method not in _METHODS:
-        raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {short_repr(method)}")
+def quantiles(
+    name: str,
+    x: Any,
+    q: Any,
+    axis: Axis,
+    keepdims: bool,
+    method: str,
+    scale: int = 1,
+    skips_nan: bool = False,
+) -> Tensor:
+    """The quantiles at q / scale; with `skips_nan` those of the elements that are not NaN."""
+    if method not in METHODS:
+        raise ArgumentError(f"{name}: method must be one of {', '.join(METHODS)}, got {short_repr(method)}")
     y = floating_of(first_operand(name, x, q))
     fractions: Any = None
     if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
@@ -202,12 +261,19 @@ def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: st
     kept = tuple([1 if i in axes else n for i, n in enumerate(y.shape)])
     shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
     ordered = _as_rows(y, axes).sort(1)
+    if skips_nan and fractions is None:
+        numbers = [float(number) / scale for number in (q if isinstance(q, Sequence) else [q])]
+        fractions = y.constant(numbers, y.dtype, (len(numbers),) if isinstance(q, Sequence) else ())
     if fractions is not None:
-        rows = _interpolated_at_each(ordered, fractions.reshape((1, fractions.size)), method)
+        rows = _interpolated_at_each(
+            ordered, fractions.reshape((1, fractions.size)), METHODS[method], skips_nan
+        )
         return rows.permute((1, 0)).reshape((*fractions.shape, *shape))
     if not isinstance(q, Sequence):
-        return _interpolated_at(ordered, float(q) / scale, method).reshape(shape)
-    results = [_interpolated_at(ordered, float(number) / scale, method).reshape((1, *shape)) for number in q]
+        return _interpolated_at(ordered, float(q) / scale, METHODS[method]).reshape(shape)
+    results = [
+        _interpolated_at(ordered, float(number) / scale, METHODS[method]).reshape((1, *shape)) for number in q
+    ]
     return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
 
 
@@ -238,58 +304,51 @@ def _as_rows(x: Tensor, axes: Axes) -> Tensor:
     return x.permute((*kept, *axes)).reshape(count)
 
 
-def _interpolated_at(ordered: Tensor, fraction: float, method: str) -> Tensor:
+def _interpolated_at(ordered: Tensor, fraction: float, method: Method) -> Tensor:
     """Interpolate between two elements of each sorted row at a fraction of the row; NaN if its last element is NaN."""
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1)
-    position = fraction * (size - 1)
+    position = fraction * (size + 1 - method.alpha - method.beta) + (method.alpha - 1.0)
+    position = min(max(method.rounded(position, math.floor, round), 0), size - 1)
     below = math.floor(position)
     above = min(below + 1, size - 1)
     low, high, last = (
         ordered.crop(((0, rows), (i, i + 1))).reshape((rows,)) for i in (below, above, size - 1)
     )
     weight = position - below
-    if method != "linear" and weight:
-        weight = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(position) - below)}[
-            method
-        ]
     value: Any = low
-    if weight == 1.0:
-        value = high
-    elif weight:
+    if weight:
         value = _between(low, high, weight)
     return last.eq(last).where(value, last)
 
 
-def _interpolated_at_each(ordered: Tensor, fractions: Tensor, method: str) -> Tensor:
-    """`_interpolated_at` for fractions of shape (1, m), which may be unknown: the result has shape (rows, m)."""
+def _interpolated_at_each(ordered: Tensor, fractions: Tensor, method: Method, skips_nan: bool) -> Tensor:
+    """`_interpolated_at` for fractions of shape (1, m), which may be unknown: the result has shape (rows, m).
+
+    With `skips_nan` a row has as many elements as it has numbers, which are its first; without numbers it gives NaN.
+    """
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1, keepdims=True) + fractions
     wide = fractions.astype(float32) if fractions.dtype is float16 else fractions
-    position: Any = wide.eq(wide).where(wide, 0.0) * (size - 1)
+    count: Any = ordered.eq(ordered).astype(wide.dtype).sum(1, True) if skips_nan else size
+    position: Any = wide.eq(wide).where(wide, 0.0) * (count + (1.0 - method.alpha - method.beta))
+    position = method.rounded(position + (method.alpha - 1.0), floor, round_)
+    position = position.minimum(count - 1).maximum(0.0)
     below = position.floor()
-    weight = position - below
-    if method != "linear":
-        weights: dict[str, Any] = {
-            "lower": lambda: weight * 0.0,
-            "higher": lambda: weight.sign(),
-            "midpoint": lambda: weight.sign() * 0.5,
-            "nearest": lambda: position.round() - below,
-        }
-        weight = weights[method]()
-    index = below.astype(int32).reshape((fractions.size,))
+    weight = (position - below).astype(ordered.dtype)
+    index = below.astype(int32)
     above = (index + 1).minimum(size - 1)
-    low: Any = ordered.gather(index, 1)
-    high: Any = ordered.gather(above, 1)
-    last: Any = ordered.crop(((0, rows), (size - 1, size)))
-    weight = weight.astype(ordered.dtype)
-    at_low, at_high = weight.eq(0.0), weight.eq(1.0)
-    inside = ~(at_low | at_high)
-    value = _between(inside.where(low, 0.0), inside.where(high, 0.0), weight)
-    value = at_low.where(low, at_high.where(high, value))
-    result: Tensor = (last.eq(last) & fractions.eq(fractions)).where(value, last + fractions)
+    if skips_nan:
+        low, high = take_along(ordered, index, 1), take_along(ordered, above, 1)
+        unknown = low
+    else:
+        low, high = (ordered.gather(i.reshape((fractions.size,)), 1) for i in (index, above))
+        unknown = ordered.crop(((0, rows), (size - 1, size)))
+    inside = ~weight.eq(0.0)
+    value = inside.where(_between(inside.where(low, 0.0), inside.where(high, 0.0), weight), low)
+    result: Tensor = (unknown.eq(unknown) & fractions.eq(fractions)).where(value, unknown + fractions)
     return result
 
 
