@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from plugins.tensorken.tests.namespace import nans
+from plugins.tensorken.tests.namespace import nans, signals
 from plugins.tensorken.tests.namespace.laws import Law, check
 
-LAWS = nans.NANS | nans.ROOTS
+LAWS = {
+    **nans.NANS,
+    **nans.ROOTS,
+    **signals.SIGNALS,
+    **signals.COVARIANCES,
+    **signals.CHOICES,
+    **signals.MAPPING,
+}
 """The functions whose only test of values is here."""
 
 FURTHER = [*nans.METHODS_OF_QUANTILES.items(), *nans.PARTS.items(), *nans.CLIPPED.items()]

@@ -87,7 +87,11 @@ if _typing.TYPE_CHECKING:
         random as random,
         testing as testing,
     )
+    from tensorken.arrays.functions.choices import *
+    from tensorken.arrays.functions.covariances import *
+    from tensorken.arrays.functions.mapping import *
     from tensorken.arrays.functions.nans import *
+    from tensorken.arrays.functions.signals import *
     from tensorken.callbacks import *
     from tensorken.collectives import *
     from tensorken.compilation.eager import *
@@ -120,6 +124,30 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
+    "tensorken.arrays.functions.mapping": (
+        "apply_along_axis",
+        "apply_over_axes",
+        "vectorize",
+    ),
+    "tensorken.arrays.functions.choices": (
+        "choose",
+        "compress",
+        "extract",
+        "piecewise",
+        "select",
+    ),
+    "tensorken.arrays.functions.covariances": (
+        "corrcoef",
+        "cov",
+    ),
+    "tensorken.arrays.functions.signals": (
+        "convolve",
+        "correlate",
+        "gradient",
+        "interp",
+        "trapezoid",
+        "unwrap",
+    ),
     "tensorken.arrays.functions.nans": (
         "nanargmax",
         "nanargmin",

@@ -51,6 +51,8 @@ class Law:
     """Whether the derivatives are compared with difference quotients, for operands in float64."""
     batched: bool = True
     """Whether vmap takes the function."""
+    wrap: Callable[[Any], Any] = lambda f: f
+    """A function of both functions, for arguments that are not arrays."""
     tolerance: float = 1.0
     """A factor of the tolerance."""
 
@@ -64,6 +66,7 @@ def law(*calls: Call, **options: Any) -> Law:
 
 def check(f: Callable[..., Any], oracle: Callable[..., Any], law: Law) -> None:
     """Assert all laws for all calls."""
+    f, oracle = law.wrap(f), law.wrap(oracle)
     for one in law.calls:
         tensors = [tk.tensor(x) for x in one.operands]
         found = leaves(one.of(f, tensors))

@@ -165,7 +165,7 @@ class Method(NamedTuple):
     """The position is q * (n + 1 - alpha - beta) + alpha - 1, counted from 0."""
     beta: float
     rounded: Callable[[Any, Any, Any], Any] = lambda position, floor, nearest: position
-    """The position between elements, of position and the functions that round down and to even, of numbers or of tensors."""
+    """The position between elements, of the position and two functions: floor, and rounding to even."""
 
 
 METHODS = {

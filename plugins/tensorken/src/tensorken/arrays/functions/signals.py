@@ -1,0 +1,274 @@
+"""Functions of sampled signals: interpolation, convolution, differences and integrals, phases.
+
+Raises:
+    AxisError: if an axis is out of range, or named twice.
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if shapes do not fit together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.arguments import ordered_axes_of
+from tensorken.arrays.functions.convolution import convolution
+from tensorken.arrays.functions.cumulative import cumsum, diff
+from tensorken.arrays.functions.operands import first_operand, floating_of, promoted_tensors
+from tensorken.arrays.functions.searching import insertion_points
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.language.shapes import short_repr
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "convolve",
+    "correlate",
+    "gradient",
+    "interp",
+    "trapezoid",
+    "unwrap",
+]
+
+# ---- interpolation -----------------------------------------------------------------------------------------
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
+    """Piecewise linear interpolation of the points (xp, fp) at x; differentiable with respect to x, xp and fp.
+
+    Args:
+        x: where to interpolate, in any shape.
+        xp: the ascending x-coordinates of the points.
+        fp: the y-coordinates of the points.
+        left, right: the values below the first and above the last point; by default those of these points.
+        period: the period of the x-coordinates, which then need no order; `left` and `right` have no effect.
+
+    Raises:
+        ShapeError: if xp and fp are not vectors of one size, or have no elements.
+
+    >>> import tensorken as tk
+    >>> tk.interp([0.5, 1.5, 9.0], [0.0, 1.0, 2.0], [10.0, 20.0, 40.0]).tolist()
+    [15.0, 30.0, 40.0]
+    """
+    at, points, values = [floating_of(t) for t in promoted_tensors("interp", (x, xp, fp))]
+    if points.ndim != 1 or values.shape != points.shape or points.size == 0:
+        raise ShapeError(
+            f"interp: xp and fp must be vectors of one size from 1, got {points.shape} and {values.shape}"
+        )
+    if period is not None:
+        at, points = at % period, points % period
+        order = points.argsort(0)
+        points, values = points.gather(order, 0), values.gather(order, 0)
+        points = (points[-1:] - period).concatenate(points, points[:1] + period, axis=0)
+        values = values[-1:].concatenate(values, values[:1], axis=0)
+        left = right = None
+    n, flat = points.size, at.ravel()
+    above = insertion_points(points, flat, "right").maximum(1).minimum(max(n - 1, 1))
+    x0, y0 = points.gather(above - 1, 0), values.gather(above - 1, 0)
+    x1, y1 = (t.gather(above.minimum(n - 1), 0) for t in (points, values))
+    width: Any = x1 - x0
+    share = (flat - x0) / width.eq(0.0).where(1.0, width)
+    between = flat.eq(x1).where(y1, y0 + share * (y1 - y0)).reshape(at.shape)
+    first, last = points[0], points[n - 1]
+    result = (at < first).where(values[0] if left is None else left, between)
+    return (at > last).where(values[n - 1] if right is None else right, result)
+
+
+# ---- convolution -------------------------------------------------------------------------------------------
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The discrete convolution of two vectors: element k is the sum of a[i] * v[k - i] over all i.
+
+    Args:
+        mode: "full" for all elements; "same" for as many as the longer vector has, from the middle; "valid" for those
+            at which the vectors overlap completely.
+
+    Raises:
+        ArgumentError: if the mode is another one.
+        ShapeError: if an operand is not a vector, or has no elements.
+
+    >>> import tensorken as tk
+    >>> tk.convolve([1.0, 2.0, 3.0], [0.0, 1.0, 0.5]).tolist()
+    [0.0, 1.0, 2.5, 4.0, 1.5]
+    """
+    x, kernel = _vectors("convolve", a, v, mode)
+    shorter = min(x.size, kernel.size)
+    return _sliding(x, kernel.flip(0), mode, (shorter - 1) // 2)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The cross-correlation of two vectors: element k is the sum of a[k + i] * v[i] over all i.
+
+    Args:
+        mode: "valid" for the elements at which the vectors overlap completely; "same" for as many as the longer vector
+            has, from the middle; "full" for all.
+
+    Raises:
+        ArgumentError: if the mode is another one.
+        ShapeError: if an operand is not a vector, or has no elements.
+
+    >>> import tensorken as tk
+    >>> tk.correlate([1.0, 2.0, 3.0], [0.0, 1.0, 0.5], "same").tolist()
+    [2.0, 3.5, 3.0]
+    """
+    x, kernel = _vectors("correlate", a, v, mode)
+    shorter = min(x.size, kernel.size)
+    start = (shorter - 1) // 2
+    return _sliding(x, kernel, mode, start if x.size >= kernel.size else shorter - 1 - start)
+
+
+def _vectors(name: str, a: Any, v: Any, mode: str) -> tuple[Tensor, Tensor]:
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"{name}: mode must be 'full', 'same' or 'valid', got {short_repr(mode)}")
+    x, kernel = promoted_tensors(name, (a, v))
+    if x.ndim != 1 or kernel.ndim != 1 or not x.size or not kernel.size:
+        raise ShapeError(
+            f"{name}: need two vectors with elements, got {x.shape} and {kernel.shape}; see tk.convolution for images"
+        )
+    return x, kernel
+
+
+def _sliding(x: Tensor, kernel: Tensor, mode: str, start: int) -> Tensor:
+    """The sums of products of a kernel with all its windows, cropped to the mode; `start` is the first of "same"."""
+    n, m = x.size, kernel.size
+    rows = convolution(x.reshape((1, 1, n)), kernel.reshape((1, 1, m)), padding=m - 1)
+    longer, shorter = max(n, m), min(n, m)
+    first, count = {
+        "full": (0, n + m - 1),
+        "same": (start, longer),
+        "valid": (shorter - 1, longer - shorter + 1),
+    }[mode]
+    return rows.reshape((n + m - 1,)).crop(((first, first + count),))
+
+
+# ---- differences and integrals -----------------------------------------------------------------------------
+
+
+def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
+    """The derivative of sampled values along axes, all by default, by central differences, and at the ends one-sided.
+
+    Args:
+        f: the values.
+        varargs: the distances between samples, 1 by default: one number for all axes, or for each axis a number or
+            the vector of its coordinates.
+        axis: the axes.
+        edge_order: the order of accuracy at the ends, 1 or 2.
+
+    Returns:
+        A tensor for one axis, else a list with a tensor for each axis.
+
+    Raises:
+        ArgumentError: if there are neither 0 nor 1 distances nor one for each axis, or the order is not 1 or 2.
+        ShapeError: if an axis has fewer than edge_order + 1 elements, or the coordinates do not fit it.
+
+    >>> import tensorken as tk
+    >>> tk.gradient([1.0, 2.0, 4.0, 7.0]).tolist(), tk.gradient([1.0, 2.0, 8.0], [0.0, 1.0, 3.0]).tolist()
+    ([1.0, 1.5, 2.5, 3.0], [1.0, 1.6666666269302368, 3.0])
+    """
+    x = floating_of(as_tensor(f))
+    axes = tuple(range(x.ndim)) if axis is None else ordered_axes_of("gradient", x.shape, axis)
+    if edge_order not in (1, 2):
+        raise ArgumentError(f"gradient: edge_order must be 1 or 2, got {short_repr(edge_order)}")
+    spacings = [as_operand("gradient", given, x) for given in varargs or (1.0,)]
+    if len(spacings) == 1 and spacings[0].ndim == 0:
+        spacings = spacings * len(axes)
+    if len(spacings) != len(axes):
+        raise ArgumentError(
+            f"gradient: got {len(spacings)} distances for {len(axes)} axes; give one number, or one for each axis"
+        )
+    results = [_derivative(x, along, h, edge_order) for along, h in zip(axes, spacings, strict=True)]
+    return results[0] if len(results) == 1 else results
+
+
+def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tensor:
+    """The differences along one axis, whose samples have a constant distance or coordinates."""
+    n = x.shape[axis]
+    if n < edge_order + 1:
+        raise ShapeError(
+            f"gradient: edge_order={edge_order} needs at least {edge_order + 1} elements along an axis, "
+            f"got shape {x.shape}"
+        )
+    if spacing.ndim > 1 or (spacing.ndim == 1 and spacing.size != n):
+        raise ShapeError(
+            f"gradient: the coordinates of axis {axis} must be a vector of {n} elements, got shape {spacing.shape}"
+        )
+    beside = tuple([n - 1 if i == axis else 1 for i in range(x.ndim)])
+    step = floating_of(diff(spacing) if spacing.ndim else spacing.broadcast_to((n - 1,))).astype(x.dtype)
+    slopes: Any = diff(x, axis=axis) / step.reshape(beside)
+
+    def part(values: Any, start: int, stop: int) -> Any:
+        return values.crop([(start, stop) if i == axis else (0, m) for i, m in enumerate(values.shape)])
+
+    widths: Any = step.reshape(beside)
+    first, last = part(slopes, 0, 1), part(slopes, n - 2, n - 1)
+    if n == 2:
+        ends: Tensor = first.concatenate(last, axis=axis)
+        return ends
+    before, after = part(widths, 0, n - 2), part(widths, 1, n - 1)
+    left, right = part(slopes, 0, n - 2), part(slopes, 1, n - 1)
+    middle = (left * after + right * before) / (before + after)
+    if edge_order == 2:  # the derivative of the parabola through the last three points
+        first = first + (first - part(slopes, 1, 2)) * part(before / (before + after), 0, 1)
+        last = last + (last - part(slopes, n - 3, n - 2)) * part(after / (before + after), n - 3, n - 2)
+    result: Tensor = first.concatenate(middle, last, axis=axis)
+    return result
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    """The integral of sampled values along an axis by the trapezoidal rule.
+
+    Args:
+        y: the values.
+        x: the coordinates of the samples: a vector along the axis, or a tensor whose shape broadcasts to that of y.
+        dx: the distance between samples if there are no coordinates.
+
+    >>> import tensorken as tk
+    >>> tk.trapezoid([1.0, 2.0, 3.0]).item(), tk.trapezoid([1.0, 2.0, 3.0], x=[4.0, 6.0, 8.0]).item()
+    (4.0, 8.0)
+    """
+    values = floating_of(first_operand("trapezoid", y, x))
+    along = axis_of("trapezoid", values.shape, axis)
+    n = values.shape[along]
+    widths: Any = dx
+    if x is not None:
+        points = as_operand("trapezoid", x, values)
+        if points.ndim == 1:
+            points = points.reshape((points.size, *[1] * (values.ndim - along - 1)))
+        widths = diff(points, axis=along - values.ndim)
+    upper, lower = (
+        values.crop([(start, stop) if i == along else (0, m) for i, m in enumerate(values.shape)])
+        for start, stop in ((min(n, 1), n), (0, max(n - 1, 0)))
+    )
+    result: Tensor = (widths * (upper + lower) * 0.5).sum(along)
+    return result
+
+
+def unwrap(x: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
+    """x with multiples of the period added, so that neighbours along the axis differ by at most half a period.
+
+    Args:
+        discont: the difference from which on neighbours are changed; half a period is the least.
+
+    >>> import tensorken as tk
+    >>> tk.unwrap([0, 1, 2, -1, 0], period=4).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    y = as_tensor(x)
+    y = y.astype(int32) if y.dtype is bool_ else y
+    along = axis_of("unwrap", y.shape, axis)
+    if y.dtype.kind == "int" and not isinstance(period, int):
+        y = floating_of(y)
+    step: Any = diff(y, axis=along)
+    half = period // 2 if y.dtype.kind == "int" else period / 2.0
+    is_exact = y.dtype.kind == "int" and period % 2 == 1
+    moved = (step + half) % period - half
+    if not is_exact:  # a step of exactly half a period keeps its sign
+        moved = (moved.eq(-half) & (step > 0)).where(half, moved)
+    least = half if discont is None else max(discont, half)
+    correction = (step.abs() < least).where(0, moved - step)
+    first = y.crop([(0, min(n, 1)) if i == along else (0, n) for i, n in enumerate(y.shape)])
+    return y + first.zeros_like().concatenate(cumsum(correction.astype(y.dtype), along), axis=along)
