@@ -5,11 +5,14 @@ A table has a row for each function (namespace/), with calls that include no ele
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tensorken as tk
-from plugins.tensorken.tests.namespace import nans, signals
+from core.tests.each import each_of
+from plugins.tensorken.tests.namespace import nans, places, signals
 from plugins.tensorken.tests.namespace.laws import Law, check
 
 LAWS = {
@@ -19,6 +22,16 @@ LAWS = {
     **signals.COVARIANCES,
     **signals.CHOICES,
     **signals.MAPPING,
+    **places.INDICES,
+    **places.BINS,
+    **places.INTEGERS,
+    **places.SETS,
+    **places.ORDERS,
+    **places.POLYNOMIALS,
+    **places.BLOCKS,
+    **places.PARTS,
+    **places.WINDOWS,
+    **places.SHAPES,
 }
 """The functions whose only test of values is here."""
 
@@ -31,3 +44,29 @@ FURTHER = [*nans.METHODS_OF_QUANTILES.items(), *nans.PARTS.items(), *nans.CLIPPE
 )
 def test_the_laws_hold(name: str, law: Law, on_numpy: None) -> None:
     check(getattr(tk, name), law.numpy or getattr(np, name), law)
+
+
+@each_of(("name", "arguments"), [(name, row) for name, rows in places.QUERIES.items() for row in rows])
+def test_queries_of_python_values(name: str, arguments: tuple[Any, ...]) -> None:
+    assert getattr(tk, name)(*arguments) == getattr(np, name)(*arguments)
+
+
+def test_brackets_concatenate_like_numpys() -> None:
+    def of(library: Any, array: Any) -> list[Any]:
+        a, b = array([1.0, 2.0]), array([[3.0, 4.0], [5.0, 6.0]])
+        return [
+            library.r_[a, 0, 7.5, a],
+            library.r_[1:4, 9, 0:10:4],
+            library.r_[0.0:1.0:5j],
+            library.r_["-1", b, b],
+            library.r_["0,2", a, b],
+            library.r_["0,2,0", a, [5.0, 6.0]],
+            library.r_["1,3,0", a, a],
+            library.c_[a, a],
+            library.c_[a, b],
+            library.c_[b, 2 * b],
+        ]
+
+    for found, expected in zip(of(tk, tk.tensor), of(np, np.array), strict=True):
+        np.testing.assert_allclose(np.asarray(found), expected)
+        assert found.shape == expected.shape

@@ -16,6 +16,7 @@ from core.tests.drawing import BACKENDS, FLOATS, near, same, tensor
 from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.support import array
+from plugins.tensorken.tests.namespace.places import QUERIES
 from plugins.tensorken.tests.namespace.products import LINALG, PRODUCTS
 from plugins.tensorken.tests.namespace.rows import Fixed, Row, apart, common
 from plugins.tensorken.tests.namespace.shapes import CREATION, PROMOTION, SHAPING
@@ -77,7 +78,7 @@ def functions_of(module: Any) -> dict[str, Any]:
 
 
 def test_every_function_has_a_row() -> None:
-    assert set(functions_of(tk)) == set(NAMESPACE) | set(WITHOUT_VALUES) | set(LAWS)
+    assert set(functions_of(tk)) == {*NAMESPACE, *WITHOUT_VALUES, *LAWS, *QUERIES}
     assert set(functions_of(tk.linalg)) == set(LINALG)
     assert not set(NAMESPACE) & {*WITHOUT_VALUES, *LAWS}
 

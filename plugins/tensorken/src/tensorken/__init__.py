@@ -87,11 +87,21 @@ if _typing.TYPE_CHECKING:
         random as random,
         testing as testing,
     )
+    from tensorken.arrays.functions.bins import *
+    from tensorken.arrays.functions.blocks import *
     from tensorken.arrays.functions.choices import *
     from tensorken.arrays.functions.covariances import *
+    from tensorken.arrays.functions.float_parts import *
+    from tensorken.arrays.functions.index_vectors import *
+    from tensorken.arrays.functions.integers import *
     from tensorken.arrays.functions.mapping import *
     from tensorken.arrays.functions.nans import *
+    from tensorken.arrays.functions.orders import *
+    from tensorken.arrays.functions.polynomials import *
+    from tensorken.arrays.functions.set_operations import *
+    from tensorken.arrays.functions.shape_queries import *
     from tensorken.arrays.functions.signals import *
+    from tensorken.arrays.functions.windows import *
     from tensorken.callbacks import *
     from tensorken.collectives import *
     from tensorken.compilation.eager import *
@@ -124,6 +134,86 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
+    "tensorken.arrays.functions.windows": (
+        "bartlett",
+        "blackman",
+        "hamming",
+        "hanning",
+        "kaiser",
+    ),
+    "tensorken.arrays.functions.float_parts": (
+        "fabs",
+        "float_power",
+        "frexp",
+        "ldexp",
+        "logaddexp2",
+        "modf",
+        "spacing",
+    ),
+    "tensorken.arrays.functions.shape_queries": (
+        "array_equiv",
+        "copy",
+        "isscalar",
+        "iterable",
+        "ndim",
+        "shape",
+        "size",
+    ),
+    "tensorken.arrays.functions.blocks": (
+        "block",
+        "c_",
+        "ediff1d",
+        "fill_diagonal",
+        "r_",
+        "resize",
+        "trim_zeros",
+    ),
+    "tensorken.arrays.functions.polynomials": (
+        "poly",
+        "polyadd",
+        "polyder",
+        "polydiv",
+        "polyfit",
+        "polyint",
+        "polymul",
+        "polysub",
+        "polyval",
+    ),
+    "tensorken.arrays.functions.orders": (
+        "argpartition",
+        "lexsort",
+        "partition",
+        "put_along_axis",
+    ),
+    "tensorken.arrays.functions.set_operations": (
+        "intersect1d",
+        "setdiff1d",
+        "setxor1d",
+        "union1d",
+    ),
+    "tensorken.arrays.functions.integers": (
+        "bitwise_count",
+        "gcd",
+        "lcm",
+    ),
+    "tensorken.arrays.functions.bins": (
+        "digitize",
+        "histogram2d",
+        "histogram_bin_edges",
+        "histogramdd",
+    ),
+    "tensorken.arrays.functions.index_vectors": (
+        "diag_indices",
+        "diag_indices_from",
+        "ix_",
+        "mask_indices",
+        "ravel_multi_index",
+        "tril_indices",
+        "tril_indices_from",
+        "triu_indices",
+        "triu_indices_from",
+        "unravel_index",
+    ),
     "tensorken.arrays.functions.mapping": (
         "apply_along_axis",
         "apply_over_axes",

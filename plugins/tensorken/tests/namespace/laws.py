@@ -53,6 +53,8 @@ class Law:
     """Whether vmap takes the function."""
     wrap: Callable[[Any], Any] = lambda f: f
     """A function of both functions, for arguments that are not arrays."""
+    counts: bool = False
+    """Whether numpy counts in floats, and our counts are ints."""
     tolerance: float = 1.0
     """A factor of the tolerance."""
 
@@ -128,6 +130,8 @@ def compare(found: Any, expected: Any, law: Law, operands: list[Array]) -> None:
         assert isinstance(mine, tk.Tensor), type(mine)
         wanted = np.asarray(theirs)
         assert mine.shape == wanted.shape, (mine.shape, wanted.shape)
+        if law.counts and mine.dtype.kind == "int":
+            wanted = wanted.astype("int64")
         assert mine.dtype.kind == {"b": "bool", "i": "int", "u": "int", "f": "float"}[wanted.dtype.kind]
         if wanted.dtype.kind == "f" and operands:
             assert str(mine.dtype) == dtype, (mine.dtype, dtype)

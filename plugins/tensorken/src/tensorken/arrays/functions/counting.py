@@ -48,8 +48,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:
         length = max(_known_extent(y), minlength)
-    amounts = _weights("bincount", y, weights)
-    return _scatter_weights(y, amounts, length)
+    amounts = weights_of("bincount", y, weights)
+    return scatter_weights(y, amounts, length)
 
 
 def _known_extent(x: Tensor) -> int:
@@ -69,7 +69,7 @@ def _known_extent(x: Tensor) -> int:
     return high + 1
 
 
-def _weights(name: str, x: Tensor, weights: Any) -> Tensor:
+def weights_of(name: str, x: Tensor, weights: Any) -> Tensor:
     """The weight of each element, 1 by default."""
     if weights is None:
         return x.constant([1], int32, (1,)).reshape(()).broadcast_to(x.shape)
@@ -81,7 +81,7 @@ def _weights(name: str, x: Tensor, weights: Any) -> Tensor:
     return amounts.in_sum_dtype()
 
 
-def _scatter_weights(indices: Tensor, amounts: Tensor, length: int) -> Tensor:
+def scatter_weights(indices: Tensor, amounts: Tensor, length: int) -> Tensor:
     """Add the amounts at their indices; amounts with an index out of range go to an extra element, which is dropped."""
     inside = (indices >= 0) & (indices < length)
     return amounts.scatter_add(inside.where(indices, length), 0, length + 1).crop(((0, length),))
@@ -120,21 +120,21 @@ def histogram(
     """
     values = floating_of(first_operand("histogram", x, weights))
     flat = values.ravel()
-    edges = _edges(flat, bins, range)
+    edges = edges_of(flat, bins, range)
     count = edges.size - 1
     flat = flat.astype(edges.dtype)
     last = edges.crop(((count, count + 1),)).reshape(())
     bin_index = flat.eq(last).where(count - 1, insertion_points(edges, flat, "right") - 1)
-    counts = _scatter_weights(bin_index, _weights("histogram", values, weights).ravel(), count)
+    counts = scatter_weights(bin_index, weights_of("histogram", values, weights).ravel(), count)
     if density:
         widths = edges.crop(((1, count + 1),)) - edges.crop(((0, count),))
-        densities: Tensor = floating_of(counts) / counts.sum() / widths
+        densities: Tensor = counts.astype(widths.dtype) / counts.sum() / widths
         return densities, edges
     return counts, edges
 
 
-def _edges(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
-    """The edges of the bins: the given edges, or equally spaced edges over the given range or the range of x."""
+def edges_of(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
+    """The edges of the bins of a vector: those given, or equally spaced edges over the given range or that of x."""
     if not isinstance(bins, int):
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:

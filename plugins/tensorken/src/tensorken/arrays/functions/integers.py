@@ -1,0 +1,87 @@
+"""Functions of integers: common divisors and multiples, counts of bits.
+
+Raises:
+    DTypeError: if an operand is not of integers.
+    ShapeError: if the shapes do not broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.arrays.functions.arithmetic import abs
+from tensorken.arrays.functions.operands import first_tensor
+from tensorken.arrays.indexing.checks import known_all
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = ["bitwise_count", "gcd", "lcm"]
+
+
+def gcd(a: Any, b: Any) -> Tensor:
+    """The greatest common divisor of the absolute values, elementwise; of two zeros, 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.gcd([12, -8, 0], [18, 12, 5]).tolist()
+    [6, 4, 5]
+    """
+    return _divisor(*_magnitudes("gcd", a, b))
+
+
+def lcm(a: Any, b: Any) -> Tensor:
+    """The least common multiple of the absolute values, elementwise; 0 if one is 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.lcm([4, 0], [6, 5]).tolist()
+    [12, 0]
+    """
+    x, y = _magnitudes("lcm", a, b)
+    result: Tensor = x // _divisor(x, y) * y
+    return result
+
+
+def _magnitudes(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    x, y = pair_of_operands(name, a, b, first_tensor(a, b))
+    if x.dtype.kind != "int":
+        raise DTypeError(f"{name}: need integers, got {x.dtype}; cast them (x.astype)")
+    return abs(x), abs(y)
+
+
+_STEPS = {int32: 46, int64: 91}
+"""The most steps of Euclid's algorithm: the smallest operands for n steps are Fibonacci numbers."""
+
+
+def _divisor(x: Any, y: Any) -> Tensor:
+    """Euclid's algorithm; it ends early where the values are known.  A remainder by 0 is 0 in this language."""
+    x, y = x + y * 0, y + x * 0
+    for _ in range(_STEPS[x.dtype] + 1):
+        ended = y.eq(0)
+        if known_all(ended):
+            break
+        x, y = ended.where(x, y), x % y
+    result: Tensor = x
+    return result
+
+
+def bitwise_count(x: Any) -> Tensor:
+    """The number of ones in the binary representation of the absolute value, elementwise, as int32.
+
+    >>> import tensorken as tk
+    >>> tk.bitwise_count([0, 7, -8]).tolist()
+    [0, 3, 1]
+    """
+    y = as_tensor(x)
+    if y.dtype.kind != "int":
+        raise DTypeError(f"bitwise_count: need integers, got {y.dtype}; cast them (x.astype)")
+    bits: Any = abs(y)
+    wide = y.dtype is int64
+    for shift in (
+        (1, 2, 4, 8, 16, 32) if wide else (1, 2, 4, 8, 16)
+    ):  # sums of neighbouring fields of `shift` bits
+        mask = sum(((1 << shift) - 1) << i for i in range(0, 64 if wide else 32, 2 * shift))
+        bits = (bits & mask) + (bits.apply(OPS["shift_right"], bits.scalar(shift)) & mask)
+    result: Tensor = bits.astype(int32)
+    return result

@@ -1,0 +1,242 @@
+"""Polynomials as vectors of coefficients, the highest power first.
+
+Leading zeros are kept: the number of coefficients depends on shapes alone.
+
+Raises:
+    ShapeError: if coefficients are not a vector, or shapes do not fit together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.arrays.functions.broadcasting import atleast_1d
+from tensorken.arrays.functions.grids import vander
+from tensorken.arrays.functions.operands import floating_of, promoted_tensors
+from tensorken.arrays.functions.promotion import finfo
+from tensorken.arrays.functions.signals import convolve
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import short_repr
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import integer_of
+from tensorken_core.tensor.tensor import Tensor
+
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
+
+
+def polyval(p: Any, x: Any) -> Tensor:
+    """The value of the polynomial p[0] * x**n + ... + p[n] at x, elementwise, by Horner's scheme.
+
+    >>> import tensorken as tk
+    >>> tk.polyval([3.0, 0.0, 1.0], [0.0, 5.0]).tolist()
+    [1.0, 76.0]
+    """
+    coefficients, points = promoted_tensors("polyval", (p, x))
+    _vector("polyval", coefficients)
+    value: Tensor = points.zeros_like()
+    for i in range(coefficients.size):
+        value = value * points + coefficients[i]
+    return value
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None, cov: Any = False) -> Any:
+    """The coefficients of the polynomial of a degree with the least squares of the distances from the points (x, y).
+
+    Args:
+        x: the x-coordinates of the points, a vector.
+        y: the y-coordinates: a vector, or a matrix with a column for each of several polynomials.
+        deg: the degree.
+        rcond: singular values of the scaled system below this fraction of the largest one count as 0; by default the
+            size of x times the precision of the dtype.
+        w: weights of the distances, before they are squared.
+        cov: whether to return a pair with the covariance matrix of the coefficients, too; it is scaled by the squared
+            distances, or with "unscaled" it is not.
+
+    Returns:
+        A vector of deg + 1 coefficients; with several polynomials, a column for each.
+
+    Raises:
+        ArgumentError: if the degree is negative; or the covariance is wanted and there are too few points to scale it.
+        ShapeError: if the shapes do not fit together, or there are no points.
+        DTypeError: if the dtype is float16.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1):.3f}")
+    [2.000 1.000]
+    """
+    points, values = [floating_of(t) for t in promoted_tensors("polyfit", (x, y))]
+    order = integer_of("polyfit", "deg", deg) + 1
+    if order < 1:
+        raise ArgumentError(f"polyfit: deg must not be negative, got {short_repr(deg)}")
+    if points.ndim != 1 or points.size == 0 or values.ndim not in (1, 2) or values.shape[0] != points.size:
+        raise ShapeError(
+            f"polyfit: need a vector x with elements and as many rows of y, got {points.shape} and {values.shape}"
+        )
+    n = points.size
+    matrix: Any = vander(points, order)
+    columns: Any = values.reshape((n, -1))
+    if w is not None:
+        weights = as_operand("polyfit", w, points).astype(points.dtype)
+        if weights.shape != points.shape:
+            raise ShapeError(f"polyfit: w must have the shape {points.shape} of x, got {weights.shape}")
+        matrix, columns = matrix * weights.reshape((n, 1)), columns * weights.reshape((n, 1))
+    scale = matrix.square().sum(0).sqrt()
+    cutoff = n * finfo(points.dtype).eps if rcond is None else rcond
+    inverse = (matrix / scale).apply(OPS["pinv"], matrix.constant([cutoff], matrix.dtype, (1,)).reshape(()))
+    coefficients = (inverse @ columns) / scale.reshape((order, 1))
+    result: Tensor = coefficients.reshape((order, *values.shape[1:]))
+    if not cov:
+        return result
+    base = (inverse @ inverse.mT) / scale / scale.reshape((order, 1))
+    if cov == "unscaled":
+        factors = columns[:1].ones_like()
+    elif n <= order:
+        raise ArgumentError(
+            f"polyfit: the covariance needs more than {order} points, got {n}; cov='unscaled' does not"
+        )
+    else:
+        factors = (matrix @ coefficients - columns).square().sum(0, True) / (n - order)
+    covariance: Tensor = base.reshape((order, order, 1)) * factors
+    return result, covariance.reshape((order, order)) if values.ndim == 1 else covariance
+
+
+def polyadd(a: Any, b: Any) -> Tensor:
+    """The sum of two polynomials.
+
+    >>> import tensorken as tk
+    >>> tk.polyadd([1, 2], [9, 5, 4]).tolist()
+    [9, 6, 6]
+    """
+    x, y = _equally_long("polyadd", a, b)
+    result: Tensor = x + y
+    return result
+
+
+def polysub(a: Any, b: Any) -> Tensor:
+    """The difference of two polynomials.
+
+    >>> import tensorken as tk
+    >>> tk.polysub([1, 2], [9, 5, 4]).tolist()
+    [-9, -4, -2]
+    """
+    x, y = _equally_long("polysub", a, b)
+    result: Tensor = x - y
+    return result
+
+
+def polymul(a: Any, b: Any) -> Tensor:
+    """The product of two polynomials.
+
+    >>> import tensorken as tk
+    >>> tk.polymul([1, 2], [1, -2]).tolist()
+    [1, 0, -4]
+    """
+    x, y = _vectors("polymul", a, b)
+    return convolve(x, y)
+
+
+def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
+    """The quotient and the remainder of two polynomials; the remainder has one coefficient less than v, at least one.
+
+    >>> import tensorken as tk
+    >>> quotient, rest = tk.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])
+    >>> quotient.tolist(), rest.tolist()
+    ([1.5, 1.75], [0.25])
+    """
+    x, y = [floating_of(t) for t in _vectors("polydiv", u, v)]
+    if y.size == 0:
+        raise ShapeError("polydiv: the divisor has no coefficients")
+    count = max(x.size - y.size + 1, 0)
+    quotient = []
+    for _ in range(count):
+        factor = x[:1] / y[:1]
+        quotient.append(factor)
+        x = (x[: y.size] - factor * y)[1:].concatenate(x[y.size :], axis=0)
+    if not quotient:
+        return x[:1].zeros_like(), x
+    rest = x if x.size else quotient[0].zeros_like()
+    return quotient[0].concatenate(*quotient[1:], axis=0), rest
+
+
+def polyder(p: Any, m: int = 1) -> Tensor:
+    """The m-th derivative of a polynomial; it has m coefficients less.
+
+    Raises:
+        ArgumentError: if m is negative.
+
+    >>> import tensorken as tk
+    >>> tk.polyder([1.0, 1.0, 1.0, 1.0]).tolist()
+    [3.0, 2.0, 1.0]
+    """
+    (x,), count = _vectors("polyder", p), _times("polyder", m)
+    for _ in range(count):
+        n = max(x.size - 1, 0)
+        x = x.crop(((0, n),)) * x.constant(range(n, 0, -1), x.dtype, (n,))
+    return x
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+    """The m-th integral of a polynomial; it has m coefficients more.
+
+    Args:
+        k: the constants of integration, in the order of the integrations: 0 by default, or one number for all.
+
+    Raises:
+        ArgumentError: if m is negative, or there are not as many constants.
+
+    >>> import tensorken as tk
+    >>> tk.polyint([6.0, 2.0], k=5.0).tolist()
+    [3.0, 2.0, 5.0]
+    """
+    (x,), count = _vectors("polyint", p), _times("polyint", m)
+    x = floating_of(x)
+    constants = as_operand("polyint", 0.0 if k is None else k, x).astype(x.dtype).ravel()
+    if constants.size == 1:
+        constants = constants.broadcast_to((count,))
+    if constants.size < count:
+        raise ArgumentError(f"polyint: need {count} constants or one, got {constants.size}")
+    for i in range(count):
+        n = x.size
+        x = (x / x.constant(range(n, 0, -1), x.dtype, (n,))).concatenate(constants[i : i + 1], axis=0)
+    return x
+
+
+def poly(zeros: Any) -> Tensor:
+    """The coefficients of the polynomial with these zeros, whose first coefficient is 1.
+
+    >>> import tensorken as tk
+    >>> tk.poly([1.0, 2.0]).tolist()
+    [1.0, -3.0, 2.0]
+    """
+    (x,) = _vectors("poly", zeros)
+    x = floating_of(x)
+    coefficients = x.constant([1.0], x.dtype, (1,))
+    for i in range(x.size):
+        shifted = coefficients * x[i]
+        coefficients = coefficients.pad(((0, 1),)) - shifted.pad(((1, 0),))
+    return coefficients
+
+
+def _vector(name: str, x: Tensor) -> Tensor:
+    if x.ndim != 1:
+        raise ShapeError(f"{name}: coefficients must be a vector, got shape {x.shape}")
+    return x
+
+
+def _vectors(name: str, *polynomials: Any) -> list[Tensor]:
+    return [_vector(name, atleast_1d(x)) for x in promoted_tensors(name, polynomials)]
+
+
+def _equally_long(name: str, a: Any, b: Any) -> list[Tensor]:
+    """The coefficients of both, with zeros before the shorter ones."""
+    both = _vectors(name, a, b)
+    longest = max([x.size for x in both])
+    return [x.pad(((longest - x.size, 0),)) for x in both]
+
+
+def _times(name: str, m: Any) -> int:
+    count = integer_of(name, "m", m)
+    if count < 0:
+        raise ArgumentError(f"{name}: m must not be negative, got {short_repr(m)}")
+    return count
