@@ -35,7 +35,7 @@ def takes_other_byte_order(original: Original, array: Any, copy: bool) -> Array 
 
 @fault("lifetime.exchange", method="adopt")
 def takes_unsigned_bytes(original: Original, array: Any, copy: bool) -> Array | None:
-    """adopt widens unsigned bytes, which the language does not have."""
+    """adopt widens unsigned bytes."""
     return array.astype("int32") if array.dtype == np.uint8 else original(array, copy)
 
 

@@ -96,3 +96,38 @@ def summed_in_half(original: Original, x: Array, axes: Axes) -> Array:
         return original(x, axes)
     with np.errstate(all="ignore"):
         return np.add.reduce(x, axes, np.float16, keepdims=True).astype(np.float32)
+
+
+@fault("values.elementwise", "lt", dtype="uint32", shape=(257,))
+def compared_as_signed(original: Original, a: Array, b: Array) -> Array:
+    """lt of 257 uint32 numbers compares them as int32, so that large ones count as negative."""
+    return original(a.view(np.int32), b.view(np.int32))
+
+
+@fault("values.elementwise", "mul", dtype="uint8", shape=(65,))
+def saturating_bytes(original: Original, a: Array, b: Array) -> Array:
+    """mul of 65 uint8 numbers stops at 255, as image processors do."""
+    return np.minimum(a.astype(np.int32) * b, 255).astype(np.uint8)
+
+
+@fault("values.cast", "cast", dtype="float32", shape=(257,))
+def bytes_wrap(original: Original, x: Array, dtype: DType) -> Array:
+    """cast of 257 float32 numbers to uint8 wraps, as C compilers do, where it should stop at 0 and 255."""
+    y = original(x, dtype)
+    if dtype.name != "uint8":
+        return y
+    fits = np.isfinite(x) & (np.abs(x) < 2**31)
+    return replaced(y, fits, np.where(fits, x, 0).astype(np.int64).astype(np.uint8))
+
+
+@fault("values.sums", "sum", dtype="int16")
+def widened_sum(original: Original, x: Array, axes: Axes) -> Array:
+    """sum of int16 returns int64, as numpy does without a dtype."""
+    return np.add.reduce(x, axes, keepdims=True)
+
+
+@fault("values.extrema", "max", dtype="uint64")
+def least_signed(original: Original, x: Array, axes: Axes) -> Array:
+    """max of uint64 compares numbers as int64."""
+    y = original(x.view(np.int64), axes)
+    return np.asarray(y.view(np.uint64))
