@@ -18,6 +18,7 @@ from core.tests.support import Required
 from core.tests.threads import together
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.program.program import Program
 from tensorken_llvm import cache, machine as target_cpu, nests, scalars
 from tensorken_llvm.builder import has_wide_vectors
@@ -372,3 +373,33 @@ def test_values_of_rows_side_by_side_are_computed_before_the_loops_that_need_the
     np.testing.assert_allclose(found[1].astype("float64"), np.sin(spread), rtol=tolerance)
     if dtype == "float64":
         np.testing.assert_array_equal(found[2], (centred > spread).any(0))
+
+
+OF_INTEGERS: list[Callable[..., Any]] = [
+    lambda x, y: (x * 3 + y).max(0),
+    lambda x, y: x // y + x % y,
+    lambda x, y: tk.where(x < y, x, y) - tk.minimum(x, y) + tk.maximum(x, 1),
+    lambda x, y: (x ^ y) & ~x | (x << 1) | (y >> 2),
+    lambda x, y: (x.astype("float32") * 1.7 - 100).astype(x.dtype),
+    lambda x, y: x.astype("int64") + y.astype("int8"),
+    lambda x, y: tk.sign(x) + abs(y) - x**2,
+    lambda x, y: x.sum(),
+    lambda x, y: x.sum(0, dtype=x.dtype),
+    lambda x, y: x.astype("float64").astype("uint16").astype("float16"),
+    lambda x, y: (x.min(1), x @ y),
+]
+
+
+@pytest.mark.parametrize("name", [name for name, dtype in DTYPES.items() if dtype.kind == "int"])
+def test_integers_of_every_width(name: str) -> None:
+    """The ends of the dtype, and divisors 0 and -1, among random numbers."""
+    ends, rng = np.iinfo(name), np.random.default_rng(0)
+    x, y = rng.integers(ends.min, ends.max, (2, 20, 20), name, endpoint=True)
+    y[0, :9], x[0, 0:3] = 0, ends.min
+    y[0, 1:3] = np.array([-1, 1]).astype(name)
+    for f in OF_INTEGERS:
+        program = traced(f, x, y)
+        run = compiled(program, NUMPY)
+        assert run is not None
+        for found, expected in zip(run([x, y]), program.replay(NUMPY, [x, y]), strict=True):
+            check(np.asarray(found), expected)

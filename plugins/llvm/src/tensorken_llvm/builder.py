@@ -9,10 +9,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT32, INT64, POINTER, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, DOUBLE, FLOAT, INT16, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import target_features
 
-_SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", INT32: "i32", INT64: "i64"}
+_SUFFIXES = {FLOAT: "f32", DOUBLE: "f64", BYTE: "i8", INT16: "i16", INT32: "i32", INT64: "i64"}
 
 
 ALIGNMENT = 64
@@ -110,9 +110,10 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         type_ = operands[0].type
         return self._intrinsic(f"llvm.{name}.{_SUFFIXES[type_]}", type_, operands)
 
-    def saturated(self, x: Any, type_: Any) -> Any:
+    def saturated(self, x: Any, type_: Any, signed: bool = True) -> Any:
         """A float truncated to an integer in range; NaN gives 0."""
-        return self._intrinsic(f"llvm.fptosi.sat.{_SUFFIXES[type_]}.{_SUFFIXES[x.type]}", type_, [x])
+        name = "fptosi" if signed else "fptoui"
+        return self._intrinsic(f"llvm.{name}.sat.{_SUFFIXES[type_]}.{_SUFFIXES[x.type]}", type_, [x])
 
     def scaled(self, x: Any, exponent: Any) -> Any:
         """x * 2**exponent for an i32; slow without `has_wide_vectors`."""

@@ -9,11 +9,20 @@ from llvmlite import ir
 
 from tensorken_core.language.dtypes import DType
 
-BIT, BYTE, INT32, INT64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+BIT, BYTE, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
-TYPES = {"bool": BIT, "int32": INT32, "int64": INT64, "float16": FLOAT, "float32": FLOAT, "float64": DOUBLE}
+TYPES = {
+    "bool": BIT,
+    **dict.fromkeys(("int8", "uint8"), BYTE),
+    **dict.fromkeys(("int16", "uint16"), INT16),
+    **dict.fromkeys(("int32", "uint32"), INT32),
+    **dict.fromkeys(("int64", "uint64"), INT64),
+    "float16": FLOAT,
+    "float32": FLOAT,
+    "float64": DOUBLE,
+}
 """The types of elements in registers; float16 is computed in float32 and rounded after each op."""
 
 STORED = {**TYPES, "bool": BYTE, "float16": HALF}

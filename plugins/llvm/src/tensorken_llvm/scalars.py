@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from tensorken_core.language.dtypes import integer_bounds
 from tensorken_llvm import elementary
 from tensorken_llvm.builder import Builder, has_wide_vectors
-from tensorken_llvm.dtypes import BIT, DOUBLE, FLOAT, INT32, INT64, TYPES, float_number
+from tensorken_llvm.dtypes import DOUBLE, FLOAT, INT32, INT64, TYPES, float_number
 from tensorken_llvm.half_precision import from_half, to_half
 
 if TYPE_CHECKING:
@@ -160,6 +161,32 @@ _INTEGERS: dict[str, Function] = {
     "floor_divide": _floor_divide,
     "remainder": _integer_remainder,
 }
+
+
+def _unsigned_quotient(b: Builder, x: Any, y: Any) -> Any:
+    """0 where y is 0."""
+    zero, one = ir.Constant(x.type, 0), ir.Constant(x.type, 1)
+    invalid = b.icmp_unsigned("==", y, zero)
+    return b.select(invalid, zero, b.udiv(x, b.select(invalid, one, y)))
+
+
+def _unsigned_remainder(b: Builder, x: Any, y: Any) -> Any:
+    """0 where y is 0."""
+    zero, one = ir.Constant(x.type, 0), ir.Constant(x.type, 1)
+    invalid = b.icmp_unsigned("==", y, zero)
+    return b.select(invalid, zero, b.urem(x, b.select(invalid, one, y)))
+
+
+_UNSIGNED: dict[str, Function] = {
+    **_INTEGERS,
+    "abs": lambda b, x: x,
+    "sign": lambda b, x: b.zext(b.icmp_unsigned("!=", x, ir.Constant(x.type, 0)), x.type),
+    "lt": lambda b, x, y: b.icmp_unsigned("<", x, y),
+    "maximum": lambda b, x, y: b.select(b.icmp_unsigned(">", x, y), x, y),
+    "minimum": lambda b, x, y: b.select(b.icmp_unsigned("<", x, y), x, y),
+    "floor_divide": _unsigned_quotient,
+    "remainder": _unsigned_remainder,
+}
 _BOOLS: dict[str, Function] = {
     "eq": lambda b, x, y: b.not_(b.xor(x, y)),
     "lt": lambda b, x, y: b.and_(b.not_(x), y),
@@ -169,6 +196,8 @@ _BOOLS: dict[str, Function] = {
 }
 _OPS: Mapping[str, Mapping[str, Function]] = {
     "bool": _BOOLS,
+    **dict.fromkeys(("int8", "int16"), _INTEGERS),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), _UNSIGNED),
     "int32": {**_INTEGERS, **elementary.INTEGERS, "from_bits": lambda b, x: b.bitcast(x, FLOAT)},
     "int64": {**_INTEGERS, **elementary.INTEGERS, "from_bits": lambda b, x: b.bitcast(x, DOUBLE)},
     "float16": {**_FLOATS, **elementary.NARROW},
@@ -187,20 +216,22 @@ def cast(b: Builder, x: Any, source: DType, dtype: DType) -> Any:
         if dtype.kind == "bool":
             return b.fcmp_unordered("!=", x, ir.Constant(wide, 0.0))
         if dtype.kind == "int":
-            return b.saturated(x, narrow)
+            return b.saturated(x, narrow, dtype.signed)
         if dtype.name == "float16":  # from float64 by one rounding
             return rounded_to_half(b, x)
         return x if wide is narrow else b.fpext(x, narrow) if narrow is DOUBLE else b.fptrunc(x, narrow)
     if dtype.kind == "float":
         if source.kind == "bool":  # a mask of a constant, where a conversion makes integers of a mask first
             return b.select(x, ir.Constant(narrow, 1.0), ir.Constant(narrow, 0.0))
-        y = b.sitofp(x, narrow)
+        y = b.sitofp(x, narrow) if source.signed else b.uitofp(x, narrow)
         return rounded_to_half(b, y) if dtype.name == "float16" else y
     if dtype.kind == "bool":
         return b.icmp_signed("!=", x, ir.Constant(wide, 0))
     if source.kind == "bool":
         return b.zext(x, narrow)
-    return x if wide is narrow else b.sext(x, narrow) if narrow is INT64 else b.trunc(x, narrow)
+    if wide.width >= narrow.width:
+        return x if wide is narrow else b.trunc(x, narrow)
+    return b.sext(x, narrow) if source.signed else b.zext(x, narrow)
 
 
 # ---- reductions ----------------------------------------------------------------------------------------------
@@ -213,7 +244,7 @@ def start_of(name: str, dtype: DType) -> Any:
         return ir.Constant(type_, 0.0 if dtype.kind == "float" else 0)
     if dtype.kind == "float":
         return ir.Constant(type_, -math.inf)
-    return ir.Constant(type_, 0 if type_ is BIT else -(2 ** (type_.width - 1)))
+    return ir.Constant(type_, 0 if dtype.kind == "bool" else integer_bounds(dtype)[0])
 
 
 def combined(b: Builder, name: str, total: Any, y: Any, dtype: DType) -> Any:

@@ -15,7 +15,7 @@ from tensorken.kernels.index_expressions import (
 )
 from tensorken_llvm import scalars
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, BYTE, HALF, INT32, INT64, STORED, index_number, number
+from tensorken_llvm.dtypes import BIT, BYTE, INT64, STORED, TYPES, index_number, number
 from tensorken_llvm.half_precision import from_half, to_half
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class Walk(ElementWalk[Any]):
 
     def index_element(self, index: IndexExpression, dtype: DType) -> Any:
         value = self.index_value(index)
-        return value if dtype.name == "int64" else self.builder.trunc(value, INT32)
+        type_ = TYPES[dtype.name]
+        return value if type_ is INT64 else self.builder.trunc(value, type_)
 
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
@@ -146,17 +147,17 @@ class Walk(ElementWalk[Any]):
 
     def in_register(self, v: Variable, x: Any) -> Any:
         """An element of a value in the type of registers."""
-        b, stored = self.builder, STORED[v.dtype.name]
-        if stored is BYTE:
+        b, name = self.builder, v.dtype.name
+        if name == "bool":
             return b.trunc(x, BIT)
-        return from_half(b, x) if stored is HALF else x
+        return from_half(b, x) if name == "float16" else x
 
     def store(self, v: Variable, index: IndexExpression, element: Any) -> None:
         """Write an element to memory."""
-        b, stored = self.builder, STORED[v.dtype.name]
-        if stored is BYTE:
+        b, name = self.builder, v.dtype.name
+        if name == "bool":
             element = b.zext(element, BYTE)
-        if stored is HALF:
+        if name == "float16":
             element = to_half(b, element)
         b.store(element, self._address(v, index))
 
