@@ -104,12 +104,12 @@ def communication(text: str) -> list[str]:
 
 
 def test_a_transformer_has_the_losses_of_numpy() -> None:
-    """The gradients are reduced together, but for the table, which the first and the last layer share."""
+    """All gradients are reduced together, both those of the table that the first and the last layer share."""
     expected, _ = gpt("numpy", None, None)
     found, text = gpt("jax", ALL, ROWS)
     assert expected[-1] < expected[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-    assert communication(text) == ["all-reduce"] * 2
+    assert communication(text) == ["all-reduce"]
 
 
 def test_a_perceptron_needs_one_all_reduce_a_step() -> None:

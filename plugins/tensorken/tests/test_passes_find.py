@@ -273,6 +273,25 @@ def test_scatters_start_from_the_value_that_they_are_added_to(
     assert ops(with_scatters_updating(program, Reference())) == ops(program)  # which has no such op
 
 
+def test_a_scatter_and_a_reduction_are_added_on_a_backend_with_placements() -> None:
+    """Started from the reduction, the scatter would wait for its communication."""
+
+    class Placed(Numpy):
+        def with_placement(self, x: Any, placement: Any, batch_axes: int) -> Any:
+            return x
+
+    placed = Placed()
+    x, v = np.ones((2, 4), "float32"), np.ones((3, 3), "float32")
+    for f, names in (
+        (lambda x, v, i: x.sum(1, keepdims=True).reshape((2,)) + v.sum(1).scatter_add(i, 0, 2), ["add"]),
+        (lambda x, v, i: x.sum(1) - v.sum(1).scatter_add(i, 0, 2), ["sub"]),
+        (lambda x, v, i: x[:, 0] + v.sum(1).scatter_add(i, 0, 2), ["add_at"]),
+    ):
+        program = tk.trace(f)(*[tk.tensor(each, backend=NUMPY) for each in (x, v, PLACES)])
+        assert ops(with_scatters_updating(program, placed))[-1:] == names
+        assert "add_at" in ops(with_scatters_updating(program, NUMPY))
+
+
 def test_an_update_keeps_the_bits_of_elements_without_a_slice_and_adds_in_order() -> None:
     program = optimised(
         tk.trace(lambda x, v, i: x.at[i].add(v))(

@@ -14,6 +14,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 ADD, NEG, RESHAPE, SCATTER_ADD, SUB = (OPS[name] for name in ("add", "neg", "reshape", "scatter_add", "sub"))
+REDUCTIONS = (OPS["sum"], OPS["fused_multiply_add"])
 
 
 def with_scatters_updating(program: Program, backend: RawTensor[Any]) -> Program:
@@ -21,6 +22,9 @@ def with_scatters_updating(program: Program, backend: RawTensor[Any]) -> Program
 
     Where several slices are added to one element, they are added to the other operand in turn, and not to each other
     first.  An element without a slice keeps its bits, where 0.0 + -0.0 is 0.0.
+
+    A backend with placements may have to communicate for a reduction and for a scatter.  It does both at once only if
+    neither needs the other, so their sum is kept.
     """
     return rewritten(program, backend, {ADD: (_sum,), SUB: (_difference,)} if backend.has(ADD_AT) else {})
 
@@ -46,6 +50,8 @@ def _updated(rewriting: Rewriting, v: Variable, y: Variable, is_negated: bool = 
     found = _scatter(rewriting, v)
     if found is None or (is_negated and not rewriting.backend.has(NEG)):
         return None
+    if rewriting.backend.has(OPS["with_placement"]) and _is_reduction(rewriting, y):
+        return None
     (x, indices), (axis, _) = found.operands, found.params
     shape = found.results[0].shape
     updated = rewriting.write(
@@ -64,6 +70,14 @@ def _scatter(rewriting: Rewriting, v: Variable) -> Equation | None:
         found = rewriting.definition(v)
     is_scatter = found is not None and found.op is SCATTER_ADD and rewriting.uses.get(v, 0) == 1
     return found if is_scatter else None
+
+
+def _is_reduction(rewriting: Rewriting, v: Variable) -> bool:
+    """Whether v is the result of a sum or a contraction, maybe in another shape."""
+    found = rewriting.definition(v)
+    while found is not None and found.op is RESHAPE:
+        found = rewriting.definition(found.operands[0])
+    return found is not None and found.op in REDUCTIONS
 
 
 def _reshaped(rewriting: Rewriting, v: Variable, shape: tuple[int, ...]) -> Variable:
