@@ -210,20 +210,40 @@ def test_shards_are_loaded_by_all_workers(client: Client, tmp_path: Path) -> Non
 # ---- errors ------------------------------------------------------------------------------------------------
 
 
-def test_an_error_of_the_loss_is_raised_here(client: Client) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, TypeError, ValueError, OSError])
+def test_an_error_of_the_loss_is_raised_here_and_the_loss_runs_once(
+    client: Client, tmp_path: Path, error: type[Exception]
+) -> None:
     def wrong(w: Any, x: Any) -> Any:
-        raise ZeroDivisionError("of mine")
+        (tmp_path / uuid4().hex).touch()
+        raise error("of mine")
 
-    with pytest.raises(ZeroDivisionError, match="of mine"):
-        value_and_grad(wrong, Shards(client, load, 2))(tk.tensor(1.0))
+    with pytest.raises(error, match="of mine"):
+        value_and_grad(wrong, Shards(client, load, 1))(tk.tensor(1.0))
+    assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_an_error_of_load_is_raised_here(client: Client) -> None:
+@pytest.mark.parametrize(("error", "times"), [(TypeError, 1), (FileNotFoundError, 4)])
+def test_an_error_of_load_is_raised_here_and_os_errors_after_four_times(
+    client: Client, tmp_path: Path, error: type[Exception], times: int
+) -> None:
     def missing(number: int) -> Any:
-        raise FileNotFoundError(f"shard-{number}.npy")
+        (tmp_path / uuid4().hex).touch()
+        raise error(f"shard-{number}.npy")
 
-    with pytest.raises(FileNotFoundError, match=r"shard-[01]\.npy"):
-        value_and_grad(loss, Shards(client, missing, 2))(parameters())
+    with pytest.raises(error, match=r"shard-0\.npy"):
+        value_and_grad(loss, Shards(client, missing, 1))(parameters())
+    assert len(list(tmp_path.iterdir())) == times
+
+
+def test_a_shard_that_could_not_be_loaded_at_first_is_loaded(client: Client, tmp_path: Path) -> None:
+    def late(number: int) -> Any:
+        (tmp_path / uuid4().hex).touch()
+        if len(list(tmp_path.iterdir())) < 4:
+            raise ConnectionResetError("the file server")
+        return number
+
+    assert map_reduce(lambda x: x + 1, Shards(client, late, 1))() == 1
 
 
 @pytest.mark.parametrize(

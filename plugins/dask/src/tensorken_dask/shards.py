@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
 import time
@@ -27,8 +28,8 @@ from tensorken_dask.computations import Computation, LoadedShard, Packed, load_s
 from tensorken_dask.errors import ClusterError
 from tensorken_dask.in_process import check_count
 
-RETRIES = 3
-"""The number of times that a task runs again after an error."""
+LOADS = 4
+"""The number of times that a worker tries to load a shard, if it gets OSErrors."""
 
 OF_ARGUMENTS = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 """Settings of dask while it sends arguments: it warns of more than 10 MB, which parameters often are."""
@@ -95,12 +96,10 @@ class Shards:
             with dask.config.set(OF_ARGUMENTS):
                 given = client.submit(_identity, arguments, key=("arguments", call))
             parts = [
-                client.submit(_apply, function, shard, given, key=("shard", call, i), retries=RETRIES)
+                client.submit(_apply, function, shard, given, key=("shard", call, i))
                 for i, shard in enumerate(shards)
             ]
-            result: Packed = self._wait(
-                client.submit(_reduce, function, parts, key=("reduce", call), retries=RETRIES)
-            )
+            result: Packed = self._wait(client.submit(_reduce, function, parts, key=("reduce", call)))
             return result
 
         return run
@@ -114,7 +113,6 @@ class Shards:
                 self.client.submit(
                     *(_load, load, i, backend),
                     key=("load", token, i),
-                    retries=RETRIES,
                     workers=workers[i % len(workers)],  # spread evenly: later tasks go where the shards are
                     allow_other_workers=True,
                 )
@@ -168,10 +166,15 @@ def _result(future: Future, address: str) -> Any:
 
 
 # The functions of tasks.  The scheduler reads their arguments, too, so functions and classes of users are in bytes.
+# Dask runs tasks of lost workers again.  With `retries` it would also run a task again after each error, so none has it.
 
 
 def _load(load: bytes, number: int, backend: str) -> LoadedShard:
-    return load_shard(pickle.loads(load), number, backend)
+    function = pickle.loads(load)
+    for _ in range(LOADS - 1):
+        with contextlib.suppress(OSError):  # of files on other machines, for example
+            return load_shard(function, number, backend)
+    return load_shard(function, number, backend)
 
 
 def _identity(arguments: Packed) -> Packed:
