@@ -166,7 +166,7 @@ def _result(future: Future, address: str) -> Any:
 
 
 # The functions of tasks.  The scheduler reads their arguments, too, so functions and classes of users are in bytes.
-# Dask runs tasks of lost workers again.  With `retries` it would also run a task again after each error, so none has it.
+# Dask runs tasks of lost workers again.  With `retries` it would also do so after each error, so no task has them.
 
 
 def _load(load: bytes, number: int, backend: str) -> LoadedShard:
