@@ -44,7 +44,7 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
-NIGHTLY = ("random", "jax", "torch", "dask", "digits", "places", "llvm", "kit", "selftest")
+NIGHTLY = ("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest")
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -142,6 +142,7 @@ def nightly(session: nox.Session, part: str) -> None:
     jax: all random programs, compared with JAX, and the kit's smoke cases on the JAX backend
     torch: all cases of the kit on the PyTorch backend, and recorded numbers of PyTorch and optax
     dask: trainings on a cluster whose workers are killed
+    mpi: all tests of groups of MPI, and the kit's programs in four processes with several seeds
     digits: the tests of pages and docstrings, with other last digits of every number
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
@@ -149,7 +150,8 @@ def nightly(session: nox.Session, part: str) -> None:
     selftest: the kit's seeded faults and mutants, each with 20 seeds
     tests: all tests, on the other versions of Python
     """
-    groups = {"jax": ["jax"], "places": ["places"], "torch": ["bench-torch", "optax"]}.get(part, [])
+    needed = {"jax": ["jax"], "mpi": ["mpi"], "places": ["places"], "torch": ["bench-torch", "optax"]}
+    groups = needed.get(part, [])
     install_workspace(session, "test", *groups, optional=[part] if part in OPTIONAL else [])
     if part == "random":
         selection = session.posargs or ["-m", "nightly or hypothesis", "--hypothesis-profile=many", *PARALLEL]
@@ -163,6 +165,12 @@ def nightly(session: nox.Session, part: str) -> None:
         session.run("python", "-m", "oracles.record_training", "--check")
     elif part == "dask":
         run_pytest(session, "own", *LIMITS, "plugins/dask")
+    elif part == "mpi":
+        run_pytest(session, "own", *LIMITS, "plugins/mpi")
+        root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        members = ["mpirun", *root, "--oversubscribe", "-n", "4", "python", "-m"]
+        for seed in range(5):
+            session.run(*members, "tensorken_conformance.groups", "mpi", f"seed={seed}", env=ONE_THREAD)
     elif part == "digits":
         sources = [str(folder / "src") for folder in distributions()]
         examples = ["-m", "not slow", "tests/test_pages.py", "tests/test_readme.py", *sources]

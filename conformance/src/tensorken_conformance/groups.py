@@ -44,7 +44,7 @@ def check_group(group: Group, seed: int = 0) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Join a group and check it; the options are those of the group."""
+    """Join a group and check it; the options are those of the group, and `seed` of the values."""
     if not arguments:
         print(__doc__)
         return 2
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str]) -> int:
     for pair in pairs:
         option, _, value = pair.partition("=")
         options[option] = float(value) if option == "timeout" else int(value) if value.isdigit() else value
-    group = join(name, **options)
-    count = check_group(group)
+    seed = options.pop("seed", 0)
+    count = check_group(group := join(name, **options), seed)
     print(f"{name}: member {group.rank} of {group.size}: {count} results are those of one process")
     return 0
 
