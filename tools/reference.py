@@ -30,8 +30,8 @@ from tensorken_core.tensor.value import Value
 from tools.public_modules import PublicModule, names_of, public_modules
 
 FIRST = """
-    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg random
-    transforms derivatives jacobians vectorization custom tree testing errors registry
+    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg special
+    random transforms derivatives jacobians vectorization custom tree testing errors registry
 """.split()
 """The first pages of the index, in order; the others follow."""
 

@@ -29,11 +29,22 @@ LOADED_ON_USE = (
     "linalg",
     "programs.passes",
     "random",
+    "special",
     "testing",
 )
 """Parts of `tensorken` that `import tensorken` must not load."""
 
-PUBLIC_MODULES = {"debug", "distributed", "errors", "linalg", "programs", "random", "testing", "tree"}
+PUBLIC_MODULES = {
+    "debug",
+    "distributed",
+    "errors",
+    "linalg",
+    "programs",
+    "random",
+    "special",
+    "testing",
+    "tree",
+}
 """The modules in `dir(tensorken)`."""
 
 

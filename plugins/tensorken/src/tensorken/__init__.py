@@ -85,6 +85,7 @@ if _typing.TYPE_CHECKING:
         linalg as linalg,
         programs as programs,
         random as random,
+        special as special,
         testing as testing,
     )
     from tensorken.arrays.functions.bins import *
@@ -123,42 +124,11 @@ if _typing.TYPE_CHECKING:
 
 bool = bool_
 
-_names_elsewhere.attach(
-    {
-        **{n: f"tk.{n}(x)" for n, x in globals().items() if _inspect.isfunction(x) and not n.startswith("_")},
-        **_names_elsewhere.METHODS,
-    }
-)
-
 if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
-    "tensorken.arrays.functions.windows": (
-        "bartlett",
-        "blackman",
-        "hamming",
-        "hanning",
-        "kaiser",
-    ),
-    "tensorken.arrays.functions.float_parts": (
-        "fabs",
-        "float_power",
-        "frexp",
-        "ldexp",
-        "logaddexp2",
-        "modf",
-        "spacing",
-    ),
-    "tensorken.arrays.functions.shape_queries": (
-        "array_equiv",
-        "copy",
-        "isscalar",
-        "iterable",
-        "ndim",
-        "shape",
-        "size",
-    ),
+    "tensorken.arrays.functions.bins": ("digitize", "histogram2d", "histogram_bin_edges", "histogramdd"),
     "tensorken.arrays.functions.blocks": (
         "block",
         "c_",
@@ -168,39 +138,16 @@ _LATER = {
         "resize",
         "trim_zeros",
     ),
-    "tensorken.arrays.functions.polynomials": (
-        "poly",
-        "polyadd",
-        "polyder",
-        "polydiv",
-        "polyfit",
-        "polyint",
-        "polymul",
-        "polysub",
-        "polyval",
-    ),
-    "tensorken.arrays.functions.orders": (
-        "argpartition",
-        "lexsort",
-        "partition",
-        "put_along_axis",
-    ),
-    "tensorken.arrays.functions.set_operations": (
-        "intersect1d",
-        "setdiff1d",
-        "setxor1d",
-        "union1d",
-    ),
-    "tensorken.arrays.functions.integers": (
-        "bitwise_count",
-        "gcd",
-        "lcm",
-    ),
-    "tensorken.arrays.functions.bins": (
-        "digitize",
-        "histogram2d",
-        "histogram_bin_edges",
-        "histogramdd",
+    "tensorken.arrays.functions.choices": ("choose", "compress", "extract", "piecewise", "select"),
+    "tensorken.arrays.functions.covariances": ("corrcoef", "cov"),
+    "tensorken.arrays.functions.float_parts": (
+        "fabs",
+        "float_power",
+        "frexp",
+        "ldexp",
+        "logaddexp2",
+        "modf",
+        "spacing",
     ),
     "tensorken.arrays.functions.index_vectors": (
         "diag_indices",
@@ -214,30 +161,8 @@ _LATER = {
         "triu_indices_from",
         "unravel_index",
     ),
-    "tensorken.arrays.functions.mapping": (
-        "apply_along_axis",
-        "apply_over_axes",
-        "vectorize",
-    ),
-    "tensorken.arrays.functions.choices": (
-        "choose",
-        "compress",
-        "extract",
-        "piecewise",
-        "select",
-    ),
-    "tensorken.arrays.functions.covariances": (
-        "corrcoef",
-        "cov",
-    ),
-    "tensorken.arrays.functions.signals": (
-        "convolve",
-        "correlate",
-        "gradient",
-        "interp",
-        "trapezoid",
-        "unwrap",
-    ),
+    "tensorken.arrays.functions.integers": ("bitwise_count", "gcd", "lcm"),
+    "tensorken.arrays.functions.mapping": ("apply_along_axis", "apply_over_axes", "vectorize"),
     "tensorken.arrays.functions.nans": (
         "nanargmax",
         "nanargmin",
@@ -254,6 +179,37 @@ _LATER = {
         "nansum",
         "nanvar",
     ),
+    "tensorken.arrays.functions.orders": ("argpartition", "lexsort", "partition", "put_along_axis"),
+    "tensorken.arrays.functions.polynomials": (
+        "poly",
+        "polyadd",
+        "polyder",
+        "polydiv",
+        "polyfit",
+        "polyint",
+        "polymul",
+        "polysub",
+        "polyval",
+    ),
+    "tensorken.arrays.functions.set_operations": ("intersect1d", "setdiff1d", "setxor1d", "union1d"),
+    "tensorken.arrays.functions.shape_queries": (
+        "array_equiv",
+        "copy",
+        "isscalar",
+        "iterable",
+        "ndim",
+        "shape",
+        "size",
+    ),
+    "tensorken.arrays.functions.signals": (
+        "convolve",
+        "correlate",
+        "gradient",
+        "interp",
+        "trapezoid",
+        "unwrap",
+    ),
+    "tensorken.arrays.functions.windows": ("bartlett", "blackman", "hamming", "hanning", "kaiser"),
     "tensorken.callbacks": ("ShapeDtypeStruct", "io_callback", "pure_callback"),
     "tensorken.collectives": (
         "all_gather",
@@ -267,11 +223,11 @@ _LATER = {
         "psum",
         "psum_scatter",
     ),
+    "tensorken.compilation.eager": ("disable_jit",),
+    "tensorken.compilation.jit": ("jit",),
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
     "tensorken.debugging": ("debug_nans",),
     "tensorken.distributed.spread": ("spread",),
-    "tensorken.compilation.eager": ("disable_jit",),
-    "tensorken.compilation.jit": ("jit",),
     "tensorken.lazy.interpreter": ("Lazy",),
     "tensorken.linalg": ("norm",),
     "tensorken.programs": ("Program",),
@@ -295,7 +251,18 @@ _LAZY_OPS.update(
 )
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-_SUBMODULES = ("debug", "distributed", "linalg", "programs", "random", "testing")
+_names_elsewhere.attach(
+    {
+        **{n: f"tk.{n}(x)" for n, x in globals().items() if _inspect.isfunction(x) and not n.startswith("_")},
+        **{
+            n: f"tk.{n}(x)"
+            for n, module in _MODULE_OF.items()
+            if ".functions." in module and not n.endswith("_")
+        },
+        **_names_elsewhere.METHODS,
+    }
+)
+_SUBMODULES = ("debug", "distributed", "linalg", "programs", "random", "special", "testing")
 _INTERNAL = {  # a feature of the language, and subpackages that an import has loaded
     name
     for name, value in globals().items()

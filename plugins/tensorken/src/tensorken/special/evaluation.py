@@ -1,0 +1,71 @@
+"""Evaluation of special functions: wide dtypes, polynomials, functions with their own derivatives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.arrays.functions.operands import floating_of, promoted_tensors
+from tensorken.derivatives import elementwise
+from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+
+def with_derivative(
+    derivative: Callable[[Any], Any],
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Tensor]]:
+    """Decorate an elementwise function of one operand that has its own derivative.
+
+    The function gets float32 or float64: float32 for integers, bools and float16, whose result is rounded to float16.
+    """
+
+    def decorate(f: Callable[[Any], Any]) -> Callable[[Any], Tensor]:
+        @functools.wraps(f)
+        def body(x: Any) -> Any:
+            return f(x.astype(float32)).astype(float16) if x.dtype is float16 else f(x)
+
+        op = elementwise(body, derivative)
+
+        @functools.wraps(f)
+        def call(x: Any) -> Tensor:
+            return op(floating_of(as_tensor(x)))
+
+        return call
+
+    return decorate
+
+
+def in_wide_floats(f: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Decorate a function of several operands: they are promoted and broadcast; float16 is computed in float32."""
+
+    @functools.wraps(f)
+    def call(*operands: Any) -> Tensor:
+        xs = [floating_of(x) for x in promoted_tensors(f.__name__, operands)]
+        if xs[0].dtype is float16:
+            narrow: Tensor = f(*[x.astype(float32) for x in xs]).astype(float16)
+            return narrow
+        result: Tensor = f(*xs)
+        return result
+
+    return call
+
+
+def chebyshev(u: Any, coefficients: Sequence[float]) -> Any:
+    """The Chebyshev series by Clenshaw's recurrence; float32 needs only the terms above its precision."""
+    least = 2.0**-28 * max(map(abs, coefficients)) if u.dtype is float32 else 0.0
+    terms = list(coefficients)
+    while abs(terms[-1]) < least:
+        terms.pop()
+    first, second = u * 0.0 + terms[-1], u * 0.0
+    for coefficient in reversed(terms[1:-1]):
+        first, second = u * first * 2.0 - second + coefficient, first
+    return u * first - second + terms[0]
+
+
+def horner(x: Any, coefficients: Sequence[float]) -> Any:
+    """The polynomial with these coefficients, that of the lowest power first."""
+    y: Any = x * 0.0 + coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        y = y * x + coefficient
+    return y
