@@ -1,6 +1,6 @@
 """Stateful: make, view, compute with, drop and read tensors in random order, and compare them with numpy arrays.
 
-The numbers are small integers, which every dtype holds exactly, so each read must equal the model. A life is a sequence
+The numbers are small integers, which the dtypes of a life hold exactly, so each read must equal the model. A life is a sequence
 of actions; a failing one is shortened.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from tensorken_conformance.case import Failure
 from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
 from tensorken_conformance.subject import Subject
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, integer_bounds
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
@@ -180,12 +180,20 @@ class _WrongLife(Exception):
     """A life that failed: its actions, and the error."""
 
 
+def _has_all_numbers(dtype: DType) -> bool:
+    """Whether a dtype has all numbers of the model."""
+    if dtype.kind == "int":
+        least, most = integer_bounds(dtype)
+        return least <= -LARGEST and most >= LARGEST
+    return dtype.kind == "float"
+
+
 class _Writer:
     """Draws and runs the actions of a life; `model` has the expected value of each tensor."""
 
     def __init__(self, subject: Subject, rng: random.Random) -> None:
         self.life, self.rng = Life(subject), rng
-        self.dtypes = subject.sampled([dtype for dtype in subject.dtypes() if dtype.kind != "bool"])
+        self.dtypes = subject.sampled([dtype for dtype in subject.dtypes() if _has_all_numbers(dtype)])
         self.shapes = SMOKE if subject.depth == "smoke" else SHAPES
         self.actions: list[Action] = []
         self.model: dict[int, Array] = {}

@@ -18,7 +18,7 @@ from llvmlite import ir
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, BYTE, NUMPY, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, index_number
 from tensorken_llvm.nests import operands_of, reads_in_place, write_kernel
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.routines import Routine
@@ -164,7 +164,7 @@ class Plan:
 
 def bytes_of(v: Variable) -> int:
     """The bytes of a value's elements."""
-    return prod(v.shape) * NUMPY[v.dtype.name].itemsize
+    return prod(v.shape) * v.dtype.itemsize
 
 
 def plan(program: Program, target: CpuTarget, is_inner: bool = False) -> Plan:
