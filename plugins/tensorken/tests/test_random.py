@@ -527,7 +527,7 @@ def test_invalid_bounds_are_refused() -> None:
         tk.random.randint(KEY, (2,), 0.5, 3)
     with pytest.raises(DTypeError, match=r"^randint: maxval must be an integer, got float64; cast it first"):
         tk.random.randint(KEY, (2,), 0, tk.tensor(3.0, "float64", backend=FUSED))
-    with pytest.raises(DTypeError, match=r"^randint: the dtype must be int32 or int64, got float32"):
+    with pytest.raises(DTypeError, match=r"^randint: the dtype must be an integer dtype, got float32"):
         tk.random.randint(KEY, (2,), 0, 3, "float32")
     with pytest.raises(
         ShapeError, match=r"^randint: minval of shape \(3,\) does not broadcast to the shape \(2,\)"
@@ -537,6 +537,20 @@ def test_invalid_bounds_are_refused() -> None:
         ShapeError, match=r"^randint: maxval of shape \(3,\) does not broadcast to the shape \(\)"
     ):
         tk.random.randint(KEY, (), 0, tk.tensor([0, 1, 2], backend=FUSED))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint16", "uint32", "uint64"])
+def test_integers_of_other_dtypes(dtype: str) -> None:
+    """The bits are those of int32 or int64; integers of any range reach both ends."""
+    ends, wide = np.iinfo(dtype), "int64" if dtype == "uint64" else "int32"
+    words = array(tk.random.bits(KEY, (50,), dtype))
+    assert words.dtype == dtype
+    assert np.array_equal(words, array(tk.random.bits(KEY, (50,), wide)).astype(dtype))
+    few = array(tk.random.randint(KEY, (50,), 3, 90, dtype))
+    assert np.array_equal(few, array(tk.random.randint(KEY, (50,), 3, 90, wide)).astype(dtype))
+    for low, high in ((ends.min, ends.min + 2), (ends.max - 1, ends.max + 1)):
+        drawn = tk.random.randint(KEY, (50,), int(low), int(high), dtype)
+        assert (drawn.dtype, set(drawn.tolist())) == (dtype, {low, high - 1})
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])

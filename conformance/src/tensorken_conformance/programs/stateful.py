@@ -1,7 +1,7 @@
 """Stateful: make, view, compute with, drop and read tensors in random order, and compare them with numpy arrays.
 
-The numbers are small integers, which the dtypes of a life hold exactly, so each read must equal the model. A life is a sequence
-of actions; a failing one is shortened.
+The numbers are small integers, which the dtypes of a life hold exactly, so each read must equal the model. A life is a
+sequence of actions; a failing one is shortened.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     """Integers of random bits, uniformly distributed over all values of the dtype.
 
     Block i of the key holds elements 2i and 2i + 1 in int32, and element i in int64, the more significant word first.
-    So the first m of n numbers do not depend on n.
+    So the first m of n numbers do not depend on n.  Other dtypes take the lowest bits of an int32 or int64.
 
     Args:
         key: from `tk.random.key` or `split`, shape (2,), int32.
         shape: of the result.
-        dtype: int32 or int64.
+        dtype: an integer dtype.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid.
@@ -61,11 +61,11 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
 def words(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     """Random integers of a shape; see `bits`."""
     count = math.prod(shape)
-    if dtype is int64:
+    if dtype.itemsize == 8:
         first, second = pairs(key, shape)
-        return (first.astype(int64) << 32) | (second.astype(int64) & 0xFFFFFFFF)
+        return ((first.astype(int64) << 32) | (second.astype(int64) & 0xFFFFFFFF)).astype(dtype)
     flat = blocks(key, -(-count // 2), Purpose.BITS).reshape((count + count % 2,))
-    return (flat.crop(((0, count),)) if count % 2 else flat).reshape(shape)
+    return (flat.crop(((0, count),)) if count % 2 else flat).reshape(shape).astype(dtype)
 
 
 def pairs(key: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
@@ -140,7 +140,7 @@ def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
     """The dtype of a result; raise if its kind is another, or if the key's backend does not support the dtype."""
     result = as_dtype(dtype)
     if result.kind != kind:
-        takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
+        takes = "an integer dtype" if kind == "int" else "float16, float32 or float64"
         raise DTypeError(f"{name}: the dtype must be {takes}, got {result}; cast the result (x.astype)")
     check_supported(name, key.interpreter.base, result)
     return result

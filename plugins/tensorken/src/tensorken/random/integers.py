@@ -16,7 +16,7 @@ from tensorken.random.bits import (
     words,
 )
 from tensorken_core.errors import DTypeError, ScalarRangeError
-from tensorken_core.language.dtypes import DType, int32
+from tensorken_core.language.dtypes import DType, int32, int64, integer_bounds
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
@@ -25,15 +25,15 @@ from tensorken_core.tensor.tensor import Tensor
 def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int32) -> Tensor:
     """Integers from the uniform distribution on [minval, maxval).
 
-    Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, in int64 for 128 bits and 2**128.  So
-    probabilities differ by at most 2**-64, in int64 2**-128.
+    Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, for dtypes of 64 bits 128 bits and 2**128.
+    So probabilities differ by at most 2**-64, or 2**-128.
 
     Args:
         key: shape (2,), int32.
         shape: of the result.
         minval, maxval: ints or integer tensors that broadcast to the shape.  As an int, maxval may be one above the
             largest number of the dtype.  Where maxval <= minval, the result is minval.
-        dtype: int32 or int64.
+        dtype: an integer dtype.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
@@ -46,28 +46,31 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
     """
     name = "randint"
     key, sizes, result_dtype = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
-    low, last = _bounds(key, minval, maxval, result_dtype)
+    wide = (
+        int64 if result_dtype.itemsize == 8 else int32
+    )  # sums of its bits wrap, so its sign makes no difference
+    low, last = [bound.astype(wide) for bound in _bounds(key, minval, maxval, result_dtype)]
     low, last = (
         broadcast_argument(name, "minval", low, sizes),
         broadcast_argument(name, "maxval", last, sizes),
     )
     count = last - low + 1  # 0 for all 2**bits integers: as an unsigned number it wraps, as do the sums below
-    high, rest = _two_words(key, sizes, result_dtype)
+    high, rest = _two_words(key, sizes, wide)
     low_words = high * count + _product_above(rest, count)
-    carry = _less_unsigned(low_words, high * count).astype(result_dtype)
+    carry = _less_unsigned(low_words, high * count).astype(wide)
     offset = count.eq(0).where(high, _product_above(high, count) + carry)
-    return low + offset
+    return (low + offset).astype(result_dtype)
 
 
 def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor, Tensor]:
     """The first and the last integer of the range; both are the first if the range is empty."""
-    half = 1 << (8 * dtype.itemsize - 1)
-    low = _integers(key, "minval", minval, -half, half - 1)
-    high = _integers(key, "maxval", maxval, -half, half)
+    least, most = integer_bounds(dtype)
+    low = _integers(key, "minval", minval, least, most)
+    high = _integers(key, "maxval", maxval, least, most + 1)
     if isinstance(low, int):
         low = key.constant([low], dtype, ())
     if isinstance(high, int):
-        last = low.maximum(key.constant([max(high - 1, -half)], dtype, ()))
+        last = low.maximum(key.constant([max(high - 1, least)], dtype, ()))
     else:
         last = (low < high).where(high - 1, low)
     return low.astype(dtype), last.astype(dtype)
