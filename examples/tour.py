@@ -226,10 +226,11 @@ def strides() -> None:
 
 
 def main() -> None:
-    """Run all parts."""
+    """Run all parts; matrices are printed in boxes, as in the article."""
     print("A tour of tensors")
-    for part in (creation, unary, binary, broadcasting, reductions, movement, eye, matmul, strides):
-        part()
+    with tk.printoptions(style="boxes", linewidth=88):
+        for part in (creation, unary, binary, broadcasting, reductions, movement, eye, matmul, strides):
+            part()
 
 
 if __name__ == "__main__":

@@ -123,4 +123,4 @@ def _append(file: Path, piece: str) -> None:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(word) for word in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", text)]
+    return [float(word) for word in re.findall(r"-?\d[\d.]*(?:e[+-]?\d+)?", text)]

@@ -45,7 +45,7 @@ def run(example: str, backend: str, folder: Path) -> str:
 
 def words(line: str) -> list[str]:
     """A line without its numbers, and without blanks and rules, whose lengths depend on the numbers."""
-    return re.sub(r"-{2,}", "--", NUMBER.sub("#", line)).replace("[", "[ ").split()
+    return re.sub(r"-{2,}", "--", NUMBER.sub("#", line)).replace("[", "[ ").replace("]", " ]").split()
 
 
 def numbers(line: str) -> list[float]:

@@ -190,7 +190,7 @@ def test_expand_adds_no_axes(backend: str) -> None:
 def test_a_tensor_without_axes(backend: str) -> None:
     """Was: a panic, as the product of no sizes was taken for 0."""
     x = tk.new((), [5.0])
-    assert (x.shape, x.size, x.item(), str(x)) == ((), 1, 5.0, "5")
+    assert (x.shape, x.size, x.item(), str(x)) == ((), 1, 5.0, "5.0")
     assert (x + x).ravel().tolist() == [10.0]
 
 

@@ -150,7 +150,7 @@ def test_what_is_below_a_derivative(backend: str) -> None:
 
     assert tk.grad(f)(3.0).item() == 3.0
     assert tk.derivative(f)(3.0).item() == 3.0
-    assert seen == [(3.0, True, "3", 3.0)] * 2
+    assert seen == [(3.0, True, "3.0", 3.0)] * 2
 
 
 @pytest.mark.feature(90)

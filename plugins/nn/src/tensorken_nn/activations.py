@@ -51,9 +51,9 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
         ArgumentError: if `approximate` is neither.
 
     >>> print(f"{gelu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
-    [-0.1587 0.0000 0.8413]
+    [-0.1587  0.0000  0.8413]
     >>> print(f"{gelu(tk.tensor([-1.0, 0.0, 1.0]), 'tanh'):.4f}")
-    [-0.1588 0.0000 0.8412]
+    [-0.1588  0.0000  0.8412]
     """
     if approximate == "none":
         return x * 0.5 * (tk.erf(x * math.sqrt(0.5)) + 1.0)
@@ -94,7 +94,7 @@ def silu(x: Tensor) -> Tensor:
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
 
     >>> print(f"{silu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
-    [-0.2689 0.0000 0.7311]
+    [-0.2689  0.0000  0.7311]
     """
     return x * sigmoid(x)
 
@@ -108,7 +108,7 @@ def mish(x: Tensor) -> Tensor:
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function (2019).
 
     >>> print(f"{mish(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
-    [-0.3034 0.0000 0.8651]
+    [-0.3034  0.0000  0.8651]
     """
     return x * tanh(softplus(x))
 
@@ -117,7 +117,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
     """log(sigmoid(x)), computed without rounding sigmoid(x) to 0 or 1.
 
     >>> print(f"{log_sigmoid(tk.tensor([-1000.0, 0.0, 1000.0])):.4f}")
-    [-1000.0000 -0.6931 -0.0000]
+    [-1000.0000    -0.6931    -0.0000]
     """
     return -softplus(-x)
 
@@ -169,7 +169,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     Source: Clevert, Unterthiner, Hochreiter, Fast and Accurate Deep Network Learning by ELUs (2015).
 
     >>> print(f"{elu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
-    [-0.6321 0.0000 1.0000]
+    [-0.6321  0.0000  1.0000]
     """
     return _with_exponential(x, alpha, 1.0)
 
@@ -180,7 +180,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     Source: Barron, Continuously Differentiable Exponential Linear Units (2017).
 
     >>> print(f"{celu(tk.tensor([-2.0, 0.0, 1.0]), 2.0):.4f}")
-    [-1.2642 0.0000 1.0000]
+    [-1.2642  0.0000  1.0000]
     """
     return _with_exponential(x, alpha, 1.0 / alpha)
 
@@ -191,7 +191,7 @@ def selu(x: Tensor) -> Tensor:
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks (2017), with its two constants.
 
     >>> print(f"{selu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
-    [-1.1113 0.0000 1.0507]
+    [-1.1113  0.0000  1.0507]
     """
     return elu(x, 1.6732632423543772) * 1.0507009873554805
 

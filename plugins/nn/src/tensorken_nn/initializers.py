@@ -240,8 +240,8 @@ def orthogonal(gain: float = 1.0) -> Initializer:
 
     >>> q = orthogonal()(tk.random.key(0), (2, 3), tk.float32)
     >>> print(f"{tk.abs(q @ q.T):.4f}")
-    [1.0000 0.0000]
-    [0.0000 1.0000]
+    [[1.0000 0.0000]
+     [0.0000 1.0000]]
     """
     _check_not_negative("orthogonal", "gain", gain)
 

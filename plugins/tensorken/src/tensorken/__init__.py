@@ -18,6 +18,7 @@ from tensorken.arrays import (
     names_elsewhere as _names_elsewhere,
 )
 from tensorken.arrays.creation import *
+from tensorken.arrays.display.options import *
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
 from tensorken.arrays.functions.constants import *

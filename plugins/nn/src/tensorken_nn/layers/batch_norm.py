@@ -45,8 +45,8 @@ class BatchNorm(Module):
     >>> x = tk.tensor([[1.0, 10.0], [3.0, 30.0]])
     >>> y, state = norm.train(x, state)
     >>> print(f"{y:.2f}")
-    [-1.00 -1.00]
-    [ 1.00  1.00]
+    [[-1.00 -1.00]
+     [ 1.00  1.00]]
     >>> print(f"{state.mean:.2f}")
     [0.20 2.00]
     >>> norm(x, state).shape

@@ -32,8 +32,8 @@ class LayerNorm(Module):
     >>> norm
     LayerNorm(weight=float32 (3,), bias=float32 (3,), shape=(3,), eps=1e-05)
     >>> print(f"{norm(tk.tensor([[1.0, 2.0, 3.0], [30.0, 20.0, 10.0]])):.2f}")
-    [-1.22 0.00  1.22]
-    [ 1.22 0.00 -1.22]
+    [[-1.22  0.00  1.22]
+     [ 1.22  0.00 -1.22]]
     """
 
     weight: Tensor | None  # of shape `shape`
@@ -85,8 +85,8 @@ class RMSNorm(Module):
 
     >>> norm = RMSNorm(2)
     >>> print(f"{norm(tk.tensor([[3.0, 4.0], [1.0, -1.0]])):.2f}")
-    [0.85  1.13]
-    [1.00 -1.00]
+    [[ 0.85  1.13]
+     [ 1.00 -1.00]]
     """
 
     weight: Tensor | None  # of shape `shape`

@@ -88,8 +88,8 @@ def binary_cross_entropy_with_logits(
         ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> logits, targets = tk.tensor([0.0, 1e4, 1e4]), tk.tensor([True, True, False])
-    >>> print(binary_cross_entropy_with_logits(logits, targets, reduction="none"))
-    [0.6931472 0 10000]
+    >>> print(f"{binary_cross_entropy_with_logits(logits, targets, reduction='none'):.4f}")
+    [    0.6931     0.0000 10000.0000]
     """
     name = "binary_cross_entropy_with_logits"
     targets = match_targets(name, logits, targets)

@@ -84,7 +84,7 @@ def lift(function: Callable[..., Any], name: str | None = None) -> Callable[...,
     >>> y = norm(x)
     >>> y.backward()
     >>> y.value.item(), x.grad
-    (5.0, tensor([0.6, 0.8], dtype=float32))
+    (5.0, tensor([0.6, 0.8]))
     """
     label = getattr(function, "__name__", "function") if name is None else name
 

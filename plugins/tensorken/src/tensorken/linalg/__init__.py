@@ -17,7 +17,7 @@ other ops, on its device.
 >>> import tensorken as tk
 >>> a = tk.tensor([[2.0, 1.0], [1.0, 3.0]])
 >>> print(tk.linalg.solve(a, tk.tensor([5.0, 10.0])))
-[1 3]
+[1. 3.]
 """
 
 from tensorken.arrays.functions.products import cross, matmul, outer, tensordot, vecdot

@@ -127,7 +127,7 @@ def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     >>> import tensorken as tk
     >>> values, vectors = tk.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
     >>> print(values, abs(vectors).tolist())
-    [1 2] [[0.0, 1.0], [1.0, 0.0]]
+    [1. 2.] [[0.0, 1.0], [1.0, 0.0]]
     """
     x = _symmetric("eigh", x, UPLO)
     result = EighResult(*apply(OPS["eigh"], (x,)))
@@ -142,7 +142,7 @@ def eigvalsh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
-    [1 3]
+    [1. 3.]
     """
     return applied("eigvalsh", _symmetric("eigvalsh", x, UPLO))
 
@@ -163,7 +163,7 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
     >>> import tensorken as tk
     >>> print(tk.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S)
-    [2 1]
+    [2. 1.]
     """
     if not compute_uv:
         return svdvals(x)
@@ -180,7 +180,7 @@ def svdvals(x: Any, /) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]))
-    [4 3]
+    [4. 3.]
     """
     return applied("svdvals", matrices("svdvals", x))
 

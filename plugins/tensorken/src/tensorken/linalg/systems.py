@@ -151,7 +151,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     >>> import tensorken as tk
     >>> sign, logarithm = tk.linalg.slogdet(-100.0 * tk.eye(31))
     >>> print(sign, f"{logarithm:.2f}")
-    -1 142.76
+    -1.0 142.76
     """
     return SlogdetResult(*apply(OPS["slogdet"], (square("slogdet", x),)))
 

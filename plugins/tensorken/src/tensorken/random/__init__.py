@@ -9,7 +9,7 @@ Names, arguments and defaults are as in `jax.random`; the numbers differ from JA
 >>> key = tk.random.key(0)
 >>> one, other = tk.random.split(key)
 >>> print(f"{tk.random.normal(one, (3,)):.4f}")
-[-0.5226 -1.0168 0.6327]
+[-0.5226 -1.0168  0.6327]
 """
 
 import sys as _sys

@@ -85,7 +85,7 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.normal(tk.random.key(0), (3,)):.5f}")
-    [-0.20584 0.25464 -0.78477]
+    [-0.20584  0.25464 -0.78477]
     >>> mean, deviation = 10.0, 2.0
     >>> x = mean + deviation * tk.random.normal(tk.random.key(0), (1000,))
     """
@@ -118,7 +118,7 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
 
     >>> import tensorken as tk
     >>> print(f"{tk.random.truncated_normal(tk.random.key(0), -1.0, 1.0, (3,)):.5f}")
-    [-0.14000 0.17284 -0.50631]
+    [-0.14000  0.17284 -0.50631]
     """
     name = "truncated_normal"
     key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)

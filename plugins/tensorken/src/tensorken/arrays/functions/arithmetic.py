@@ -73,7 +73,7 @@ def subtract(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.subtract([3.0, 4.0], 1.0))
-    [2 3]
+    [2. 3.]
     """
     return binary_op(OPS["sub"], a, b)
 
@@ -83,7 +83,7 @@ def multiply(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
-    [6 2]
+    [6. 2.]
     """
     return binary_op(OPS["mul"], a, b)
 
@@ -107,7 +107,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.floor_divide(tk.tensor([7, -7]), 2))
-    [3 -4]
+    [ 3 -4]
     """
     x, y = pair_of_operands("floor_divide", a, b, first_tensor(a, b))
     return x // y
@@ -131,7 +131,7 @@ def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     >>> import tensorken as tk
     >>> quotient, rest = tk.divmod(tk.tensor([7, -7]), 3)
     >>> print(quotient, rest)
-    [2 -3] [1 2]
+    [ 2 -3] [1 2]
     """
     return floor_divide(a, b), remainder(a, b)
 
@@ -143,7 +143,7 @@ def fmod(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.fmod(tk.tensor([7.0, -7.0]), 3.0))
-    [1 -1]
+    [ 1. -1.]
     """
     x, y = pair_of_operands("fmod", a, b, first_tensor(a, b))
     if x.dtype.kind != "float":
@@ -163,7 +163,7 @@ def power(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
-    [1 4 9]
+    [1. 4. 9.]
     """
     result: Tensor = first_operand("pow", a, b) ** b
     return result
@@ -174,7 +174,7 @@ def negative(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.negative([1.0, -2.0]))
-    [-1 2]
+    [-1.  2.]
     """
     return -as_tensor(x)
 
@@ -184,7 +184,7 @@ def positive(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.positive([1.0, -2.0]))
-    [1 -2]
+    [ 1. -2.]
     """
     return as_tensor(x)
 
@@ -194,7 +194,7 @@ def conj(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.conj([1.0, -2.0]))
-    [1 -2]
+    [ 1. -2.]
     """
     return as_tensor(x)
 
@@ -204,7 +204,7 @@ def real(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.real([1.0, -2.0]))
-    [1 -2]
+    [ 1. -2.]
     """
     return as_tensor(x)
 
@@ -214,7 +214,7 @@ def imag(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.imag([1.0, -2.0]))
-    [0 0]
+    [0. 0.]
     """
     return as_tensor(x).zeros_like()
 
@@ -224,7 +224,7 @@ def square(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.square([3.0, -4.0]))
-    [9 16]
+    [ 9. 16.]
     """
     return as_tensor(x).square()
 
@@ -234,7 +234,7 @@ def reciprocal(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.reciprocal([2.0, -4.0]))
-    [0.5 -0.25]
+    [ 0.5  -0.25]
     """
     return as_tensor(x).reciprocal()
 
@@ -247,7 +247,7 @@ def abs(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.abs([3.0, -4.0]))
-    [3 4]
+    [3. 4.]
     """
     return as_tensor(x).abs()
 
@@ -257,7 +257,7 @@ def sign(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.sign([-2.5, 0.0, 4.0]))
-    [-1 0 1]
+    [-1.  0.  1.]
     """
     return as_tensor(x).sign()
 
@@ -269,7 +269,7 @@ def maximum(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.maximum([1.0, 5.0], 3.0))
-    [3 5]
+    [3. 5.]
     """
     return binary_op(OPS["maximum"], a, b)
 
@@ -281,7 +281,7 @@ def minimum(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.minimum([1.0, 5.0], 3.0))
-    [1 3]
+    [1. 3.]
     """
     return binary_op(OPS["minimum"], a, b)
 
@@ -293,7 +293,7 @@ def fmax(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.fmax([1.0, float("nan")], 0.5))
-    [1 0.5]
+    [1.  0.5]
     """
     return _unless_nan("fmax", maximum, a, b)
 
@@ -320,7 +320,7 @@ def heaviside(x: Any, at_zero: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
-    [0 0.5 1]
+    [0.  0.5 1. ]
     """
     y, middle = pair_of_operands("heaviside", x, at_zero, first_tensor(x, at_zero))
     return y.eq(0).where(middle, y.sign().maximum(0))
@@ -336,7 +336,7 @@ def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: 
 
     >>> import tensorken as tk
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
-    [-1 0.5 1]
+    [-1.   0.5  1. ]
     """
     min, max = a_min if min is None else min, a_max if max is None else max
     y = first_operand("clip", x, max if min is None else min)
@@ -357,7 +357,7 @@ def floor(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.floor([-1.5, 1.8]))
-    [-2 1]
+    [-2.  1.]
     """
     return as_tensor(x).floor()
 
@@ -367,7 +367,7 @@ def ceil(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.ceil([-1.5, 1.2]))
-    [-1 2]
+    [-1.  2.]
     """
     return _rounded("ceil", as_tensor(x))
 
@@ -377,7 +377,7 @@ def trunc(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.trunc([-1.5, 1.8]))
-    [-1 1]
+    [-1.  1.]
     """
     return _rounded("trunc", as_tensor(x))
 
@@ -390,7 +390,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.round([0.5, 1.5, -2.6]))
-    [0 2 -3]
+    [ 0.  2. -3.]
     """
     y = as_tensor(x)
     if y.dtype.kind != "float":

@@ -37,7 +37,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.cumsum([1.0, 2.0, 3.0]))
-    [1 3 6]
+    [1. 3. 6.]
     """
     return _accumulated("cumsum", as_tensor(x), axis, dtype)
 
@@ -51,7 +51,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.cumprod([1.0, 2.0, 3.0]))
-    [1 2 6]
+    [1. 2. 6.]
     """
     return _accumulated("cumprod", as_tensor(x), axis, dtype)
 
@@ -70,7 +70,7 @@ def cumulative_sum(
 
     >>> import tensorken as tk
     >>> print(tk.cumulative_sum([1.0, 2.0, 3.0], include_initial=True))
-    [0 1 3 6]
+    [0. 1. 3. 6.]
     """
     return _cumulative("cumulative_sum", "cumsum", 0, x, axis, dtype, include_initial)
 
@@ -89,7 +89,7 @@ def cumulative_prod(
 
     >>> import tensorken as tk
     >>> print(tk.cumulative_prod([1.0, 2.0, 3.0], include_initial=True))
-    [1 1 2 6]
+    [1. 1. 2. 6.]
     """
     return _cumulative("cumulative_prod", "cumprod", 1, x, axis, dtype, include_initial)
 
@@ -129,7 +129,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
 
     >>> import tensorken as tk
     >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))
-    [3 5 7] [2 2]
+    [3. 5. 7.] [2. 2.]
     """
     y = first_operand("diff", x, append if prepend is None else prepend)
     count = integer_of("diff", "n", n)

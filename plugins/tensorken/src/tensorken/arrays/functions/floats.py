@@ -102,7 +102,7 @@ def nan_to_num(
 
     >>> import tensorken as tk
     >>> print(tk.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
-    [1 0 9]
+    [1. 0. 9.]
     """
     y = as_tensor(x)
     if y.dtype.kind != "float":
@@ -131,7 +131,7 @@ def copysign(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.copysign([1.0, -2.0], [-0.0, 3.0]))
-    [-1 2]
+    [-1.  2.]
     """
     return binary_op(OPS["copysign"], a, b)
 

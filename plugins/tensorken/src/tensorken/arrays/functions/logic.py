@@ -272,7 +272,7 @@ def bitwise_right_shift(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.bitwise_right_shift(tk.tensor([16, -5]), 2))
-    [4 -2]
+    [ 4 -2]
     """
     x, y = pair_of_operands("bitwise_right_shift", a, b, first_tensor(a, b))
     return x >> y

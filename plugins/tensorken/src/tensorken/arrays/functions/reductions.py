@@ -66,7 +66,7 @@ def sum(
 
     >>> import tensorken as tk
     >>> print(tk.sum([[1.0, 2.0], [3.0, 4.0]], axis=0), tk.sum([True, True]))
-    [4 6] 2
+    [4. 6.] 2
     >>> tk.sum([1.0, 2.0, 3.0], where=[True, False, True], initial=10.0).item()
     14.0
     """
@@ -91,9 +91,9 @@ def prod(
 
     >>> import tensorken as tk
     >>> print(tk.prod([[1.0, 2.0], [3.0, 4.0]], axis=1))
-    [2 12]
+    [ 2. 12.]
     >>> print(tk.grad(tk.prod)(tk.tensor([0.0, 2.0, 3.0])))
-    [6 0 0]
+    [6. 0. 0.]
     """
     product = selected("prod", as_tensor(x), where, 1).prod(axis, keepdims, dtype=dtype)
     return product if initial is None else product * initial
@@ -336,7 +336,7 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.log_softmax([0.0, -1000.0]):.1f}")
-    [0.0 -1000.0]
+    [    0.0 -1000.0]
     """
     x = floating_of(as_tensor(x))
     result: Tensor = x.apply(OPS["log_softmax"], axes_of("log_softmax", x.shape, axis))

@@ -35,7 +35,7 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
 
     >>> import tensorken as tk
     >>> print(tk.sort([3.0, 1.0, 2.0]))
-    [1 2 3]
+    [1. 2. 3.]
     """
     y = as_tensor(x)
     if axis is None:
@@ -87,7 +87,7 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
     >>> import tensorken as tk
     >>> values, indices = tk.topk([3.0, 1.0, 7.0], 2)
     >>> print(values, indices)
-    [7 3] [2 0]
+    [7. 3.] [2 0]
     """
     y = as_tensor(x)
     along, count = axis_of("topk", y.shape, axis), integer_of("topk", "k", k)
