@@ -11,6 +11,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.effects import assert_same, assert_same_log, draw, function_of, logged
+from tensorken_conformance import check
 
 
 @pytest.fixture(autouse=True)
@@ -116,3 +117,16 @@ def test_effects_are_over_when_a_call_returns() -> None:
     for count in (1, 2, 3):
         f(0.0)
         assert seen == [*range(50)] * count
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "cond/float32/-/-/jvp",  # whose zero tangent must not be computed while JAX traces
+        "cond-in-a-loop/float32/-/-/values",
+        "reverse-scan/float32/-/-/jit-of-vmap-of-grad",
+        "while_loop/float32/-/-/jit-of-vmap",
+    ],
+)
+def test_effects_pass_their_law(case: str) -> None:
+    check(f"programs.effects/{case}", backend="jax")

@@ -21,7 +21,7 @@ from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program, opaque_ops
 from tensorken_jax import elementary
 from tensorken_jax.callbacks import awaited, is_awaited, run_opaque
-from tensorken_jax.control_flow import run_branch, run_loop
+from tensorken_jax.control_flow import compute_constants, run_branch, run_loop
 from tensorken_jax.devices import device_named
 from tensorken_jax.placement import placed
 from tensorken_jax.programs import Computation
@@ -226,6 +226,7 @@ class Jax(RawTensor[Array]):
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
         if (op.opaque or opaque_ops(params)) and not is_awaited():
+            compute_constants(params)
             return awaited(lambda: self.interpret(op, operands, params), [])
         if op.opaque:
             return wide(run_opaque)(self, op, operands, params)

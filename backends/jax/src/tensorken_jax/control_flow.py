@@ -8,8 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from tensorken.programs.names import all_programs
 from tensorken.programs.passes.inlining import inline
 from tensorken_core.language.higher_order import Loop
+from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
 
@@ -23,6 +25,16 @@ def run_branch(backend: Any, programs: tuple[Program, Program], operands: Sequen
 def run_loop(backend: Any, loop: Loop, operands: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a loop, as `lax.while_loop` or `lax.scan`."""
     return _while(backend, loop, operands) if loop.length is None else _scan(backend, loop, operands)
+
+
+def compute_constants(params: Sequence[Any]) -> None:
+    """Compute the delayed constants of programs among an op's params: one computed while JAX traces is a tracer."""
+    for program in params:
+        if isinstance(program, Program):
+            for inner in all_programs(program):
+                for x in inner.constants.values():
+                    if isinstance(x.interpreter, RawTensor):
+                        x.interpreter.realize(x.representation)
 
 
 def _function(backend: Any, program: Program) -> Any:

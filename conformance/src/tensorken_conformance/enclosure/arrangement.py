@@ -64,6 +64,7 @@ def cast(errors: Errors, x: Interval, dtype: DType) -> Interval:
         return Interval(certain, possible, no_nan(x.low), dtype)
     if source == "float":
         if target == "float":
+            x = errors.flushed(x)
             return errors.flushed(rounded(x.low, x.high, x.maybe_nan, dtype, errors.steps("cast", dtype)))
         whole = Interval(_truncated(x.low, dtype), _truncated(x.high, dtype), no_nan(x.low), dtype)
         none = np.zeros(x.shape, np.int64)
