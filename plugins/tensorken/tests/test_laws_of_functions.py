@@ -22,6 +22,7 @@ LAWS = {
     **signals.COVARIANCES,
     **signals.CHOICES,
     **signals.MAPPING,
+    **signals.MATRICES,
     **places.INDICES,
     **places.BINS,
     **places.INTEGERS,

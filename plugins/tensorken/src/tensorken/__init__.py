@@ -100,6 +100,7 @@ if _typing.TYPE_CHECKING:
     from tensorken.arrays.functions.nans import *
     from tensorken.arrays.functions.orders import *
     from tensorken.arrays.functions.polynomials import *
+    from tensorken.arrays.functions.running_extremes import *
     from tensorken.arrays.functions.set_operations import *
     from tensorken.arrays.functions.shape_queries import *
     from tensorken.arrays.functions.signals import *
@@ -180,7 +181,14 @@ _LATER = {
         "nansum",
         "nanvar",
     ),
-    "tensorken.arrays.functions.orders": ("argpartition", "lexsort", "partition", "put_along_axis"),
+    "tensorken.arrays.functions.orders": (
+        "argpartition",
+        "lexsort",
+        "partition",
+        "place",
+        "put",
+        "put_along_axis",
+    ),
     "tensorken.arrays.functions.polynomials": (
         "poly",
         "polyadd",
@@ -192,6 +200,7 @@ _LATER = {
         "polysub",
         "polyval",
     ),
+    "tensorken.arrays.functions.running_extremes": ("cummax", "cummin"),
     "tensorken.arrays.functions.set_operations": ("intersect1d", "setdiff1d", "setxor1d", "union1d"),
     "tensorken.arrays.functions.shape_queries": (
         "array_equiv",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from plugins.tensorken.tests.namespace.laws import bools, call, floats, gappy, ints, law
+from plugins.tensorken.tests.namespace.laws import bools, call, floats, gappy, ints, law, with_nan
 
 SQUARE = floats(3, 3)
 
@@ -128,6 +128,22 @@ def placed(x: Any, indices: Any, values: Any, axis: Any) -> Any:
     return y
 
 
+def put(x: Any, *arguments: Any, **named: Any) -> Any:
+    y = np.array(x)
+    np.put(y, *arguments, **named)
+    return y
+
+
+def put_where(x: Any, *arguments: Any) -> Any:
+    y = np.array(x)
+    np.place(y, *arguments)
+    return y
+
+
+def accumulated(f: Any) -> Any:
+    return lambda x, axis=0: f.accumulate(x, axis)
+
+
 def filled(x: Any, *arguments: Any, **named: Any) -> Any:
     y = np.array(x)
     np.fill_diagonal(y, *arguments, **named)
@@ -135,6 +151,34 @@ def filled(x: Any, *arguments: Any, **named: Any) -> Any:
 
 
 ORDERS = {
+    "put": law(
+        call(floats(3, 4), np.array([1, -1, 5]), floats(2)),
+        call(floats(5), [0, 9, -7], 1.0, mode="wrap"),
+        call(floats(5), [0, 9, -7], [1.0, 2.0, 3.0], mode="clip"),
+        call(ints(4), [], 1),
+        numpy=put,
+        smooth=True,
+    ),
+    "place": law(
+        call(floats(3, 4), bools(3, 4), floats(2)),
+        call(ints(5), bools(5), [7, 8, 9]),
+        call(floats(0, dtype="float32"), bools(0), [1.0]),
+        numpy=put_where,
+        smooth=True,
+    ),
+    **{
+        name: law(
+            call(floats(7)),
+            call(floats(3, 5), axis=-1),
+            call(with_nan(floats(3, 4, dtype="float32")), axis=1),
+            call(ints(9)),
+            call(bools(4)),
+            call(floats(0, 3)),
+            numpy=accumulated(f),
+            smooth=True,
+        )
+        for name, f in (("cummax", np.maximum), ("cummin", np.minimum))
+    },
     "partition": law(
         call(floats(3, 4), 1),
         call(floats(3, 4), (0, -1), axis=0),

@@ -91,6 +91,24 @@ COVARIANCES = {
     ),
 }
 
+MATRICES = {
+    "matvec": law(
+        call(floats(3, 4), floats(4, seed=1)),
+        call(floats(2, 3, 4), floats(2, 4)),
+        call(floats(2, 1, 3, 4, dtype="float32"), floats(5, 4, dtype="float32")),
+        call(ints(2, 3), ints(3)),
+        call(floats(0, 3), floats(3)),
+        smooth=True,
+    ),
+    "vecmat": law(
+        call(floats(3), floats(3, 4, seed=1)),
+        call(floats(2, 3), floats(2, 3, 4)),
+        call(ints(3), ints(3, 2)),
+        call(floats(0), floats(0, 3)),
+        smooth=True,
+    ),
+}
+
 
 def flat_where(f: Any) -> Any:
     """The function with the conditions and choices in one list of operands."""

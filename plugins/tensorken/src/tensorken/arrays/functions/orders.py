@@ -1,4 +1,4 @@
-"""Partial orders and orders by several keys, and values put at indices along an axis.
+"""Partial orders and orders by several keys, and copies with values put at indices or where a mask is true.
 
 Raises:
     AxisError: if an axis is out of range, or named twice.
@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.functions.arguments import with_numpys_names
+from tensorken.arrays.functions.blocks import resize
+from tensorken.arrays.functions.choices import within
 from tensorken.arrays.functions.operands import as_tensors
 from tensorken.arrays.functions.sorting import argsort, sort
 from tensorken.arrays.indexing import checked, indices_like
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota, take_along
+from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
-__all__ = ["argpartition", "lexsort", "partition", "put_along_axis"]
+__all__ = ["argpartition", "lexsort", "partition", "place", "put", "put_along_axis"]
 
 
 @with_numpys_names
@@ -138,3 +141,63 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tenso
         raise ShapeError(f"put_along_axis: {error}") from None
     key = tuple([index if i == along else iota(index, i) for i in range(y.ndim)])
     return y.at[key].set(new)
+
+
+def put(x: Any, ind: Any, v: Any, mode: str = "raise") -> Tensor:
+    """A copy of x with values at indices of the flattened x; differentiable.
+
+    It is numpy's function for immutable tensors: the result is returned, and x stays as it is.
+
+    Args:
+        ind: ints; negative ones count from the end.
+        v: the values, repeated in order as often as needed.
+        mode: for an index out of range "raise" an error, "wrap" it by a remainder, or "clip" it, also negative ones.
+
+    Raises:
+        ArgumentError: if the mode is another one.
+        DTypeError: if the indices are not ints.
+        IndexingError: if an index is out of range.
+
+    >>> import tensorken as tk
+    >>> tk.put(tk.zeros((2, 2)), [0, 3], [7.0, 8.0]).tolist()
+    [[7.0, 0.0], [0.0, 8.0]]
+    """
+    y = as_tensor(x)
+    index = indices_like("put", ind, y).ravel()
+    if index.size == 0:
+        return y
+    if mode == "raise":
+        index = checked("put", index, 0, (y.size,))
+    else:
+        index = within("put", index, y.size, mode)
+    values = resize(as_operand("put", v, y).astype(y.dtype), index.size)
+    return y.ravel().at[index].set(values).reshape(y.shape)
+
+
+def place(x: Any, mask: Any, vals: Any) -> Tensor:
+    """A copy of x with values where a mask is true: the first of them at the first true element, and so on.
+
+    It is numpy's function for immutable tensors: the result is returned, and x stays as it is.
+
+    Args:
+        mask: bools in the shape of x.
+        vals: the values, repeated in order as often as needed.
+
+    Raises:
+        ShapeError: if the mask has another size than x, or there are no values.
+
+    >>> import tensorken as tk
+    >>> tk.place([1, 2, 3, 4], [True, False, True, True], [7, 8]).tolist()
+    [7, 2, 8, 7]
+    """
+    y = as_tensor(x)
+    chosen = as_operand("place", mask, y).astype(bool_).ravel()
+    values = as_operand("place", vals, y).astype(y.dtype).ravel()
+    if chosen.size != y.size or (values.size == 0 and y.size):
+        raise ShapeError(
+            f"place: need a mask of {y.size} elements and at least one value, got {chosen.size} and {values.size}"
+        )
+    if y.size == 0:
+        return y
+    number = (chosen.astype(int32).cumsum(0) - 1).maximum(0)
+    return chosen.where(values.gather(number % values.size, 0), y.ravel()).reshape(y.shape)

@@ -30,10 +30,12 @@ __all__ = [
     "inner",
     "kron",
     "matmul",
+    "matvec",
     "outer",
     "tensordot",
     "vdot",
     "vecdot",
+    "vecmat",
 ]
 
 RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute", "expand", "mul", "sum"))
@@ -211,6 +213,43 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
             f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of equal length"
         )
     return _multiplied("vecdot", a, b).sum_in_own_dtype(-1)
+
+
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """The products of matrices, of shape (..., m, n), and vectors, of shape (..., n); all other axes broadcast.
+
+    Raises:
+        ShapeError: if the sizes differ, or an operand has too few axes.
+
+    >>> import tensorken as tk
+    >>> tk.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
+    [3.0, 7.0]
+    """
+    a, b = _matrix_and_vector("matvec", x1, x2)
+    return vecdot(a, b.reshape((*b.shape[:-1], 1, b.shape[-1])))
+
+
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """The products of vectors, of shape (..., n), and matrices, of shape (..., n, m); all other axes broadcast.
+
+    Raises:
+        ShapeError: if the sizes differ, or an operand has too few axes.
+
+    >>> import tensorken as tk
+    >>> tk.vecmat([1.0, 1.0], [[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [4.0, 6.0]
+    """
+    b, a = _matrix_and_vector("vecmat", x2, x1)
+    return vecdot(a.reshape((*a.shape[:-1], 1, a.shape[-1])), b.mT)
+
+
+def _matrix_and_vector(name: str, matrix: Any, vector: Any) -> tuple[Tensor, Tensor]:
+    a, b = _operands(name, matrix, vector)
+    if a.ndim < 2 or b.ndim < 1:
+        raise ShapeError(
+            f"{name}: need a matrix and a vector, got shapes {a.shape} and {b.shape}; reshape first"
+        )
+    return a, b
 
 
 def outer(a: Any, b: Any) -> Tensor:
