@@ -304,9 +304,8 @@ def _branches(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
 
 def _batches(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:
     rows = [(shape, [numbers.of(*shape), numbers.of(*shape)]) for shape in [(3, 4), (4, 3), (2, 6)]]
-    return _calls(
-        tk.vmap(lambda x, y: x * y + x.sum()), rows, lambda x, y: x * y + x.sum(axis=1, keepdims=True)
-    )
+    batched = tk.vmap(lambda x, y: x * y + x.sum())
+    return _calls(batched, rows, lambda x, y: x * y + x.sum(axis=1, keepdims=True))
 
 
 def _gradients(subject: Subject, dtype: DType, numbers: Numbers) -> list[Call]:

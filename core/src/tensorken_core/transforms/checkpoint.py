@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken_core.errors import ConcretizationError, EscapedTensorError, GradientError
-from tensorken_core.language.interpreter import R
+from tensorken_core.language.interpreter import R as Representation
 from tensorken_core.language.op import Op
 from tensorken_core.levels.reverse import Reverse, TapeValue
 from tensorken_core.levels.trace import closure_converted, scope
 from tensorken_core.program.program import opaque_ops
 from tensorken_core.tensor.level import ClosureError, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.transforms.arguments import Function, argnums_partial, check_function, inner_interpreter
-from tensorken_core.transforms.grad import jvp_flat, record, vjp_flat
+from tensorken_core.transforms.arguments import argnums_partial, check_function, inner_interpreter
+from tensorken_core.transforms.grad import P, R, jvp_flat, record, vjp_flat
 from tensorken_core.transforms.user_op import Arguments, Result, Rules, call, user_op
 
 __all__ = ["checkpoint"]
 
 
-def checkpoint(f: Function) -> Callable[..., Any]:
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """The same function, for which reverse mode keeps only the arguments; it runs f again for the other values.
 
     This saves memory and costs time: in a chain of checkpointed blocks only the values between blocks are kept.
@@ -105,10 +105,12 @@ def _recomputed(name: str, flat: Callable[..., list[Any]], operands: Sequence[Te
     return call(user_op(name, flat, rules), operands)
 
 
-class _Repeatable(Reverse[R]):
+class _Repeatable(Reverse[Representation]):
     """Refuses ops with effects, except those that show values, since the backward pass runs the function again."""
 
-    def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
+    def interpret(
+        self, op: Op, operands: Sequence[TapeValue[Representation]], params: tuple[Any, ...]
+    ) -> Any:
         if op.opaque == "io" or "io" in opaque_ops(params):
             name = op.name if op.opaque else "io_callback"
             raise GradientError(

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Generic, cast
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError
@@ -16,7 +16,7 @@ from tensorken_core.tensor.level import deepest, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Argnums, argnums_of, at_indices, check_function, name_of
 from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
-from tensorken_core.transforms.grad import vjp_flat
+from tensorken_core.transforms.grad import P, R, vjp_flat
 from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, call, user_op
 
 __all__ = ["custom_jvp", "custom_vjp"]
@@ -25,13 +25,13 @@ RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
 """The names of the parts of rules."""
 
 
-class _CustomRule:
+class _CustomRule(Generic[P, R]):
     """A function with a derivative rule; each call runs a new op, whose body is the function."""
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
+    def __init__(self, f: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
         # first, since f may itself be a _CustomRule
         functools.update_wrapper(self, check_function(type(self).__name__, f))
-        self._function = f
+        self._function: Callable[..., R] = f
         self._name = name_of(f)
         self._argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self._cache: Cache | None = None if inside_a_transform() else {}
@@ -43,7 +43,7 @@ class _CustomRule:
         if self._cache:
             self._cache.clear()
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         name = self._name
         positional = self._by_position(arguments, keywords)
         argnums = argnums_of(name, self._argnums, len(positional)) if self._argnums else ()
@@ -63,7 +63,7 @@ class _CustomRule:
         structure = layout.structure, tuple(layout.indices)
         functions, captured = close_over(functions, tensors, operands, self, others, structure, self._cache)
         op = self._op(functions, rules_of(functions), count)
-        return result.unflatten(call(op, [*tensors, *captured]))
+        return cast(R, result.unflatten(call(op, [*tensors, *captured])))
 
     def _rule(
         self, functions: RuleFunctions, static: list[Any], layout: Arguments, tensors: list[Tensor]
@@ -131,7 +131,7 @@ class _CustomRule:
         return value
 
 
-class custom_jvp(_CustomRule):
+class custom_jvp(_CustomRule[P, R]):
     """A function with a custom JVP rule: a decorator, with `defjvp` or `defjvps` for the rule.
 
     Reverse mode transposes the rule, which is linear in the tangents, so one rule is enough for all modes and for vmap;
@@ -196,7 +196,8 @@ class custom_jvp(_CustomRule):
 
         def rule(*args: Any) -> tuple[Any, Any]:
             *static, primals, tangents = args
-            y = self(*self._with_static(static, primals))
+            run: Callable[..., Any] = self
+            y = run(*self._with_static(static, primals))
             if len(rules) != len(primals):
                 raise ArgumentError(
                     f"{self._name}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
@@ -272,7 +273,7 @@ class custom_jvp(_CustomRule):
         return {RULE: lambda programs: [*tensors, *_floats(tensors)]}, rules_of
 
 
-class custom_vjp(_CustomRule):
+class custom_vjp(_CustomRule[P, R]):
     """A function with a custom VJP rule: a decorator, with `defvjp` for the two halves of the rule.
 
     Forward mode transposes the pullback, which is linear in the cotangent, so one rule is enough for each mode and

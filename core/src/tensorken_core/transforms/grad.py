@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError
@@ -31,6 +31,10 @@ from tensorken_core.transforms.arguments import (
 )
 
 __all__ = ["elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Aux = TypeVar("Aux")
 
 # ---- the two modes -----------------------------------------------------------------------------------------
 
@@ -120,8 +124,8 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def value_and_grad(
-    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
-) -> Callable[..., Any]:
+    f: Callable[P, R], argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+) -> Callable[P, tuple[R, Any]]:
     """The function that returns f's value and its gradient, computing f once.
 
     Args:
@@ -141,6 +145,18 @@ def value_and_grad(
     return _gradient("value_and_grad", f, argnums, has_aux, allow_unused)
 
 
+@overload
+def grad(
+    f: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    allow_unused: bool = True,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def grad(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+) -> Callable[P, Any]: ...
 def grad(
     f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
 ) -> Callable[..., Any]:
@@ -157,7 +173,7 @@ def grad(
     return _gradient("grad", f, argnums, has_aux, allow_unused)
 
 
-def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """The gradient of the sum of f's results: for an elementwise f, its derivative at each element (reverse mode).
 
     Raises:

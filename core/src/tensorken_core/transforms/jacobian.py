@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from tensorken_core import tree
 from tensorken_core.language.dtypes import int32
@@ -22,11 +22,17 @@ from tensorken_core.transforms.arguments import (
     check_function,
     per_argnum,
 )
-from tensorken_core.transforms.grad import jvp, lower_aux, vjp
+from tensorken_core.transforms.grad import Aux, P, jvp, lower_aux, vjp
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
+@overload
+def jacfwd(
+    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The Jacobian of f by forward mode, one pass over all input elements: for few inputs and many outputs.
 
@@ -77,6 +83,12 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     return jacobian
 
 
+@overload
+def jacrev(
+    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The Jacobian of f by reverse mode, one pass over all output elements: for many inputs and few outputs.
 
@@ -119,6 +131,12 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     return jacobian
 
 
+@overload
+def hessian(
+    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
 

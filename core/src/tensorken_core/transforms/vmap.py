@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
@@ -13,19 +13,22 @@ from tensorken_core.levels.batch import Axis, Batch, Batched, named_axis
 from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
-from tensorken_core.transforms.arguments import Function, check_function, inner_interpreter
+from tensorken_core.transforms.arguments import check_function, inner_interpreter
 
 __all__ = ["vmap"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    f: Function,
+    f: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     *,
     axis_size: int | None = None,
     axis_name: Hashable = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """The function that runs f on every example along an axis, in one pass: `f` is called once.
 
     Values that do not depend on the example are computed once.  vmap nests with itself and with all derivatives.

@@ -300,7 +300,13 @@ def generate(
 
 @functools.partial(tk.jit, static_argnums=6)
 def _prefill(
-    model: GPT, tokens: Tensor, last: Tensor, key: Tensor, i: Tensor, temperature: Tensor, top_k: int | None
+    model: GPT,
+    tokens: Tensor,
+    last: Tensor | int,
+    key: Tensor,
+    i: Tensor | int,
+    temperature: Tensor | float,
+    top_k: int | None,
 ) -> Any:
     """Fill a cache with these tokens, and draw token number i after position `last`; later positions are padding."""
     logits, cache = model.extend(tokens, model.cache(tokens.shape[0]), 0)
@@ -312,10 +318,10 @@ def _decode(
     model: GPT,
     cache: tuple[Cache, ...],
     token: Tensor,
-    position: Tensor,
+    position: Tensor | int,
     key: Tensor,
-    i: Tensor,
-    temperature: Tensor,
+    i: Tensor | int,
+    temperature: Tensor | float,
     top_k: int | None,
 ) -> Any:
     """Add one token to the cache, and draw token number i after it."""

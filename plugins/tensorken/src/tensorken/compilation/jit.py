@@ -34,7 +34,7 @@ from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import inside_a_transform, interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Argnums, Function, Static, argnums_of, check_function
-from tensorken_core.transforms.grad import TRANSFORMED
+from tensorken_core.transforms.grad import TRANSFORMED, P, R
 
 __all__ = ["jit"]
 
@@ -79,12 +79,12 @@ class TraceCache:
 
 
 def jit(
-    f: Function,
+    f: Callable[P, R],
     *,
     static_argnums: Argnums = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: Argnums = (),
-) -> Jitted:
+) -> Jitted[P, R]:
     """Compile a function: its first call with given shapes and dtypes traces it; later calls run the compiled program.
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs only while f is traced, so f must be
@@ -154,7 +154,7 @@ def jit(
 
     jitted.__dict__["lower"] = lower  # derivatives and batches of the function do not copy attributes
     jitted.__dict__[TRANSFORMED] = (weakref.ref(jitted), once)
-    return cast(Jitted, jitted)
+    return cast(Jitted[P, R], jitted)
 
 
 def _call(

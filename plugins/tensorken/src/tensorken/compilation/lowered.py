@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tensorken.programs.compiled import Kernels, kernels_of, text_of
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
 __all__ = ["Jitted", "Lowered"]
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,11 +55,11 @@ class Lowered:
         return Kernels([]) if kernels is None else kernels
 
 
-class Jitted(Protocol):
-    """A jitted function."""
+class Jitted(Protocol[P, R]):
+    """A jitted function, with the parameters and the result of the function."""
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The result, by the compiled program for these arguments."""
 
-    def lower(self, *arguments: Any, **keywords: Any) -> Lowered:
+    def lower(self, *arguments: P.args, **keywords: P.kwargs) -> Lowered:
         """The program that a call with these arguments would run; nothing runs, and no argument is donated."""
