@@ -78,6 +78,13 @@ def test_a_cluster_has_the_bits_of_one_process(job: str) -> None:
     assert kept("one") == kept("two")
 
 
+def test_local_steps_on_a_cluster_have_the_bits_of_one_process() -> None:
+    options = (*JOBS["digits"], "--parts", "3", "--local-steps", "2")
+    assert train(*options, "--out", "one") == 0
+    assert train(*options, "--cluster", "threads:2", "--out", "two") == 0
+    assert kept("one") == kept("two")
+
+
 def test_there_are_as_many_parts_as_workers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *DIGITS, "--epochs", "1", "--cluster", "threads:2", "--out", "run"]) == 0
     assert json.loads(Path("run", "run.json").read_text())["parts"] == 2

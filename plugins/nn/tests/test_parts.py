@@ -16,7 +16,7 @@ from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 from tensorken_core.host.cli import main
 from tensorken_nn.jobs import JOBS, digits, names, shakespeare
-from tensorken_nn.parts import Parts, divided, in_process
+from tensorken_nn.parts import Parts, add, add_rounds, averaged, divided, in_process
 
 QUICK = ("--epochs", "2", "--limit", "100", "--hidden", "8", "--batch-size", "30")
 
@@ -54,6 +54,10 @@ def settings(job: str, texts: Path, **options: Any) -> Any:
     return names.Settings(model=job.partition("-")[2], text=texts / "names.txt", steps=4, **model, **options)
 
 
+def summed(parts: Parts) -> Any:
+    return in_process(parts, parts.sums, add)
+
+
 def trained(task: nn.Task, steps: int) -> tuple[Any, dict[str, float]]:
     """The model and the metrics after some steps."""
     count = itertools.count(1)
@@ -69,7 +73,7 @@ def test_parts_of_a_batch_have_its_loss_metrics_and_gradient(job: str, parts: in
     name = job.partition("-")[0]
     whole = JOBS[name].prepare(chosen)
     model, metrics = trained(whole, 3)
-    found, sums = trained(divided(whole, in_process(Parts(name, chosen, parts))), 3)
+    found, sums = trained(divided(whole, summed(Parts(name, chosen, parts))), 3)
     assert sums == pytest.approx(metrics, rel=1e-4)
     for a, b in zip(tree.leaves(found), tree.leaves(model), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
@@ -82,7 +86,7 @@ def test_a_batch_may_have_fewer_rows_than_parts() -> None:
     results = [parts.sums(i, whole.state.model, 3, tk.random.key(0)) for i in range(5)]
     assert [result is None for result in results].count(False) == 1
     model, metrics = trained(whole, 4)
-    found, sums = trained(divided(whole, in_process(parts)), 4)
+    found, sums = trained(divided(whole, summed(parts)), 4)
     assert sums == pytest.approx(metrics, rel=1e-4)
     for a, b in zip(tree.leaves(found), tree.leaves(model), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-4)
@@ -129,6 +133,46 @@ def test_only_gradient_steps_can_be_divided() -> None:
         divided(task, lambda *_: None)
 
 
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_local_steps_are_those_of_each_part_alone(count: int) -> None:
+    """Periods have 3 steps, with 32, 32 and 16 rows; rounds end with them."""
+    chosen = digits.Settings(limit=100, hidden=(4,), batch_size=32)
+    task, parts = JOBS["digits"].prepare(chosen), Parts("digits", chosen, 2)
+    stops = itertools.count(1)
+    by_rounds = averaged(task, in_process(parts, parts.states, add_rounds), count)
+    *_, (progress, record) = nn.fit(by_rounds, stop=lambda: next(stops) == 6)
+    learner, losses, step = task.state, [], 0
+    batches = list(itertools.islice(task.batches(0), 6))
+    while step < 6:
+        states, of_parts = [], []
+        ends = min(step + count, step // 3 * 3 + 3)
+        for number in range(2):
+            alone, metrics = learner, []
+            for i in range(step, ends):
+                rows = len(tree.leaves(batches[i])[0]) // 2
+                part = tree.map(lambda x, n=number, r=rows: x[n * r : n * r + r], batches[i])
+                alone, found_metrics = task.step(alone, part, task.key)
+                metrics.append(found_metrics["loss"].item())
+            states.append(alone)
+            of_parts.append(metrics)
+        learner = tree.map(lambda x, y: (x + y) / 2 if isinstance(x, tk.Tensor) else x, *states)
+        losses += list(np.mean(of_parts, axis=0))
+        step = ends
+    assert progress.step == 6 and record is not None
+    for a, b in zip(tree.leaves(progress.state), tree.leaves(learner), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-5)
+    assert record.metrics["loss"] == pytest.approx(np.mean(losses[3:]), rel=1e-4)
+
+
+def test_local_steps_of_a_part_without_rows_do_not_count() -> None:
+    chosen = digits.Settings(limit=13, hidden=(4,), batch_size=3)  # the last batch has 1 row
+    task, parts = JOBS["digits"].prepare(chosen), Parts("digits", chosen, 2)
+    rounds = [parts.states(i, task.state, 3, 1) for i in range(2)]
+    assert [r is None for r in rounds].count(True) == 1
+    combined = add_rounds(*rounds)
+    assert combined is not None and combined[1] == 1
+
+
 # ---- the command -------------------------------------------------------------------------------------------
 
 
@@ -141,6 +185,55 @@ def test_parts_are_a_setting_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert '"parts": 2' in Path("run", "run.json").read_text()
     assert main(["train", "digits", "--resume", "run", "--parts", "3"]) == 1
     assert "the run was started with --parts 2, got 3" in capsys.readouterr().err
+
+
+def test_local_steps_resume_within_a_round(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three steps an epoch, in rounds of two and of one."""
+    options = ("train", "digits", *QUICK, "--parts", "2", "--local-steps", "2")
+    assert main([*options, "--out", "whole"]) == 0
+    whole = Path("whole", "metrics.jsonl").read_bytes(), checkpoint("whole")
+    for steps in range(1, 6):
+        folder = f"run{steps}"
+        with pytest.MonkeyPatch.context() as patch:
+            stops = itertools.count(1)
+            patch.setattr(
+                "tensorken_nn.interruption.Interruption.requested", lambda _, n=steps, s=stops: next(s) >= n
+            )
+            assert main([*options, "--out", folder]) != 0
+        assert checkpoint(folder) != whole[1]
+        assert main(["train", "digits", "--resume", folder]) == 0
+        assert (Path(folder, "metrics.jsonl").read_bytes(), checkpoint(folder)) == whole
+    assert main(["train", "digits", *QUICK, "--parts", "2", "--out", "other"]) == 0
+    assert checkpoint("other") != whole[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("digits", "--local-steps", "2"),
+            "--local-steps needs parts to train alone; add --parts or --cluster",
+        ),
+        (
+            ("names", "--model", "mlp", "--steps", "5", "--parts", "2", "--local-steps", "3"),
+            "5 steps end 2 steps into a round of 3 local steps; train 3 or 6 steps, or choose other --local-steps",
+        ),
+    ],
+)
+def test_local_steps_that_do_not_fit(
+    options: tuple[str, ...], message: str, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = ("--text", str(texts / "names.txt")) if options[0] == "names" else ()
+    assert main(["train", *options, *text]) == 1
+    assert capsys.readouterr().err == f"tensorken: train: {message}\n"
+    assert not Path("runs").exists()
+
+
+def test_the_number_of_local_steps_is_positive(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("0", "-1", "x"):
+        with pytest.raises(SystemExit):
+            main(["train", "digits", "--parts", "2", f"--local-steps={wrong}"])
+        assert "argument --local-steps" in capsys.readouterr().err
 
 
 def test_a_cluster_needs_dask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +257,8 @@ def test_a_lost_connection_saves_the_last_step(monkeypatch: pytest.MonkeyPatch, 
     assert main(["train", "digits", *QUICK, "--parts", "2", "--out", "whole"]) == 0
     capsys.readouterr()
 
-    def losing(parts: Parts) -> Any:
-        total = in_process(parts)
+    def losing(parts: Parts, *functions: Any) -> Any:
+        total = in_process(parts, *functions)
 
         def lost_in_step_4(model: Any, step: int, key: Any) -> Any:
             if step == 4:

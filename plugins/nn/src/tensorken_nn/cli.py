@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
 from tensorken_core.host.discovery import did_you_mean
 from tensorken_nn import run_directory
-from tensorken_nn.clusters import cluster as connect
+from tensorken_nn.clusters import Cluster, cluster as connect
 from tensorken_nn.jobs import JOBS, Job
 from tensorken_nn.options import add_options, count, parse_settings, to_json
-from tensorken_nn.parts import Parts, divided, in_process
+from tensorken_nn.parts import Combine, PartFunction, Parts, add, add_rounds, averaged, divided, in_process
 from tensorken_nn.report import print_error
 from tensorken_nn.train_run import RunMetadata, TrainRun
+from tensorken_nn.training import Task
 
 INTERRUPTED = 130
 """The exit status of a program ended by Ctrl-C, as in shells."""
@@ -70,8 +72,9 @@ def _run(name: str, job: Job, options: argparse.Namespace, stack: ExitStack) -> 
         settings = dataclasses.replace(settings, parts=cluster.worker_count)
     task = job.prepare(settings)
     if getattr(settings, "parts", None) is not None:
-        parts = Parts(name, settings, settings.parts)
-        task = divided(task, cluster.total(parts, backend) if cluster else in_process(parts))
+        task = _on_parts(task, Parts(name, settings, settings.parts), cluster, backend)
+    elif getattr(settings, "local_steps", None) is not None:
+        raise ArgumentError("train: --local-steps needs parts to train alone; add --parts or --cluster")
     if cluster:
         task = dataclasses.replace(task, description=(*task.description, cluster.description))
     directory = options.resume or run_directory.create(name, options.out, force=options.force)
@@ -79,6 +82,18 @@ def _run(name: str, job: Job, options: argparse.Namespace, stack: ExitStack) -> 
     facts = {"job": name, "backend": backend, "device": device, **record}
     patience = options.patience or (resumed.patience if resumed else None)
     return TrainRun(name, record, task, directory, facts, patience, options.checkpoint_every, options.quiet)
+
+
+def _on_parts(task: Task, parts: Parts, cluster: Cluster | None, backend: str) -> Task:
+    """The task with batches that are divided, here or on a cluster."""
+
+    def combined(f: PartFunction, combine: Combine) -> Callable[..., Any]:
+        return cluster.combined(parts, f, combine, backend) if cluster else in_process(parts, f, combine)
+
+    local_steps = parts.settings.local_steps
+    if local_steps is None:
+        return divided(task, combined(parts.sums, add))
+    return averaged(task, combined(parts.states, add_rounds), local_steps)
 
 
 def _resumed(name: str, options: argparse.Namespace) -> RunMetadata | None:

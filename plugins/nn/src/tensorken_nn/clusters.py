@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.parts import Parts, add
+from tensorken_nn.parts import Combine, PartFunction, Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Cluster:
         workers = f"{self.worker_count} worker{'' if self.worker_count == 1 else 's'}"
         return f"cluster: {workers}" + (f", dashboard: {self.dashboard_link}" if self.dashboard_link else "")
 
-    def total(self, parts: Parts, backend: str) -> Callable[..., Any]:
-        """A function from a model, a step and a key to the sum of the results of all parts."""
+    def combined(self, parts: Parts, f: PartFunction, combine: Combine, backend: str) -> Callable[..., Any]:
+        """A function from arguments to the results of `f(part, *arguments)` for all parts, combined in order."""
         dask: Any = import_module("tensorken_dask")
         total: Callable[..., Any] = dask.map_reduce(
-            parts.sums, dask.Shards(self.client, parts.load, parts.count), add, backend=backend
+            f, dask.Shards(self.client, parts.load, parts.count), combine, backend=backend
         )
         return total
 

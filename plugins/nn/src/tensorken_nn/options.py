@@ -38,6 +38,15 @@ def parts_option() -> Any:
     return option(None, count, "divide each batch into this many parts, whose gradients are added in order")
 
 
+def local_steps_option() -> Any:
+    """The field `local_steps` of the settings of a job whose batches may be divided (`tensorken_nn.parts`)."""
+    return option(
+        None,
+        count,
+        "train on each part alone for this many steps, then average the parameters (needs --parts or --cluster)",
+    )
+
+
 def add_options(parser: ArgumentParser, settings: type) -> None:
     """Add an option for each field, such as `--batch-size` for `batch_size`."""
     for field in dataclasses.fields(settings):

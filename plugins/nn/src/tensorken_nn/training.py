@@ -184,7 +184,7 @@ def fit(
             yield Progress(step, state, sums), None
             raise
         # The sums stay on the backend: reading them would wait for the device at each step.
-        sums = {name: sums.get(name, 0.0) + value for name, value in metrics.items()}
+        sums = {**sums, **{name: sums.get(name, 0.0) + value for name, value in metrics.items()}}
         step += 1
         after_step()
         stopped = stop()

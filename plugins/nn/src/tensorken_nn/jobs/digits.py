@@ -22,7 +22,7 @@ from tensorken_nn.loader import DataLoader
 from tensorken_nn.losses import minimum_cross_entropy
 from tensorken_nn.module import size
 from tensorken_nn.optimizers import Adam
-from tensorken_nn.options import count, one_of, option, parts_option, rate, seed
+from tensorken_nn.options import count, local_steps_option, one_of, option, parts_option, rate, seed
 from tensorken_nn.schedules import linear
 from tensorken_nn.training import Learner, Task, gradient_step
 
@@ -50,6 +50,7 @@ class Settings:
     )
     limit: int | None = option(None, count, "the number of images, drawn at random (default: all)")
     parts: int | None = parts_option()
+    local_steps: int | None = local_steps_option()
     seed: int = option(0, seed, "of all random numbers")
 
 

@@ -22,7 +22,7 @@ from tensorken_nn.layers import mlp
 from tensorken_nn.loader import DataLoader
 from tensorken_nn.module import Module, size, static
 from tensorken_nn.optimizers import SGD, AdamW, Optimizer
-from tensorken_nn.options import count, one_of, option, parts_option, rate, seed
+from tensorken_nn.options import count, local_steps_option, one_of, option, parts_option, rate, seed
 from tensorken_nn.sampling import draw
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
@@ -125,6 +125,7 @@ class Settings:
     layers: int = option(4, count, "the number of the transformer's layers")
     text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
     parts: int | None = parts_option()
+    local_steps: int | None = local_steps_option()
     seed: int = option(0, seed, "of all random numbers")
 
 

@@ -21,7 +21,7 @@ from tensorken_nn.loader import Windows
 from tensorken_nn.losses import cross_entropy
 from tensorken_nn.module import size
 from tensorken_nn.optimizers import AdamW, Optimizer, only_matrices
-from tensorken_nn.options import count, option, parts_option, quantity, rate, seed
+from tensorken_nn.options import count, local_steps_option, option, parts_option, quantity, rate, seed
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
 from tensorken_nn.training import Learner, Summary, Task, gradient_step
@@ -48,6 +48,7 @@ class Settings:
     sample: int = option(2000, count, "the number of characters to write at the end", may_change=True)
     text: Path | None = option(None, Path, "a text file (default: plays by Shakespeare)")
     parts: int | None = parts_option()
+    local_steps: int | None = local_steps_option()
     seed: int = option(0, seed, "of all random numbers")
 
 
