@@ -47,7 +47,7 @@ def i0(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.i0([0.0, 1.0, 5.0]):.4f}")
-    [1.0000 1.2661 27.2399]
+    [ 1.0000  1.2661 27.2399]
     """
     size = x.abs()
     return _grown(_scaled(size, I0E_SMALL, I0E_LARGE, 0), size)  # type: ignore[no-any-return]
@@ -77,7 +77,7 @@ def i1(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.i1([0.0, 1.0, 5.0]):.4f}")
-    [0.0000 0.5652 24.3356]
+    [ 0.0000  0.5652 24.3356]
     """
     size = x.abs()
     value: Any = _grown(_scaled(size, I1E_SMALL, I1E_LARGE, 1), size)

@@ -35,7 +35,7 @@ def erfc(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.erfc([0.0, 1.0, 9.0]):.4g}")
-    [1 0.1573 4.137e-37]
+    [        1    0.1573 4.137e-37]
     """
     size = x.abs()
     tail = _gaussian(size) * _scaled_tail(size)
@@ -51,7 +51,7 @@ def erfcx(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.erfcx([0.0, 1.0, 1e4]):.4g}")
-    [1 0.4276 5.642e-05]
+    [        1    0.4276 5.642e-05]
     """
     size = x.abs()
     tail = _scaled_tail(size)
@@ -79,7 +79,7 @@ def ndtr(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.ndtr([-10.0, 0.0, 1.0]):.4g}")
-    [7.62e-24 0.5 0.8413]
+    [7.62e-24      0.5   0.8413]
     """
     size = x.abs()
     tail = _density_body(x) * _scaled_tail(size / _ROOT_OF_2) * (_ROOT_OF_2_PI / 2.0)
@@ -104,7 +104,7 @@ def log_ndtr(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.log_ndtr([-100.0, 0.0, 1.0]):.5g}")
-    [-5005.5 -0.69315 -0.17275]
+    [ -5005.5 -0.69315 -0.17275]
     """
     low = x < -1.0
     tail = _scaled_tail(low.where(-x, 1.0) / _ROOT_OF_2)
@@ -122,7 +122,7 @@ def ndtri(p: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.ndtri([0.0, 0.025, 0.5, 1e-30]):.4f}")
-    [-inf -1.9600 0.0000 -11.4640]
+    [    -inf  -1.9600   0.0000 -11.4640]
     """
     share = p.minimum(
         1.0 - p

@@ -38,7 +38,7 @@ def gammaln(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.gammaln([0.5, 1.0, 10.0]):.4f}")
-    [0.5724 0.0000 12.8018]
+    [ 0.5724  0.0000 12.8018]
     """
     low = x < 0.0
     a = low.where(1.0 - x, x)
@@ -72,7 +72,7 @@ def digamma(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.digamma([0.5, 1.0, 10.0]):.4f}")
-    [-1.9635 -0.5772 2.2518]
+    [-1.9635 -0.5772  2.2518]
     """
     low = x < 0.0
     y = low.where(1.0 - x, x)
@@ -165,7 +165,7 @@ def betaln(a: Any, b: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.betaln([1.0, 1e8], [2.0, 1.0]):.4f}")
-    [-0.6931 -18.4207]
+    [ -0.6931 -18.4207]
     """
     low, high = a.minimum(b), a.maximum(b)
     large, both = high >= 10.0, low >= 10.0

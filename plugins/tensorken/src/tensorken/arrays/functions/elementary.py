@@ -109,7 +109,7 @@ def cbrt(x: Any) -> Tensor:
 
     >>> import tensorken as tk
     >>> print(tk.cbrt([-8.0, 0.0, 27.0]))
-    [-2 0 3]
+    [-2.  0.  3.]
     """
     return _cbrt(floating_of(as_tensor(x)))
 
