@@ -363,7 +363,68 @@ GRADIENTS = [
 ]
 # fmt: on
 
-ROWS = [*SHAPES, *AXES, *DTYPES, *NUMBERS, *CREATION, *INDICES, *USES, *GRADIENTS]
+FUNCTIONS = [
+    row(lambda: tk.nanargmax([math.nan]), ArgumentError, "nanargmax:", "are NaN", "tk.where"),
+    row(lambda: tk.max(V, where=B), ArgumentError, "max:", "where= needs initial=", "initial=-inf"),
+    row(lambda: tk.sum(V, where=[True, False]), ShapeError, "sum:", "(2,)", "shape (3,) of x", "reshape"),
+    row(lambda: tk.interp(V, V, M), ShapeError, "interp:", "vectors of one size", "(3,) and (2, 3)"),
+    row(
+        lambda: tk.convolve(V, M), ShapeError, "convolve:", "two vectors", "(3,) and (2, 3)", "tk.convolution"
+    ),
+    row(lambda: tk.convolve(V, V, "all"), ArgumentError, "convolve:", "'full', 'same' or 'valid'", "'all'"),
+    row(lambda: tk.gradient(V, 1.0, 2.0), ArgumentError, "gradient:", "2 distances for 1 axes", "give one"),
+    row(lambda: tk.gradient(V[:1]), ShapeError, "gradient:", "at least 2 elements", "(1,)"),
+    row(lambda: tk.cov(T), ShapeError, "cov:", "at most two axes", "(2, 3, 4)", "reshape"),
+    row(lambda: tk.select([B], [V, V]), ArgumentError, "select:", "as many conditions as choices", "1 and 2"),
+    row(lambda: tk.choose([3], [V, V]), IndexingError, "choose:", "index 3", "size 2", "mode='clip'"),
+    row(lambda: tk.choose([0.5], [V, V]), DTypeError, "choose:", "must be ints", "float32", "astype"),
+    row(
+        lambda: tk.vectorize(tk.dot, signature="n,n")(V, V),
+        ArgumentError,
+        "vectorize:",
+        "'n,n'",
+        "malformed",
+        "write",
+    ),
+    row(
+        lambda: tk.vectorize(tk.dot, signature="(n),(n)->()")(V, V[:2]),
+        ShapeError,
+        "vectorize:",
+        "axis n has size 3 and 2",
+        "equal",
+    ),
+    row(lambda: tk.unravel_index([6], (2, 3)), IndexingError, "unravel_index:", "index 6", "size 6"),
+    row(
+        lambda: tk.ravel_multi_index([[1], [3]], (2, 3)),
+        IndexingError,
+        "ravel_multi_index:",
+        "index 3",
+        "size 3",
+    ),
+    row(
+        lambda: tk.digitize(V, [1.0, 3.0, 2.0]), ArgumentError, "digitize:", "ascending or descending", "sort"
+    ),
+    row(lambda: tk.gcd(V, 2), DTypeError, "gcd:", "integers", "float32", "astype"),
+    row(lambda: tk.partition(V, 3), ArgumentError, "partition:", "from -3 to 2", "got 3"),
+    row(lambda: tk.lexsort((V, V[:2])), ShapeError, "lexsort:", "(3,) and (2,)"),
+    row(
+        lambda: tk.put_along_axis(M, [0], 1.0, 1),
+        ShapeError,
+        "put_along_axis:",
+        "as many axes",
+        "(1,) and (2, 3)",
+    ),
+    row(lambda: tk.polyfit(V, M, 1), ShapeError, "polyfit:", "(3,) and (2, 3)"),
+    row(lambda: tk.polyval(M, V), ShapeError, "polyval:", "vector", "(2, 3)"),
+    row(
+        lambda: tk.block([[V], V]), ArgumentError, "block:", "nested equally deep", r"write [[a, b], [c, d]]"
+    ),
+    row(lambda: tk.r_["r", V], ArgumentError, "r_:", "directive", "'r'"),
+    row(lambda: tk.vmap(tk.union1d)(M, M), ConcretizationError, "unique:", "depends on the values"),
+    row(lambda: tk.special.polygamma(-1, V), ArgumentError, "polygamma:", "not be negative", "-1"),
+]
+
+ROWS = [*SHAPES, *AXES, *DTYPES, *NUMBERS, *CREATION, *INDICES, *USES, *GRADIENTS, *FUNCTIONS]
 
 
 def source_of(mistake: Row) -> str:
