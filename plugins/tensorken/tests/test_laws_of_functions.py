@@ -71,3 +71,12 @@ def test_brackets_concatenate_like_numpys() -> None:
     for found, expected in zip(of(tk, tk.tensor), of(np, np.array), strict=True):
         np.testing.assert_allclose(np.asarray(found), expected)
         assert found.shape == expected.shape
+
+
+def test_derivatives_of_the_cube_root() -> None:
+    x = tk.tensor([0.0, 8.0, -27.0, tk.inf, 5e-324], "float64")
+    slopes = tk.derivative(tk.cbrt)(x)
+    np.testing.assert_allclose(np.asarray(slopes), [np.inf, 1 / 12, 1 / 27, 0.0, 1.1490e215], rtol=1e-4)
+    second = tk.derivative(tk.derivative(tk.cbrt))(x[1:3])
+    np.testing.assert_allclose(np.asarray(second), [-1 / 144, 2 / 2187], rtol=1e-12)
+    assert tk.cbrt(tk.tensor(5e-324, "float64")).item() == np.cbrt(5e-324)

@@ -84,11 +84,11 @@ SEVERAL: dict[str, tuple[tuple[Array, ...], Callable[..., Any], float]] = {
     "gammainc": ((A, NEAR_A), special.gammainc, 100),
     "gammaincc": ((A, NEAR_A), special.gammaincc, 100),
     "betainc": ((A, B, MIDDLE), special.betainc, 400),
-    "betaln": ((A, B), lambda a, b: log_of_beta(a, b), 12),
+    "betaln": ((A, B), lambda a, b: log_of_beta(a, b), 20),
     "xlogy": ((A, B), special.xlogy, 4),
     "xlog1py": ((A, B), special.xlog1py, 4),
     "rel_entr": ((A, B), special.rel_entr, 6),
-    "kl_div": ((A, B), lambda a, b: divergence(a, b), 20),
+    "kl_div": ((A, B), lambda a, b: divergence(a, b), 40),
     "zeta": ((1 + A, B), special.zeta, 10),
 }
 """For each function of several operands its operands, its oracle, and its bound."""

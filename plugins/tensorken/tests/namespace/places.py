@@ -234,7 +234,6 @@ POLYNOMIALS = {
         call(floats(8, dtype="float32"), floats(8, dtype="float32", seed=1), 1),
         smooth=True,
         tolerance=50.0,
-        batched=False,
     ),
 }
 

@@ -26,7 +26,6 @@ SIGNALS = {
         call(floats(0), KNOTS, floats(5)),
         call(floats(3), KNOTS[:1], floats(1)),
         smooth=True,
-        batched=False,
     ),
     **{
         name: law(
@@ -45,7 +44,6 @@ SIGNALS = {
         call(floats(2, dtype="float32")),
         call(ints(2, 3), axis=(1,)),
         smooth=True,
-        batched=False,
     ),
     "trapezoid": law(
         call(floats(3, 4)),

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
-from tensorken.derivatives import elementwise
+from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken_core.language.dtypes import float16, float32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -111,21 +111,20 @@ def cbrt(x: Any) -> Tensor:
     >>> print(tk.cbrt([-8.0, 0.0, 27.0]))
     [-2.  0.  3.]
     """
-    return _cbrt(floating_of(as_tensor(x)))
-
-
-def _root(x: Tensor) -> Any:
-    """abs(x)**(1/3) after a step of Newton's method, with the sign of x; float16 is computed in float32."""
-    wide: Any = x.astype(float32) if x.dtype is float16 else x
+    y = floating_of(as_tensor(x))
+    wide: Any = y.astype(float32) if y.dtype is float16 else y
     size = wide.abs()
-    inside = (size > 0.0) & (size < math.inf)
+    zero = wide.eq(0.0)
+    inside = (size < math.inf) & ~zero
     a = inside.where(size, 1.0)
-    y = a ** (1.0 / 3.0)
-    root = y - (y - a / (y * y)) / 3.0
-    return inside.where((wide < 0.0).where(-root, root), wide).astype(x.dtype)
-
-
-_cbrt = elementwise(_root, lambda x: 1.0 / (3.0 * cbrt(x).square()))
+    first = a ** (1.0 / 3.0)
+    divisor = first.eq(0.0).where(1.0, first)  # 0 where a device takes subnormal numbers for 0
+    root = first - (first - a / (divisor * divisor)) / 3.0  # a step of Newton's method
+    edge = zero.where(
+        zero.where(wide, 1.0).sqrt(), stop_gradient(wide)
+    )  # the derivative of sqrt at 0 is infinite
+    result: Tensor = inside.where((wide < 0.0).where(-root, root), edge).astype(y.dtype)
+    return result
 
 
 def hypot(a: Any, b: Any) -> Tensor:
