@@ -41,7 +41,7 @@ WITHOUT_VALUES = {
 }
 """Functions that numpy lacks."""
 
-HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.linalg")
+HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.linalg", "tensorken.special")
 """Where functions of arrays are defined; other functions of the namespace take functions or names."""
 
 OTHER_HOMES = (

@@ -116,6 +116,7 @@ if _typing.TYPE_CHECKING:
     from tensorken.linalg import norm as norm
     from tensorken.programs import Program as Program
     from tensorken.programs.trace import *
+    from tensorken.special import i0 as i0
     from tensorken_core.rewriting.fuse import Fuse as Fuse
     from tensorken_core.rewriting.shape_tracker import ShapeTracker as ShapeTracker
     from tensorken_core.transforms.checkpoint import *
@@ -242,6 +243,7 @@ _LATER = {
     "tensorken.linalg": ("norm",),
     "tensorken.programs": ("Program",),
     "tensorken.programs.trace": ("trace",),
+    "tensorken.special": ("i0",),
     "tensorken_core.rewriting.fuse": ("Fuse",),
     "tensorken_core.rewriting.shape_tracker": ("ShapeTracker",),
     "tensorken_core.transforms.checkpoint": ("checkpoint",),

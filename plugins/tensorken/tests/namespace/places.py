@@ -308,6 +308,7 @@ PARTS = {
 }
 
 WINDOWS = {
+    "i0": law(call(floats(3, 4) * 3), call(ints(3)), call(floats(0)), smooth=True),
     **{
         name: law(call(0), call(1), call(2), call(7), call(8), tolerance=1e-1)
         for name in ("bartlett", "blackman", "hamming", "hanning")
