@@ -99,8 +99,8 @@ class Parts:
                 metrics.append(None)
                 continue
             key = tk.random.fold_in(tk.random.fold_in(source.key, step), number)
-            learner, *sums = source.step(learner, part, key)
-            metrics.append((sums[0], sums[1]))
+            learner, sums, rows = source.step(learner, part, key)
+            metrics.append((sums, rows))
         return (learner, 1, metrics) if any(metrics) else None
 
     def _part(self, batch: Any, number: int) -> Any:

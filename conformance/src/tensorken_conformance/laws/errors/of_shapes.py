@@ -99,7 +99,7 @@ mistakes(
     ("difference-of-two-bools", lambda o: o.bools - o.bools, DTypeError, "sub:", "bool", "logical_xor"),
     ("negative-bools", lambda o: -o.bools, DTypeError, "neg:", "bool", "logical_not"),
     ("matrix-product-of-bools", lambda o: o.bools @ o.bools, DTypeError, "matmul:", "bool"),
-    ("bits-of-floats", lambda o: o.vector & o.vector, DTypeError, "bitwise_and:", "float32", "int32"),
+    ("bits-of-floats", lambda o: o.vector & o.vector, DTypeError, "bitwise_and:", "float32", "integers"),
     ("shift-of-floats", lambda o: o.vector << 1, DTypeError, "shift_left:", "float32"),
     ("floats-as-a-condition", lambda o: tk.where(o.vector, 1.0, 2.0), DTypeError, "where:", "bool", "float32"),
     ("floats-as-indices", lambda o: o.vector.gather(o.vector, 0), DTypeError, "gather:", "int32", "float32"),
