@@ -140,7 +140,7 @@ def nightly(session: nox.Session, part: str) -> None:
 
     random: the nightly tests, and many examples of the random ones; arguments go to pytest
     jax: all random programs, compared with JAX, and the kit's smoke cases on the JAX backend
-    torch: all cases of the kit on the PyTorch backend, and recorded numbers of PyTorch and optax
+    torch: all cases of the kit on the PyTorch backend, its slowest tests, and recorded numbers of PyTorch and optax
     dask: trainings on a cluster whose workers are killed
     mpi: all tests of groups of MPI, and the kit's programs in four processes with several seeds
     digits: the tests of pages and docstrings, with other last digits of every number
@@ -160,6 +160,7 @@ def nightly(session: nox.Session, part: str) -> None:
         compare_with_jax(session, "--timeout=3600")
         examine(session, "jax", "--smoke")
     elif part == "torch":
+        run_pytest(session, "own", *LIMITS, "-m", "nightly", "backends/torch")
         examine(session, "torch")
         session.run("python", "-m", "oracles.record_layers", "--check")
         session.run("python", "-m", "oracles.record_training", "--check")

@@ -242,3 +242,44 @@ def test_a_transformer_has_the_losses_of_numpy(name: str) -> None:
     else:
         found = gpt_losses("jax", model_placement, ALL, ALL)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+# ---- callbacks ---------------------------------------------------------------------------------------------
+
+
+def test_callbacks_get_the_values_of_all_devices_once(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+
+    def step(x: tk.Tensor) -> tk.Tensor:
+        y = x + 1
+        tk.io_callback(lambda v: seen.append(v.tolist()), None, y)
+        tk.debug.print("sum {}", y.sum())
+        return tk.io_callback(lambda v: 2 * v, y, y) * y + tk.pure_callback(lambda v: v - 1, y, y)
+
+    def loop(x: tk.Tensor) -> tk.Tensor:
+        return tk.fori_loop(0, 2, lambda i, x: step(x), x)
+
+    values = np.arange(32.0, dtype="float32").reshape(8, 4)
+    for f, steps in ((step, 1), (loop, 2)):
+        expected, wanted = values, []
+        for _ in range(steps):
+            y = expected + 1
+            wanted.append(y)
+            expected = 2 * y * y + y - 1
+        for run in (f, tk.jit(f)):
+            seen.clear()
+            assert run(tk.tensor(values).to("jax", ROWS)).tolist() == expected.tolist()
+            assert seen == [y.tolist() for y in wanted]
+            assert capsys.readouterr().out.splitlines() == [f"sum {y.sum()}" for y in wanted]
+
+
+@pytest.mark.parametrize("callback", [tk.pure_callback, tk.io_callback])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_results_of_callbacks_meet_tensors_on_several_devices(callback: Any, jitted: bool) -> None:
+    def f(x: tk.Tensor) -> Any:
+        return callback(lambda v: 2 * v, x, x)
+
+    x = tk.tensor(X).to("jax", ROWS)
+    y = (tk.jit(f) if jitted else f)(x)
+    assert (x * y).tolist() == (X * (2 * X)).tolist()
+    assert tk.jit(lambda x, y: x + y)(x, y).tolist() == (X + 2 * X).tolist()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tensorken as tk
 from core.tests.each import each_of
+from tensorken_core.errors import BackendError
 from tensorken_nn import Adam, AdamW
 
 GENERATOR = np.random.default_rng(0)
@@ -232,3 +236,40 @@ def test_other_updates_are_not_taken_for_adam(name: str) -> None:
     text, (got,) = text_and_results(f, X, T, T * T, X * T)
     assert "adam" not in text
     np.testing.assert_allclose(got, results_of_numpy(f, X, T, T * T, X * T)[0], rtol=1e-4, atol=1e-5)
+
+
+# ---- torch.compile -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.nightly  # the first compilation of a process takes half a minute
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_compiled_graphs_have_the_losses_of_numpy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TENSORKEN_TORCH_COMPILE", "default")
+    modes: list[str] = []
+    original = torch.compile
+
+    def noted(module: Any, mode: str, dynamic: bool) -> Any:
+        modes.append(mode)
+        return original(module, mode=mode, dynamic=dynamic)
+
+    monkeypatch.setattr(torch, "compile", noted)
+    w, x = normal(3, 2), normal(4, 3)
+    losses = {}
+    for backend in ("numpy", "torch"):
+        with tk.use_backend(backend):
+            step = tk.jit(lambda w, x: tk.value_and_grad(lambda w: (tk.tanh(x @ w) ** 2).mean())(w))
+            loss, gradient = step(tk.asarray(w), tk.asarray(x))
+            losses[backend] = np.append(np.asarray(gradient), loss.item())
+    assert modes == ["default"]
+    np.testing.assert_allclose(losses["torch"], losses["numpy"], rtol=1e-5, atol=1e-6)
+
+
+def test_unknown_modes_of_torch_compile_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORKEN_TORCH_COMPILE", "fastest")
+    with (
+        tk.use_backend("torch"),
+        pytest.raises(BackendError, match=r"'fastest': torch\.compile has no such mode"),
+    ):
+        tk.jit(lambda x: tk.tanh(x) * 2)(tk.ones(3))

@@ -13,6 +13,7 @@ from jax.experimental import io_callback
 
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
+from tensorken_jax.placement import movable
 
 _jax: Any = jax  # some of its functions have no types
 
@@ -63,7 +64,7 @@ def awaited(run: Callable[[], Any], errors: list[Exception]) -> Any:
     """
     with _keeping(errors):
         try:
-            results = _jax.block_until_ready(run())
+            results = _jax.tree.map(movable, _jax.block_until_ready(run()))
             _jax.effects_barrier()
         except Exception:
             if errors:

@@ -8,7 +8,6 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from tensorken.programs.names import all_programs
 from tensorken.programs.passes.inlining import inline
 from tensorken_core.language.higher_order import Loop
 from tensorken_core.language.raw import RawTensor
@@ -31,10 +30,11 @@ def compute_constants(params: Sequence[Any]) -> None:
     """Compute the delayed constants of programs among an op's params: one computed while JAX traces is a tracer."""
     for program in params:
         if isinstance(program, Program):
-            for inner in all_programs(program):
-                for x in inner.constants.values():
-                    if isinstance(x.interpreter, RawTensor):
-                        x.interpreter.realize(x.representation)
+            for x in program.constants.values():
+                if isinstance(x.interpreter, RawTensor):
+                    x.interpreter.realize(x.representation)
+            for equation in program.equations:
+                compute_constants(equation.params)
 
 
 def _function(backend: Any, program: Program) -> Any:

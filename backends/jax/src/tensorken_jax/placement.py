@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
@@ -35,6 +36,12 @@ def placed(x: Any, placement: Any, batch_axes: int) -> Any:
     sharding = _with_first_axes(placement, batch_axes, is_traced)
     _check_divides(x.shape, sharding)
     return lax.with_sharding_constraint(x, sharding) if is_traced else jax.device_put(x, sharding)
+
+
+def movable(x: Any) -> Any:
+    """The array, or a copy of a callback's result on several devices, whose sharding JAX refuses in other ops."""
+    known = NamedSharding | SingleDeviceSharding
+    return x if isinstance(x.sharding, known) else jax.device_put(np.asarray(x))
 
 
 def _with_first_axes(sharding: Sharding, count: int, is_traced: bool) -> Sharding:
