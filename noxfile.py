@@ -45,6 +45,7 @@ IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = ("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest")
+OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -246,7 +247,7 @@ def features(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation site into site/; `tests` runs the examples in docstrings and pages."""
-    install_workspace(session, "docs")
+    install_workspace(session, "docs", optional=list(OF_REFERENCE))
     session.run("python", "-m", "tools.site", *session.posargs)
 
 

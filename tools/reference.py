@@ -7,6 +7,7 @@ their pages. No function is listed by hand: modules, ops and backends are looked
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import itertools
 import textwrap
@@ -48,9 +49,15 @@ def pages() -> dict[str, str]:
     return texts | {"index": _index_page({name: summaries[name] for name in order})}
 
 
+OPTIONAL = ("tensorken_dask", "tensorken_mpi")
+"""Plugins over libraries that are not installed everywhere; the session `docs` installs them."""
+
+
 def plugins() -> list[PublicModule]:
     """The public modules of our plugins."""
-    modules = (tensorken_nn, tensorken_nn.checkpoints, tensorken_nn.initializers, tensorken_profile)
+    optional = [importlib.import_module(name) for name in OPTIONAL if importlib.util.find_spec(name)]
+    always = (tensorken_nn, tensorken_nn.checkpoints, tensorken_nn.initializers, tensorken_profile)
+    modules = (*always, *optional)
     return [PublicModule(module, module.__name__, names_of(module)) for module in modules]
 
 
