@@ -251,7 +251,7 @@ CREATION = [
     row(lambda: tk.stack([V, V], dim=1), ArgumentError, "stack:", "unexpected argument dim", "axis"),
     row(lambda: tk.concatenate(V, V), ArgumentError, "concatenate:", "one list", r"concatenate([a, b], 0)"),
     row(lambda: tk.stack(V, V), ArgumentError, "stack:", "one list", r"stack([a, b], 0)"),
-    row(lambda: np.sum(M), ArgumentError, "sum:", "argument out", "immutable", "tk.sum instead of numpy.sum"),
+    row(lambda: np.sum(M, out=V), ArgumentError, "sum:", "argument out", "immutable", "instead of numpy.sum"),
     row(lambda: V + "a", ArgumentError, "add:", "cannot combine", "str"),
     row(lambda: V * None, ArgumentError, "mul:", "cannot combine", "NoneType"),
     row(lambda: 1j - V, ArgumentError, "sub:", "cannot combine", "complex"),

@@ -8,6 +8,7 @@ import array
 import ctypes
 import enum
 import gc
+import math
 import tracemalloc
 from typing import Any
 
@@ -670,3 +671,25 @@ def test_memory_that_cannot_be_shared_is_an_error():
         tk.tensor(a, backend="reference").array()
     with pytest.raises(ConcretizationError, match=r"^array: this tensor is inside grad"):
         tk.grad(lambda x: (x.array(), x.sum())[1])(tk.tensor([1.0]))
+
+
+def test_functions_of_numpy_run_those_of_tensorken():
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend="reference")
+    for result, expected in (
+        (np.sum(x, axis=0), [4.0, 6.0]),
+        (np.concatenate([x, x], axis=1), [[1.0, 2.0, 1.0, 2.0], [3.0, 4.0, 3.0, 4.0]]),
+        (np.linalg.norm(x[0]), math.sqrt(5.0)),
+        (np.where(x > 2.0, x, 0.0), [[0.0, 0.0], [3.0, 4.0]]),
+    ):
+        assert isinstance(result, tk.Tensor) and result.backend == "reference"
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
+    assert tk.grad(lambda x: np.sum(x, axis=None))(x).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert isinstance(np.array2string(x), str)  # there is no function of this name
+    with pytest.raises(ConcretizationError, match=r"^__array__: this tensor is inside grad"):
+        tk.grad(lambda x: (np.array2string(x), x.sum())[1])(x)
+
+
+def test_nbytes_and_numpy():
+    x = tk.zeros((2, 3), "float64")
+    assert x.nbytes == x.numpy().nbytes == 48
+    assert x.numpy().flags.writeable

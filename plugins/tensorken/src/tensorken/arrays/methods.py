@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from tensorken.arrays import display, indexing, view_methods
+from tensorken.arrays import display, indexing, numpy_functions, view_methods
 from tensorken.arrays.creation import move, unpickle
 from tensorken.arrays.functions import (
     arithmetic,
@@ -186,6 +186,16 @@ class Methods(Tensor):
         return name_of(self.interpreter.base)[1]
 
     @property
+    def nbytes(self) -> int:
+        """The size of the elements in bytes.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).nbytes
+        24
+        """
+        return self.size * self.dtype.itemsize
+
+    @property
     def placement(self) -> Any:
         """The devices that hold the value, as an object of the backend's library; None if it has no such object.
 
@@ -268,6 +278,24 @@ class Methods(Tensor):
                 "iteration: a tensor of shape () has no axis to iterate over; use x.item() for its value"
             )
         return iter([self[i] for i in range(self.shape[0])])
+
+    def numpy(self) -> Any:
+        """A new numpy array of the values, as `numpy.asarray(x)` returns.
+
+        Raises:
+            ConcretizationError: inside a transform, where the derivative would be lost.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+        """
+        return interop.to_numpy(self)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """A call of a numpy function with tensors: that of the function here of the same name."""
+        return numpy_functions.call(function, arguments, keywords)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """A new numpy array of the values; an error inside a transform, since the derivative would be lost."""
