@@ -106,10 +106,14 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def _targets(subject: Subject, dtype: DType) -> list[DType]:
-    """The dtypes that a dtype is cast to: all in a deep run, else the next two."""
+    """The dtypes that a dtype is cast to: all in a deep run, else the next one, and the next of another kind."""
     found = subject.dtypes()
-    start = found.index(dtype)
-    return found if subject.depth == "deep" else [found[(start + i) % len(found)] for i in (1, 2)]
+    if subject.depth == "deep":
+        return found
+    start = found.index(dtype) + 1
+    following = found[start:] + found[:start]
+    of_another_kind = [target for target in following if target.kind != dtype.kind]
+    return list(dict.fromkeys([following[0], *of_another_kind[:1]]))
 
 
 def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
