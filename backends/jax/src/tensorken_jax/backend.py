@@ -139,6 +139,7 @@ class Jax(RawTensor[Array]):
 
     sigmoid, softplus, sech_squared = _ops(elementary.sigmoid, elementary.softplus, elementary.sech_squared)
     softmax, log_softmax, logsumexp = _ops(elementary.softmax, elementary.log_softmax, elementary.logsumexp)
+    (norm,) = _ops(elementary.norm)
 
     @wide
     def cast(self, x: Array, dtype: DType) -> Array:

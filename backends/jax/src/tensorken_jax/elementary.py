@@ -185,3 +185,26 @@ class _Below:
         scale = jnp.where(self.is_infinite, jnp.copysign(0.5, self.top), 1.0).astype(dtype)
         limit = jnp.where(self.is_infinite, largest, jnp.inf).astype(dtype)
         return jnp.minimum(self.x * scale, limit) - jnp.where(self.is_infinite, largest, self.top)
+
+
+_INTEGERS: dict[str, tuple[Any, int, int]] = {
+    "float32": (jnp.int32, 23, 127),
+    "float64": (jnp.int64, 52, 1023),
+}
+"""For each dtype the integers of its size, the bits of a fraction, and the exponent of 1."""
+
+
+@in_float32
+def norm(x: Array, axes: Axes) -> Array:
+    """The 2-norm, of numbers that are scaled by a power of two.
+
+    The default body divides by the largest, for which XLA multiplies by its reciprocal, which may be subnormal.
+    """
+    if 0 in [x.shape[axis] for axis in axes]:
+        return jnp.sum(x, axes, keepdims=True)
+    integers, fraction, one = _INTEGERS[x.dtype.name]
+    largest = jnp.max(jnp.abs(x), axes, keepdims=True)
+    exponent = (lax.bitcast_convert_type(largest, integers) >> fraction) - one
+    exponent = jnp.clip(exponent, 1 - one, one - 1)
+    down, up = [lax.bitcast_convert_type((one + sign * exponent) << fraction, x.dtype) for sign in (-1, 1)]
+    return jnp.sqrt(jnp.sum(jnp.square(x * down), axes, keepdims=True)) * up
