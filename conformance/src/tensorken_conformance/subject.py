@@ -144,10 +144,10 @@ class Subject:
         return found
 
     def sampled(self, dtypes: list[DType]) -> list[DType]:
-        """These dtypes; in a smoke run only one of them, preferably float32."""
+        """These dtypes; in a smoke run only one of them, preferably float32 or int32."""
         if self.depth != "smoke":
             return dtypes
-        return [dtype for dtype in dtypes if dtype.name == "float32"] or dtypes[:1]
+        return sorted(dtypes, key=lambda dtype: dtype.name not in ("float32", "int32"))[:1]
 
     def dtypes(self) -> list[DType]:
         """The dtypes that the backend declares."""

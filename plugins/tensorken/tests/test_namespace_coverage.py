@@ -45,6 +45,7 @@ HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.
 """Where functions of arrays are defined; other functions of the namespace take functions or names."""
 
 OTHER_HOMES = (
+    "tensorken.arrays.display.",
     "tensorken.callbacks",
     "tensorken.collectives",
     "tensorken.compilation.",

@@ -179,7 +179,7 @@ def test_counts_of_integers(backend: Any, x: list[int], minlength: int) -> None:
 def test_counting_refuses_invalid_arguments() -> None:
     with pytest.raises(IndexingError, match=r"^bincount: x must not have negative elements, got -2"):
         tk.bincount([1, -2])
-    with pytest.raises(DTypeError, match=r"^bincount: x must be int32 or int64, got float32"):
+    with pytest.raises(DTypeError, match=r"^bincount: x must be integers, got float32"):
         tk.bincount([1.0])
     with pytest.raises(ShapeError, match=r"^bincount: x must have one axis, got shape \(1, 1\)"):
         tk.bincount([[1]])

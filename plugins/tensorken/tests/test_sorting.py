@@ -218,7 +218,7 @@ def test_the_mistakes_of_take_along_axis_are_named() -> None:
     x = tk.tensor([[1.0, 2.0]], backend=FUSED)
     with pytest.raises(IndexingError, match=r"take_along_axis: indices from 0 to 2 are out of range"):
         tk.take_along_axis(x, tk.tensor([[0, 2]], backend=FUSED))
-    with pytest.raises(DTypeError, match=r"take_along_axis: indices must be int32 or int64, got float32"):
+    with pytest.raises(DTypeError, match=r"take_along_axis: indices must be integers, got float32"):
         tk.take_along_axis(x, x)
     with pytest.raises(ShapeError, match=r"take_along_axis: indices need as many axes as x"):
         tk.take_along_axis(x, tk.tensor([0], backend=FUSED))

@@ -10,7 +10,7 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
-from tensorken_core.errors import ExchangeError
+from tensorken_core.errors import DTypeError, ExchangeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
@@ -64,6 +64,8 @@ class Torch(RawTensor[Tensor]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Tensor:
+        if dtype not in TORCH_DTYPES:
+            raise DTypeError(f"new: torch has no arithmetic on {dtype}; use int64")
         return torch.from_numpy(np.array(data, dtype.name).reshape(shape)).to(self.device)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:

@@ -95,7 +95,9 @@ def check_norms(subject: Subject, case: Case) -> Measured:
     form, count = arithmetic.format, int(squares.count.max(initial=0))
     relative, lost = share(count, arithmetic.error("div", "mul", "sqrt", "add"), arithmetic)
     if arithmetic.flushes and (np.abs(given.values) < float(form.normal))[given.values != 0].any():
-        lost += (math.isqrt(count) + 1) * Fraction(form.normal)  # the norm of the elements that may become zero
+        lost += (math.isqrt(count) + 1) * Fraction(
+            form.normal
+        )  # the norm of the elements that may become zero
     finite, slack = np.isfinite(got), Dyadic.number(lost)
     square, length = squares.total, Dyadic.of(np.where(finite, got, 0))
     most = square.times((1 + relative) ** 2)
