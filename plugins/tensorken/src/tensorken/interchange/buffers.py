@@ -43,8 +43,8 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         values: list[Any] = []
         shape = collect(data, values, flat_of)
         return shape, *typed("tensor", values, dtype)
-    if isinstance(data, bytes):
-        raise ArgumentError("tensor: cannot make a tensor of bytes; for their numbers pass memoryview(data)")
+    if isinstance(data, bytes) and dtype is None:
+        raise ArgumentError("tensor: cannot make a tensor of bytes; for their numbers pass dtype='uint8'")
     keep: list[Any] = []
     their_dtype = getattr(data, "dtype", None)
     hint = _ADVICE.get(getattr(their_dtype, "kind", ""))
