@@ -16,36 +16,19 @@ from tools.workspace import ROOT
 CONFTEST = """
 def pytest_addoption(parser):
     parser.addoption("--disable-deadline", action="store_true")
-    parser.addoption("--disable-extension", nargs="+", default=[])
     parser.addoption("--xfails-file")
 """
 
 TESTS = """
 import os
-from dataclasses import dataclass
 from importlib import import_module
-
-import pytest
-
-@dataclass
-class Case:
-    is_complex: bool
-
-@pytest.mark.parametrize("case", [Case(True), Case(False)])
-def test_unary(case):
-    assert not case.is_complex
-
-@pytest.mark.parametrize("name", ["fft-fft", "linalg-inv"])
-def test_has_names(name):
-    assert name == "linalg-inv"
 
 def test_the_module(request):
     import tensorken
     xp = import_module(os.environ["ARRAY_API_TESTS_MODULE"])
     assert xp is tensorken
-    assert xp.asarray(0j).dtype == xp.float32
+    assert xp.asarray(0j).dtype == xp.complex64
     assert xp.asarray([1, 2], dtype=xp.int64).tolist() == [1, 2]
-    assert request.config.getoption("--disable-extension") == ["fft"]
 
 def test_the_expected_failures(request):
     with open(request.config.getoption("--xfails-file")) as file:
@@ -82,7 +65,7 @@ def test_the_session_hands_the_suite_our_module_and_what_must_fail(tmp_path):
     (folder / "test_stand_in.py").write_text(TESTS, encoding="utf-8")
     done = run_session(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "2 passed" in done.stdout
 
 
 @pytest.mark.slow
@@ -107,8 +90,7 @@ def test_without_a_checkout_the_session_says_what_is_needed(tmp_path):
 
 
 def test_the_page_gives_every_entry_a_reason():
-    for table in (array_api.absent(), array_api.departures(), array_api.expected_failures()):
+    for table in (array_api.departures(), array_api.expected_failures()):
         assert table
         assert all(reason.endswith(".") and len(reason) > 20 for reason in table.values())
-    assert "complex64" in array_api.absent()
     assert all("::" in name for name in array_api.expected_failures())

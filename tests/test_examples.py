@@ -54,7 +54,7 @@ def numbers(line: str) -> list[float]:
 
 @pytest.mark.feature(3, 49, 99, 117, 118, 120, 204)
 @pytest.mark.parametrize("backend", ["numpy", "reference"])
-@pytest.mark.parametrize("example", ["autodiff_cookbook", "tour", "train", "vertex"])
+@pytest.mark.parametrize("example", ["autodiff_cookbook", "burgers", "tour", "train", "vertex"])
 def test_an_example_prints_the_expected_output(example: str, backend: str, tmp_path: Path) -> None:
     printed, wanted = run(example, backend, tmp_path).splitlines(), expected(example).splitlines()
     for found, line in zip(printed, wanted, strict=False):

@@ -94,7 +94,7 @@ def test_links_lead_to_where_pages_are_staged() -> None:
     assert moved("[a](https://example.org) [b](#c)") == "[a](https://example.org) [b](#c)"
     assert moved("![a](_static/a.svg)") == "![a](_static/a.svg)"
     assert moved("`tk.tree.map` `tk.grad`") == (
-        "{py:obj}`tk.tree.map <tensorken_core.tree.map>` {py:obj}`tk.grad <tensorken.grad>`"
+        "{py:obj}`tk.tree.map <tensorken.tree.map>` {py:obj}`tk.grad <tensorken.grad>`"
     )
     assert moved("`tk.sin` `tk.no_such_name`") == "{py:obj}`tk.sin <tensorken.sin>` `tk.no_such_name`"
     assert moved("```text\n`tk.sin` [a](nowhere.md)\n```") == "```text\n`tk.sin` [a](nowhere.md)\n```"

@@ -1,7 +1,6 @@
 """Read the tables of docs/array-api.md, for our tests and for the public array API test suite.
 
-`python -m tools.array_api FILE` writes the list of expected failures for array-api-tests, one a line. As a pytest
-plugin, `-p tools.array_api`, it deselects tests of absent features for which the suite has no option.
+`python -m tools.array_api FILE` writes the list of expected failures for array-api-tests, one a line.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from tools.workspace import ROOT
 
@@ -19,8 +17,8 @@ PAGE = ROOT / "docs" / "array-api.md"
 def table_rows(heading: str) -> dict[str, str]:
     """The names in the first column of the table under a heading, with the reason in the last column.
 
-    >>> table_rows("Absent names")["fft"]
-    'The extension needs complex numbers.'
+    >>> table_rows("Expected failures of the public suite")["test_array_object.py::test_setitem"]
+    'Tensors are immutable.'
     """
     (section,) = re.findall(
         rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
@@ -30,11 +28,6 @@ def table_rows(heading: str) -> dict[str, str]:
         for line in re.findall(r"^\|.*\|$", section, re.M)
     ]
     return {name: row[-1] for row in rows[2:] for name in re.findall(r"`([^`]+)`", row[0]) or [row[0]]}
-
-
-def absent() -> dict[str, str]:
-    """The names of the standard that are missing here, with the reasons."""
-    return table_rows("Absent names")
 
 
 def departures() -> dict[str, str]:
@@ -51,18 +44,6 @@ def revision() -> str:
     """The revision of the public suite that the page describes."""
     (number,) = re.findall(r"at the revision `([0-9a-f]{40})`", PAGE.read_text("utf-8"))
     return str(number)
-
-
-def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Deselect special cases of complex numbers and names of `fft`, for which the suite has no option."""
-    items[:] = [
-        item
-        for item in items
-        if not getattr(
-            item.callspec.params.get("case") if hasattr(item, "callspec") else None, "is_complex", False
-        )
-        and "::test_has_names[fft-" not in item.nodeid
-    ]
 
 
 def main() -> None:

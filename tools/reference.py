@@ -20,7 +20,7 @@ import tensorken_nn
 import tensorken_nn.checkpoints
 import tensorken_nn.initializers
 import tensorken_profile
-from tensorken.arrays.names_elsewhere import NameElsewhere
+from tensorken.arrays.elsewhere.methods import NameElsewhere
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -31,8 +31,8 @@ from tensorken_core.tensor.value import Value
 from tools.public_modules import PublicModule, names_of, public_modules
 
 FIRST = """
-    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg special
-    random transforms derivatives jacobians vectorization custom tree testing errors registry
+    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg fft
+    special random transforms derivatives jacobians vectorization custom tree testing errors registry
 """.split()
 """The first pages of the index, in order; the others follow."""
 
@@ -148,7 +148,12 @@ def _description(owner: PublicModule, name: str) -> str:
 
 
 def _counted(kind: str) -> str:
-    return {"bool": "truth values", "int": "signed integers", "float": "floating-point numbers"}[kind]
+    return {
+        "bool": "truth values",
+        "int": "signed integers",
+        "float": "floating-point numbers",
+        "complex": "complex numbers",
+    }[kind]
 
 
 # ---- Tensor ------------------------------------------------------------------------------------------------

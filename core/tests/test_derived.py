@@ -328,6 +328,7 @@ ALIASES = {
     "arctanh": "atanh",
     "array": "asarray",
     "bitwise_not": "bitwise_invert",
+    "conjugate": "conj",
     "degrees": "rad2deg",
     "fix": "trunc",
     "flatten": "ravel",

@@ -339,6 +339,7 @@ def register(
     kind: type,
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten: Callable[[Any, list[Any]], Any],
+    names: Sequence[str] = (),
 ) -> None:
     """Register a type as a container: its instances (not instances of subclasses) are then not leaves.
 
@@ -347,6 +348,7 @@ def register(
         flatten: from a container to its children and its hashable metadata, with all other data that `unflatten`
             needs.
         unflatten: from metadata and children (of any type) to a container.
+        names: the attributes that hold the children, for paths; by default the children are numbered.
 
     Raises:
         ArgumentError: if the type is registered already.
@@ -365,7 +367,8 @@ def register(
         arguments = parts if metadata is None else [*parts, repr(metadata)]
         return f"{kind.__name__}({', '.join(arguments)})"
 
-    _add(kind, Container(kind, flatten_to_list, unflatten, _numbered, show))
+    steps = (lambda *_: [f".{name}" for name in names]) if names else _numbered
+    _add(kind, Container(kind, flatten_to_list, unflatten, steps, show))
 
 
 def register_leaf(kind: T) -> T:

@@ -42,6 +42,7 @@ WORDS_OF_32_BITS = {"threefry2x32"}
 MATRICES = set(
     "solve triangular_solve inv det slogdet cofactors pinv cholesky qr eigh eigvalsh svd svdvals".split()
 )
+FOURIER = {"fft", "rfft", "irfft"}
 
 
 def kinds_of(op):
@@ -51,7 +52,7 @@ def kinds_of(op):
 @pytest.mark.feature(7, 165)
 @EACH
 def test_each_op_takes_the_kinds_that_the_specification_says(op):
-    if op.name in FLOAT_ONLY | MATRICES:
+    if op.name in FLOAT_ONLY | MATRICES | FOURIER:
         assert kinds_of(op) == {"float"}
     elif op.name in INT_AND_FLOAT:
         assert kinds_of(op) == {"int", "float"}
@@ -61,7 +62,7 @@ def test_each_op_takes_the_kinds_that_the_specification_says(op):
         assert kinds_of(op) == {"bool", "int", "float"}
     if op.name in WORDS_OF_32_BITS:
         assert list(dtypes_of(op)) == [int32]
-    elif op.name in MATRICES:
+    elif op.name in MATRICES | FOURIER:
         assert list(dtypes_of(op)) == [tk.float32, tk.float64]
     elif op.name == "from_bits":
         assert list(dtypes_of(op)) == [int32, int64]

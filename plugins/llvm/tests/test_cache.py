@@ -249,6 +249,20 @@ def test_quick_code_is_optimised_when_it_has_run_often(
     assert made == [True, False]
 
 
+@pytest.mark.parametrize("calls", range(4, 12))
+@pytest.mark.usefixtures("quick", "folder")
+def test_quick_code_that_is_used_up_runs_again_for_arguments_that_it_does_not_take(
+    calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each such call asks the machine code up to three times, and any of these may be the last one."""
+    monkeypatch.setattr(programs, "QUICK_ELEMENTS", calls * MIXED.size)
+    code = machine(lambda x: tk.tanh(x) + 1.0, MIXED)
+    for step in range(8):
+        expected = MIXED + np.float32(step)
+        strided = np.repeat(expected, 2, axis=-1)[..., ::2]
+        np.testing.assert_allclose(code([strided])[0], np.tanh(expected) + 1, rtol=1e-6)
+
+
 @pytest.mark.usefixtures("quick")
 def test_large_programs_are_optimised_at_once(made: list[bool]) -> None:
     machine(lambda x: x + 1.0, np.zeros(2**15, "float32"))

@@ -20,7 +20,6 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, array
-from tensorken.arrays.names_elsewhere import METHODS, MODULE, RANDOM
 from tensorken_core import errors
 from tensorken_core.errors import (
     ArgumentError,
@@ -199,9 +198,9 @@ DTYPES = [
     row(lambda: V.gather(V, 0), DTypeError, "gather:", "int32 or int64", "float32", "cast"),
     row(lambda: tk.zeros(2, 3), DTypeError, "dtype:", "<int> is unknown", "the sizes of a shape go into one tuple"),
     row(lambda: V.astype("float8"), DTypeError, "dtype:", "'float8' is unknown", "float32, float64"),
-    row(lambda: tk.zeros(3, "complex64"), DTypeError, "dtype:", "'complex64'", "float32, float64"),
+    row(lambda: tk.zeros(3, "complex256"), DTypeError, "dtype:", "'complex256'", "complex64, complex128"),
     row(lambda: V.astype(3), DTypeError, "dtype:", "<int>", "float32, float64"),
-    row(lambda: tk.tensor(np.array([1j])), DTypeError, "tensor:", "ndarray", "complex128", "x.real"),
+    row(lambda: tk.tensor(np.array([1j]), "float32"), DTypeError, "tensor:", "complex numbers", "float32", "x.real"),
     row(lambda: tk.tensor([1], "uint8") + 256, ScalarRangeError, "add:", "256", "uint8", "0 to 2**8 - 1", "int64"),
 ]
 
@@ -254,7 +253,7 @@ CREATION = [
     row(lambda: np.sum(M, out=V), ArgumentError, "sum:", "argument out", "immutable", "instead of numpy.sum"),
     row(lambda: V + "a", ArgumentError, "add:", "cannot combine", "str"),
     row(lambda: V * None, ArgumentError, "mul:", "cannot combine", "NoneType"),
-    row(lambda: 1j - V, ArgumentError, "sub:", "cannot combine", "complex"),
+    row(lambda: b"a" - V, ArgumentError, "sub:", "cannot combine", "bytes"),
     row(lambda: V < {}, ArgumentError, "lt:", "cannot combine", "dict"),
 ]
 
@@ -582,16 +581,6 @@ def test_an_error_in_the_middle_leaves_everything_usable():
 def test_an_unknown_name_is_answered_with_its_name_here(call, message):
     with pytest.raises(AttributeError, match=message):
         call()
-
-
-def test_names_of_other_libraries_are_absent_and_their_replacements_exist():
-    known = {"tk": tk, "x": V, "f": lambda x: x, "v": V, "seed": 0, "numpy": np}
-    for where, table in ((tk, MODULE), (tk.Tensor, METHODS), (tk.random, RANDOM)):
-        for name, here in table.items():
-            assert not hasattr(where, name), name
-            assert name not in dir(V if where is tk.Tensor else where), name
-            for used in re.findall(r"\b(?:tk|x|numpy)(?:\.[a-z]\w*)+", here, re.IGNORECASE):
-                assert eval(used, known) is not None, used
 
 
 def test_an_error_within_a_property_is_not_hidden():

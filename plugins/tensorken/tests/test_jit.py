@@ -495,7 +495,8 @@ def test_arrays_of_numpy_are_converted_in_each_call():
     assert f(x, numpy.ones(2, numpy.float64)).dtype == tk.float64
     for _ in range(2):
         with pytest.raises(ArgumentError, match="jit: <lambda>: argument leaf 1 is a ndarray"):
-            f(x, numpy.ones(2, complex))
+            f(x, numpy.ones(2, object))
+    assert f(x, numpy.full(2, 1j)).dtype == tk.complex128
 
 
 def test_more_kinds_of_calls_than_are_tried():

@@ -12,7 +12,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
-from plugins.tensorken.tests.namespace import nans, places, signals
+from plugins.tensorken.tests.namespace import activations, linear_algebra, nans, places, signals
 from plugins.tensorken.tests.namespace.laws import Law, check
 
 LAWS = {
@@ -33,6 +33,7 @@ LAWS = {
     **places.PARTS,
     **places.WINDOWS,
     **places.SHAPES,
+    **activations.LAWS,
 }
 """The functions whose only test of values is here."""
 
@@ -45,6 +46,13 @@ FURTHER = [*nans.METHODS_OF_QUANTILES.items(), *nans.PARTS.items(), *nans.CLIPPE
 )
 def test_the_laws_hold(name: str, law: Law, on_numpy: None) -> None:
     check(getattr(tk, name), law.numpy or getattr(np, name), law)
+
+
+@pytest.mark.parametrize(
+    ("name", "law"), linear_algebra.OF_LINALG.items(), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_the_laws_hold_in_linalg(name: str, law: Law, on_numpy: None) -> None:
+    check(getattr(tk.linalg, name), law.numpy or getattr(np.linalg, name), law)
 
 
 @each_of(("name", "arguments"), [(name, row) for name, rows in places.QUERIES.items() for row in rows])

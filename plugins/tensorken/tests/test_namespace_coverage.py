@@ -33,13 +33,18 @@ NAMESPACE["norm"] = LINALG["norm"]
 
 WITHOUT_VALUES = {
     "convolution": "numpy convolves vectors alone: test_convolution compares it with its definition and JAX",
+    "einsum_path": "test_products compares it with numpy's",
     "empty": "its elements are arbitrary: test_creation holds its shape and dtype",
     "empty_like": "as empty",
+    **dict.fromkeys(
+        ("frombuffer", "load", "save", "savez", "savez_compressed"),
+        "test_files_of_arrays compares bytes and files with numpy's",
+    ),
     "randn": "its elements are random: test_creation holds their moments",
     "symbol": "it makes text: test_display shows it",
     "with_placement": "the identity: the tests of the JAX backend place values with it",
 }
-"""Functions that numpy lacks."""
+"""Functions that numpy lacks, or that are compared with it in a test of their own."""
 
 HOMES = ("tensorken.arrays.functions.", "tensorken.arrays.creation", "tensorken.linalg", "tensorken.special")
 """Where functions of arrays are defined; other functions of the namespace take functions or names."""

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
 from tensorken_core import tree
@@ -263,6 +264,47 @@ def test_einsum_reads_spaces_and_keeps_bools():
     assert tk.einsum("i,i->", [1, 2], f64([0.5, 0.5])).dtype is tk.float64
     same(tk.einsum("ij,jk", a.tolist(), b.tolist(), optimize=[]), (a @ b).astype("float32"))
     same(tk.einsum("ij,jk", f64(a), f64(b), optimize=["einsum_path", (0, 1)]), a @ b)
+
+
+@each_of(
+    ("subscripts", "shapes"),
+    [
+        ("ij,jk,kl->il", [(10, 100), (100, 5), (5, 50)]),
+        ("ij,jk,k->i", [(8, 9), (9, 7), (7,)]),
+        ("ea,fb,abcd,gc,hd->efgh", [(4, 4), (4, 4), (4, 4, 4, 4), (4, 4), (4, 4)]),
+        ("...ij,jk->...ik", [(2, 3, 4), (4, 5)]),
+        ("ij,jk,kl,li", [(2, 3), (3, 4), (4, 5), (5, 2)]),
+        ("ii->", [(3, 3)]),
+    ],
+)
+def test_paths_of_einsum_are_as_good_as_numpys_and_numpy_takes_them(
+    subscripts: str, shapes: list[tuple[int, ...]]
+) -> None:
+    arrays = [np.random.default_rng(i).standard_normal(shape) for i, shape in enumerate(shapes)]
+    expected = np.einsum(subscripts, *arrays)
+    for choice in ("optimal", "greedy", False):
+        path, report = tk.einsum_path(subscripts, *map(tk.tensor, arrays), optimize=choice)
+        assert len(report.splitlines()) == len(shapes)
+        assert report.startswith(subscripts)
+        found = tk.einsum(subscripts, *map(tk.tensor, arrays), optimize=path)
+        np.testing.assert_allclose(array(found), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            np.einsum(subscripts, *arrays, optimize=path), expected, rtol=1e-12, atol=1e-12
+        )
+    best, _ = tk.einsum_path(subscripts, *map(tk.tensor, arrays))
+    if len(shapes) == 3:
+        assert best == np.einsum_path(subscripts, *arrays, optimize="optimal")[0]
+
+
+def test_a_path_of_einsum_needs_shapes_alone() -> None:
+    def f(a, b, c):
+        path, _ = tk.einsum_path("ij,jk,k->i", a, b, c)
+        assert path == ["einsum_path", (1, 2), (0, 1)]
+        return tk.einsum("ij,jk,k->i", a, b, c, optimize=path)
+
+    assert tk.jit(f)(tk.ones((8, 9)), tk.ones((9, 7)), tk.ones(7)).tolist() == [63.0] * 8
+    with pytest.raises(ArgumentError, match=r"^einsum_path: no operands for 'ij'"):
+        tk.einsum_path("ij")
 
 
 def test_a_diagonal_uses_no_product_with_a_mask():

@@ -223,6 +223,23 @@ class Jax(RawTensor[Array]):
     def argmin(self, x: Array, axis: int) -> Array:
         return jnp.expand_dims(lax.argmin(x, axis, jnp.int32), axis)
 
+    # ---- Fourier transforms, without factors -----------------------------------------------------------------
+
+    @wide
+    def fft(self, real: Array, imag: Array, inverse: bool) -> Any:
+        z = lax.complex(real, imag)
+        y = jnp.fft.ifft(z, norm="forward") if inverse else jnp.fft.fft(z)
+        return y.real, y.imag
+
+    @wide
+    def rfft(self, x: Array) -> Any:
+        y = jnp.fft.rfft(x)
+        return y.real, y.imag
+
+    @wide
+    def irfft(self, real: Array, imag: Array, size: int) -> Array:
+        return jnp.fft.irfft(lax.complex(real, imag), size, norm="forward")
+
     # ---- programs --------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
@@ -234,9 +251,9 @@ class Jax(RawTensor[Array]):
         if op.higher_order is not None:
             layout = op.higher_order.layout(params)
             if layout.loop is not None:
-                return run_loop(self, layout.loop, operands)
+                return wide(run_loop)(self, layout.loop, operands)
             if layout.branches is not None:
-                return run_branch(self, layout.branches, operands)
+                return wide(run_branch)(self, layout.branches, operands)
         return super().interpret(op, operands, params)
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]]:

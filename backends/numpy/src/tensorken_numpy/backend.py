@@ -19,6 +19,7 @@ from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import contract
 from tensorken_numpy.convolution import convolve
 from tensorken_numpy.factorizations import Factorizations
+from tensorken_numpy.fourier import FourierTransforms
 from tensorken_numpy.quiet import method, quiet
 from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
 from tensorken_numpy.threefry import threefry2x32
@@ -45,7 +46,7 @@ _CPU = 1
 _OUT_OF_RANGE = "{}: an index is not in [0, {}) (is the program damaged?); take indices modulo the size first"
 
 
-class Numpy(Factorizations):
+class Numpy(Factorizations, FourierTransforms):
     """The numpy backend.  Arrays never change after their creation, so results may be views."""
 
     broadcasts = True

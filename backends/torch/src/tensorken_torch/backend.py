@@ -136,6 +136,10 @@ class Torch(RawTensor[Tensor]):
     pad, crop, concatenate = _ops(functions.pad, functions.crop, functions.concatenate)
     gather, scatter_add, add_at = _ops(functions.gather, functions.scatter_add, functions.add_at)
 
+    # ---- Fourier transforms, without factors -----------------------------------------------------------------
+
+    fft, rfft, irfft = _ops(functions.fft, functions.rfft, functions.irfft)
+
     # ---- programs --------------------------------------------------------------------------------------------
 
     def compile(self, program: Program) -> Callable[[Sequence[Tensor]], Sequence[Tensor]]:

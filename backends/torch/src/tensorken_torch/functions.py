@@ -102,7 +102,9 @@ def gaussian(x: Tensor) -> Tensor:
 
 def floor_divide(a: Tensor, b: Tensor) -> Tensor:
     """The floor of a / b; 0 where b is 0."""
-    negated = b == -1  # where the processor would trap; never for unsigned integers
+    negated = (
+        b == -1
+    ) & a.dtype.is_signed  # where the processor would trap; 255 of uint8 compares equal to -1
     y = torch.div(a, torch.where((b == 0) | negated, 1, b), rounding_mode="floor")
     return torch.where(b == 0, 0, torch.where(negated, -a, y))
 
@@ -274,7 +276,9 @@ def softmax(x: Tensor, axes: Axes) -> Tensor:
 
 def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     """x - log(sum(exp(x), axes))."""
-    return _along_one_axis(torch.log_softmax, x, axes)
+    if x.dtype != torch.float16:
+        return _along_one_axis(torch.log_softmax, x, axes)
+    return log_softmax(x.float(), axes).half()  # torch adds up in float16, and is then off by 1 % near 0
 
 
 def _along_one_axis(function: Callable[[Tensor, int], Tensor], x: Tensor, axes: Axes) -> Tensor:
@@ -303,3 +307,26 @@ def _also_of_infinities(function: Callable[[Tensor, int], Tensor], x: Tensor, ax
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:
     """log(sum(exp(x), axes))."""
     return torch.logsumexp(x, axes, True) if axes else x
+
+
+# ---- Fourier transforms, without factors -------------------------------------------------------------------------
+
+
+def fft(real: Tensor, imag: Tensor, inverse: bool) -> tuple[Tensor, Tensor]:
+    """The parts of torch.fft.fft, or of its inverse, of complex numbers in parts."""
+    z = torch.complex(real.contiguous(), imag.contiguous())
+    return _parts(torch.fft.ifft(z, norm="forward") if inverse else torch.fft.fft(z))
+
+
+def rfft(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The parts of torch.fft.rfft."""
+    return _parts(torch.fft.rfft(x))
+
+
+def irfft(real: Tensor, imag: Tensor, size: int) -> Tensor:
+    """torch.fft.irfft of complex numbers in parts."""
+    return torch.fft.irfft(torch.complex(real.contiguous(), imag.contiguous()), size, norm="forward")
+
+
+def _parts(z: Tensor) -> tuple[Tensor, Tensor]:
+    return z.real.contiguous(), z.imag.contiguous()

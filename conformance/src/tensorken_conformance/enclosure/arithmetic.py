@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,7 @@ def floats(*operands: Interval) -> tuple[list[Interval], Array, Array]:
     clean = []
     for x in operands:
         empty = x.empty
-        clean.append(
-            Interval(np.where(empty, 1.0, x.low), np.where(empty, 1.0, x.high), x.maybe_nan, x.dtype)
-        )
+        clean.append(replace(x, low=np.where(empty, 1.0, x.low), high=np.where(empty, 1.0, x.high)))
     return clean, certain, maybe
 
 
@@ -95,6 +94,20 @@ def with_zero(x: Interval) -> Array:
 # ---- + - * / -------------------------------------------------------------------------------------------------
 
 
+def added_in_turn(errors: Errors, a: Interval, b: Interval) -> Array | float:
+    """The additional error where several scattered slices are added to the other operand in turn; infinity adds none.
+
+    The pass `updates` adds them so: its result is a sum of all slices and the operand.
+    """
+    bound: Array | float = 0.0
+    for x, y in ((a, b), (b, a)):
+        if x.terms is not None and x.magnitude is not None:
+            size = x.magnitude + np.maximum(np.abs(y.low), np.abs(y.high))
+            error = errors.gamma(x.terms + 1.0, x.dtype) * size
+            bound = bound + np.where((x.terms > 1) & np.isfinite(error), error, 0.0)
+    return bound
+
+
 @propagates_nan
 def add(errors: Errors, a: Interval, b: Interval) -> Interval:
     """The sums of ends; for narrower floats the rounding to float64 before the final rounding is innocuous."""
@@ -103,7 +116,8 @@ def add(errors: Errors, a: Interval, b: Interval) -> Interval:
     opposite = ((a.high == np.inf) & (b.low == -np.inf)) | ((a.low == -np.inf) & (b.high == np.inf))
     low, high = a.low + b.low, a.high + b.high
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return errors.result("add", low, high, opposite, a.dtype)
+    in_turn = added_in_turn(errors, a, b)
+    return errors.result("add", low - in_turn, high + in_turn, opposite, a.dtype)
 
 
 def neg(errors: Errors, x: Interval) -> Interval:
@@ -121,7 +135,8 @@ def sub(errors: Errors, a: Interval, b: Interval) -> Interval:
     same = ((a.high == np.inf) & (b.high == np.inf)) | ((a.low == -np.inf) & (b.low == -np.inf))
     low, high = a.low - b.high, a.high - b.low
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return errors.result("sub", low, high, same, a.dtype)
+    in_turn = added_in_turn(errors, a, b)
+    return errors.result("sub", low - in_turn, high + in_turn, same, a.dtype)
 
 
 def product_ends(a: Interval, b: Interval) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,8 @@ def scatter_add(errors: Errors, x: Interval, indices: Interval, axis: int, size:
     else:
         terms = possible.sum(-1).astype(float)
         y = summed(errors, Interval(low, high, nan, x.dtype), total, np.where(terms > 1, terms, 0.0), 0.0)
+        magnitude = total(np.maximum(np.abs(low), np.abs(high)))
+        y = replace(y, terms=np.broadcast_to(terms, y.shape), magnitude=magnitude)
     return y.each(lambda values: np.moveaxis(values, -1, axis))
 
 

@@ -14,6 +14,7 @@ from tensorken_conformance.enclosure import (
     elementary,
     exponential_sums,
     factorizations,
+    fourier,
     integers,
     reductions,
 )
@@ -38,6 +39,7 @@ RULES: dict[str, Rule] = {
     **arrangement.RULES,
     **exponential_sums.RULES,
     **factorizations.RULES,
+    **fourier.RULES,
 }
 """The rule of each op."""
 

@@ -36,12 +36,17 @@ class Interval:
     """The possible values of each element: the numbers from `low` to `high`, and NaN where `maybe_nan`.
 
     Where low is above high there are no numbers: the element is NaN.
+
+    The sums of a scatter also have their terms, and the sum of the terms' largest magnitudes: a program may add the
+    terms to another value in turn.
     """
 
     low: Array
     high: Array
     maybe_nan: Array
     dtype: DType
+    terms: Array | None = None
+    magnitude: Array | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,7 +65,10 @@ class Interval:
 
     def each(self, change: Callable[[Array], Array]) -> Interval:
         """The interval with a function applied to its three arrays, such as a movement."""
-        return Interval(change(self.low), change(self.high), change(self.maybe_nan), self.dtype)
+        terms, magnitude = [None if x is None else change(x) for x in (self.terms, self.magnitude)]
+        return Interval(
+            change(self.low), change(self.high), change(self.maybe_nan), self.dtype, terms, magnitude
+        )
 
 
 def no_nan(*like: Array) -> Array:

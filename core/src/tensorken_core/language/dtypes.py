@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tensorken_core.errors import DTypeError, ScalarRangeError
 
-Kind = Literal["bool", "int", "float"]
+Kind = Literal["bool", "int", "float", "complex"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,11 @@ class DType:
     itemsize: int  # bytes
     format: str  # of the struct module and the buffer protocol
     signed: bool = True  # False of the unsigned integers
+
+    @property
+    def inexact(self) -> bool:
+        """Whether the elements are floats or complex numbers, which have derivatives."""
+        return self.kind in ("float", "complex")
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
@@ -62,6 +67,8 @@ uint64 = DType("uint64", "int", 8, "Q", False)
 float16 = DType("float16", "float", 2, "e")
 float32 = DType("float32", "float", 4, "f")
 float64 = DType("float64", "float", 8, "d")
+complex64 = DType("complex64", "complex", 8, "Zf")
+complex128 = DType("complex128", "complex", 16, "Zd")
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -69,9 +76,14 @@ INTEGERS = (*SIGNED, *UNSIGNED)
 FLOATS = (float16, float32, float64)
 
 DTYPES: dict[str, DType] = {d.name: d for d in (bool_, *INTEGERS, *FLOATS)}
+"""The dtypes of the language, which a backend may have."""
 
-_KINDS: tuple[Kind, ...] = ("bool", "int", "float")
-_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32}
+COMPLEX: dict[str, DType] = {d.name: d for d in (complex64, complex128)}
+"""The dtypes of complex tensors, which are pairs of real tensors and no values of a backend."""
+
+_KINDS: tuple[Kind, ...] = ("bool", "int", "float", "complex")
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
+_ALL = DTYPES | COMPLEX
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -92,23 +104,44 @@ def as_dtype(dtype: Any) -> DType:
             if isinstance(dtype, str)
             else getattr(dtype, "__name__" if isinstance(dtype, type) else "name", None)
         )
-        result = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
+        result = _ALL.get(name.removesuffix("_")) if isinstance(name, str) else None
     if result is None:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
         hint = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
-        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}{hint}")
+        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(_ALL)}{hint}")
     return result
 
 
-def of_scalar(value: bool | int | float) -> DType:
-    """The default dtype of a Python number: bool, int32 or float32."""
+def of_scalar(value: bool | int | float | complex) -> DType:
+    """The default dtype of a Python number: bool, int32, float32 or complex64."""
+    if isinstance(value, complex):
+        return complex64
     return bool_ if isinstance(value, bool) else int32 if isinstance(value, int) else float32
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The dtype of complex numbers with parts of a dtype: complex128 for float64, complex64 for narrower dtypes.
+
+    >>> complex_dtype(float64), complex_dtype(int32), complex_dtype(complex128)
+    (tensorken.complex128, tensorken.complex64, tensorken.complex128)
+    """
+    return complex128 if dtype in (float64, complex128) else complex64
+
+
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the parts of a complex dtype; any other dtype itself.
+
+    >>> real_dtype(complex128), real_dtype(int32)
+    (tensorken.float64, tensorken.int32)
+    """
+    return dtype if dtype.kind != "complex" else float64 if dtype is complex128 else float32
 
 
 def promote(a: DType, b: DType) -> DType:
     """The dtype to which two operands are promoted.
 
-    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other.  A signed
+    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other; float64 and
+    a complex dtype to complex128, all other dtypes and a complex dtype to it.  A signed
     and an unsigned integer promote to the smallest signed integer that has the numbers of both, as in the array API
     standard; uint64 and a signed integer to float64, as in numpy.
 
@@ -123,17 +156,20 @@ def promote(a: DType, b: DType) -> DType:
             size = max(signed.itemsize, 2 * unsigned.itemsize)
             return next((dtype for dtype in SIGNED if dtype.itemsize == size), float64)
         return a if a.itemsize >= b.itemsize else b
-    return a if _KINDS.index(a.kind) > _KINDS.index(b.kind) else b
+    wider, other = (a, b) if _KINDS.index(a.kind) > _KINDS.index(b.kind) else (b, a)
+    return complex128 if wider is complex64 and other is float64 else wider
 
 
-def with_scalar(dtype: DType, value: bool | int | float) -> DType:
+def with_scalar(dtype: DType, value: bool | int | float | complex) -> DType:
     """The dtype to which a tensor of `dtype` and a Python number are promoted: `dtype` if the number's kind allows.
 
     >>> with_scalar(int32, 2.5), with_scalar(float64, 2)
     (tensorken.float32, tensorken.float64)
     """
     kind = of_scalar(value)
-    return dtype if _KINDS.index(kind.kind) <= _KINDS.index(dtype.kind) else kind
+    if _KINDS.index(kind.kind) <= _KINDS.index(dtype.kind):
+        return dtype
+    return complex_dtype(dtype) if kind is complex64 else kind
 
 
 def python_scalar(value: bool | int | float, dtype: DType) -> bool | int | float:

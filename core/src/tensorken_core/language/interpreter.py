@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tensorken_core.errors import BackendError, MissingOpError
+from tensorken_core.errors import BackendError, DTypeError, MissingOpError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import Shape
@@ -35,6 +35,10 @@ def _no_default() -> Interpreter[Any]:
     )
 
 
+def _no_complex(op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    raise DTypeError(f"{op.name}: not defined for complex numbers here: import tensorken, which defines it")
+
+
 class Interpreter(Generic[R]):
     """Gives the ops of the language a meaning, over representations of type R.
 
@@ -52,6 +56,15 @@ class Interpreter(Generic[R]):
     tensor.py sets a function that takes Python numbers and nested sequences of them; `tensorken` replaces it by one
     that also takes arrays of other libraries.
     """
+
+    apply_complex: ClassVar[Callable[..., Any]] = staticmethod(_no_complex)
+    """`apply_complex(op, operands, params)`: runs an op of which an operand is complex; `tensorken` sets it."""
+
+    complex_type: ClassVar[type[Any]] = complex
+    """The class of complex tensors, with the parts as arguments; `tensorken` sets it."""
+
+    complex_of: ClassVar[Callable[..., Any]]
+    """`complex_of(x, dtype)`: a real tensor in a complex dtype; `tensorken` sets it."""
 
     default: ClassVar[Callable[[], Interpreter[Any]]] = staticmethod(_no_default)
     """`default()`: the backend for data that is combined with no tensor; the plugin host sets it."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError
-from tensorken_core.language.dtypes import DType, check_scalar, promote, with_scalar
+from tensorken_core.language.dtypes import DType, check_scalar, promote, real_dtype, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.value import V, Value
+
+NUMBERS = frozenset({bool, int, float, complex})
+"""The types of Python numbers that take the dtype of the tensor that they are combined with, if they can."""
 
 
 def operand_of(op_name: str, data: Any, like: V) -> V:
@@ -30,9 +33,13 @@ def as_operand(op_name: str, data: Any, like: V) -> V:
     """Convert data to a tensor on the backend of `like`; a Python number takes the dtype of `like` if it can."""
     if isinstance(data, Value):
         return data  # type: ignore[return-value]
-    if type(data) not in (bool, int, float):
+    if type(data) not in NUMBERS:
         return operand_of(op_name, data, like)
     dtype = with_scalar(like.dtype, data)
+    if dtype.kind == "complex":
+        check_supported(op_name, like.interpreter.base, dtype)
+        number: V = Interpreter.coerce(data, dtype, like.interpreter.base)
+        return number
     base = like.interpreter.base
     try:
         check_scalar(data, dtype)
@@ -57,7 +64,7 @@ def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
 def is_supported(interpreter: Any, dtype: DType) -> bool:
     """Whether an interpreter has a dtype: it has no values, declares the dtype, or declares none."""
     declared = interpreter.capabilities.dtypes if isinstance(interpreter, RawTensor) else ()
-    return not declared or dtype.name in declared
+    return not declared or real_dtype(dtype).name in declared
 
 
 def check_supported(op_name: str, interpreter: Any, dtype: DType) -> None:

@@ -11,7 +11,7 @@ from tensorken_core.language.dtypes import bool_, float32, promote, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import broadcast
-from tensorken_core.tensor.coercion import operand_of
+from tensorken_core.tensor.coercion import NUMBERS, operand_of
 from tensorken_core.tensor.level import deepest, lift
 from tensorken_core.tensor.value import V, Value
 
@@ -25,6 +25,10 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
     Raises:
         ShapeError, DTypeError: if the op is not defined for these operands; the message begins with the op's name.
     """
+    dtypes = tuple([x.dtype for x in operands])
+    dtype = op.result_dtypes.get(dtypes)
+    if dtype is None and any([d.kind == "complex" for d in dtypes]):
+        return Interpreter.apply_complex(op, operands, params)
     interpreter = operands[0].interpreter
     representations = [x.representation for x in operands]
     for x in operands:
@@ -33,8 +37,7 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
             break
     try:
         shape = op.shape(*[x.shape for x in operands], *params)
-        dtypes = tuple([x.dtype for x in operands])
-        dtype = op.result_dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+        dtype = dtype or op.result_dtype(dtypes, params)
     except TensorkenError as error:
         raise type(error)(f"{op.name}: {error}") from None
     result = run(interpreter, op, representations, params)
@@ -87,7 +90,7 @@ def binary(op: Op, a: V, b: Any) -> V:
         except ShapeError as error:
             raise ShapeError(f"{op.name}: {error}") from None
         # Lift before broadcasting: a trace then captures the small value.
-        if a.interpreter is not b.interpreter:
+        if a.interpreter is not b.interpreter and dtype.kind != "complex":
             interpreter, operands = at_one_level(op, (a, b))
             a, b = [
                 type(a)(interpreter, *parts)
@@ -110,14 +113,14 @@ def binary(op: Op, a: V, b: Any) -> V:
 
 def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
     """The operands; integers and bools are cast to float32 if the op takes only floats, as in JAX."""
-    if op.dtype is floating and operands[0].dtype.kind != "float":
+    if op.dtype is floating and not operands[0].dtype.inexact:
         return [x.astype(float32) for x in operands]
     return operands
 
 
 def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:
     """The tensor and another operand as tensors; a number becomes a `full` of the backend."""
-    if type(b) in (bool, int, float):
+    if type(b) in NUMBERS:
         dtype = a.dtype
         promoted = with_scalar(dtype, b)
         if promoted is not dtype:

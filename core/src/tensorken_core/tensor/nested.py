@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tensorken_core.errors import ArgumentError, ScalarRangeError, ShapeError
-from tensorken_core.language.dtypes import DType, bool_, check_scalar, float32, int32
+from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
+from tensorken_core.language.dtypes import DType, bool_, check_scalar, complex64, float32, int32
 from tensorken_core.language.shapes import Shape
 
-NUMBERS = {bool, int, float}
+NUMBERS = {bool, int, float, complex}
 
 Reader = Callable[[Any, "DType | None"], "tuple[Shape, Any, DType]"]
 
@@ -50,7 +50,7 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
         ShapeError: if the sequences are ragged.
     """
     if not isinstance(data, list | tuple | range):
-        if isinstance(data, int | float):
+        if isinstance(data, int | float | complex):
             values.append(data)
             return ()
         shape, flat, _ = read(data, None)
@@ -77,8 +77,15 @@ def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any],
     if dtype is None:
         are_ints = [issubclass(kind, int) for kind in kinds]
         dtype = bool_ if kinds == {bool} else int32 if kinds and all(are_ints) else float32
+        dtype = complex64 if complex in kinds else dtype
     if dtype is bool_:
         return [bool(value) for value in values], dtype
+    if dtype.kind == "complex":
+        return [complex(value) for value in values], dtype
+    if complex in kinds:
+        raise DTypeError(
+            f"{name}: complex numbers do not fit {dtype}; use complex64, or pass their real parts"
+        )
     try:
         if dtype.kind == "int":
             values = integers = values if kinds == {int} else [int(value) for value in values]

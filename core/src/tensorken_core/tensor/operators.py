@@ -85,7 +85,7 @@ class Operators(Value):
     def __pow__(self, other: Any) -> Self:
         if type(other) is int and other == 2:
             return self.square()
-        if type(other) is int and self.dtype.kind == "int":
+        if type(other) is int and self.dtype.kind in ("int", "complex"):
             return _integer_power(self, other)
         return _power(*_pair(POW, self, other))
 
@@ -184,7 +184,7 @@ def _greater(name: str, a: O, b: Any) -> O:
 
 def _floor_divided(a: O, b: O) -> O:
     """floor(a / b), minus 1 where a / b of floats was rounded up to an integer, which the remainder shows."""
-    if "float" not in (a.dtype.kind, b.dtype.kind):
+    if not (a.dtype.inexact or b.dtype.inexact):
         return binary(FLOOR_DIVIDE, a, b)
     quotient, modulus = binary(DIV, a, b), binary(REMAINDER, a, b)
     floor = quotient.floor()
@@ -201,7 +201,7 @@ def _shifted_right(x: O, count: Any) -> O:
 
 def _power(a: O, b: O) -> O:
     """a**b; integers wrap, as their products do."""
-    if "float" in (a.dtype.kind, b.dtype.kind):
+    if a.dtype.inexact or b.dtype.inexact:
         return binary(POW, a, b)
     try:
         return binary(INTEGER_POW, a, b)
@@ -211,6 +211,8 @@ def _power(a: O, b: O) -> O:
 
 def _integer_power(x: O, exponent: int) -> O:
     """x multiplied by itself, by repeated squaring."""
+    if exponent < 0 and x.dtype.kind == "complex":
+        return _integer_power(x.reciprocal(), -exponent)
     if exponent < 0:
         raise DTypeError(
             f"pow: {x.dtype} to the negative power {exponent} is not an integer; cast to a float first (x.astype)"

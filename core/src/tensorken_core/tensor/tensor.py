@@ -18,6 +18,7 @@ from tensorken_core.language.dtypes import (
     check_scalar,
     index_dtype,
     int64,
+    real_dtype,
     sum_dtype,
     uint32,
 )
@@ -94,7 +95,25 @@ class Tensor(Attached):
         """
         shape, flat, result_dtype = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
         check_supported("tensor", interpreter, result_dtype)
-        return Tensor(interpreter, interpreter.new(shape, flat, result_dtype), shape, result_dtype)  # type: ignore[attr-defined]
+        return Tensor.from_flat(interpreter, shape, flat, result_dtype)
+
+    @staticmethod
+    def from_flat(interpreter: Interpreter[Any], shape: Shape, flat: Any, dtype: DType) -> Tensor:
+        """A tensor on a backend, of row-major values as `RawTensor.new` takes them, or of complex numbers.
+
+        >>> from tensorken_core.language.dtypes import int32
+        >>> from tensorken_reference.backend import Reference
+        >>> Tensor.from_flat(Reference(), (2, 1), [1, 2], int32).tolist()
+        [[1], [2]]
+        """
+        if dtype.kind == "complex":
+            parts = [n.real for n in flat], [n.imag for n in flat]
+            part = real_dtype(dtype)
+            result: Tensor = Interpreter.complex_type(
+                *[Tensor.from_flat(interpreter, shape, values, part) for values in parts]
+            )
+            return result
+        return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)  # type: ignore[attr-defined]
 
     # ---- to Python -------------------------------------------------------------------------------------------
 
@@ -231,6 +250,8 @@ class Tensor(Attached):
         dtype = dtype if isinstance(dtype, DType) else as_dtype(dtype)
         if dtype is self.dtype:
             return self
+        if dtype.kind == "complex":
+            return Interpreter.complex_of(self, dtype)  # type: ignore[no-any-return]
         base = self.interpreter.base
         if isinstance(base, RawTensor) and dtype.name not in base.capabilities.dtypes:
             check_supported("astype", base, dtype)
@@ -240,7 +261,8 @@ class Tensor(Attached):
 
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The sum over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given."""
-        return _reduce(SUM, self.in_sum_dtype(dtype), axis, keepdims)
+        x = self if dtype is None and self.dtype.kind == "float" else self.in_sum_dtype(dtype)
+        return _reduce(SUM, x, axis, keepdims)
 
     def sum_in_own_dtype(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The sum over axes in this dtype, also of small integers, which wrap: the op `sum` of the language.
@@ -467,6 +489,8 @@ def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     if keepdims or not axes:
         return result
     kept = () if axis is None else tuple([n for i, n in enumerate(shape) if i not in axes])
+    if type(result) is not Tensor:
+        return result.reshape(kept)
     interpreter = result.interpreter
     y = run(interpreter, RESHAPE, (result.representation,), (kept,))
     return Tensor(interpreter, y, kept, result.dtype)

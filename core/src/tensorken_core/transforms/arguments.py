@@ -119,6 +119,27 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
     return values
 
 
+def flatten(arguments: Any) -> tuple[list[Any], tree.Structure]:
+    """`tree.flatten`, with complex arrays of other libraries as complex tensors, which are trees of their parts."""
+    leaves, structure = tree.flatten(arguments)
+    if any([type(x) is not Tensor and _is_complex(x) for x in leaves]):
+        leaves = [as_tensor(x) if _is_complex(x) else x for x in leaves]
+        return tree.flatten(tree.unflatten(structure, leaves))
+    return leaves, structure
+
+
+def with_complex_tensors(arguments: Any) -> Any:
+    """The tree with complex arrays of other libraries as complex tensors."""
+    if all([type(x) is Tensor for x in arguments]):
+        return arguments
+    leaves, structure = flatten(arguments)
+    return tree.unflatten(structure, leaves)
+
+
+def _is_complex(x: Any) -> bool:
+    return type(x) is not Tensor and getattr(getattr(x, "dtype", None), "kind", None) == "c"
+
+
 def inner_interpreter(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
     """The interpreter below a new level of a transform, from its operands."""
     interpreters = [x.interpreter for x in tensors if x is not None]
@@ -160,7 +181,7 @@ def tangents_of(
         values: the primals or results.
         tangents: the tree of tangents or cotangents.
     """
-    leaves, actual = tree.flatten(tangents)
+    leaves, actual = flatten(tangents)
     if actual != structure:
         leaves = tree.flatten_up_to(structure, tangents, f"{name}: {what}")
         required = [

@@ -16,6 +16,7 @@ from tensorken_core.tensor.level import deepest, inside_a_transform
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Argnums, argnums_of, at_indices, check_function, name_of
 from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
+from tensorken_core.transforms.conjugates import conjugated_tree
 from tensorken_core.transforms.grad import P, R, vjp_flat
 from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, call, user_op
 
@@ -337,8 +338,8 @@ class custom_vjp(_CustomRule[P, R]):
         def backward(*values: Tensor) -> list[Tensor | None]:
             """The cotangents of the operands, from the operands, the residuals, and the cotangents of the results."""
             split = len(values) - result.count
-            t = result.unflatten(values[split:])
-            pulled = self._rules[1](*static, residuals.unflatten(values[count:split]), t)
+            t = conjugated_tree(result.unflatten(values[split:]))
+            pulled = conjugated_tree(self._rules[1](*static, residuals.unflatten(values[count:split]), t))
             return layout.cotangents(name, pulled, values[:count])
 
         def operands_of_backward(programs: dict[str, Program]) -> Sequence[Any]:

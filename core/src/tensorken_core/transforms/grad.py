@@ -23,12 +23,14 @@ from tensorken_core.transforms.arguments import (
     at_indices,
     check_function,
     check_sequences,
+    flatten,
     float_positions,
     inner_interpreter,
     per_argnum,
     primals_of,
     tangents_of,
 )
+from tensorken_core.transforms.conjugates import conjugated, imaginary_leaves
 
 __all__ = ["elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
 
@@ -65,7 +67,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     """
     check_function("jvp", f)
     check_sequences("jvp", primals, tangents)
-    arguments, structure = tree.flatten(tuple(primals))
+    arguments, structure = flatten(tuple(primals))
     values = primals_of("jvp", arguments, structure)
     directions = tangents_of("jvp", "tangents", structure, values, tuple(tangents))
     ys, pushed, out_structure, aux = jvp_flat("jvp", f, values, directions, structure, has_aux)
@@ -99,7 +101,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     ([2.0, 1.0], None)
     """
     check_function("vjp", f)
-    leaves, structure = tree.flatten(primals)
+    leaves, structure = flatten(primals)
     values = primals_of("vjp", leaves, structure)
     positions = float_positions(values)
     chosen = [values[i] for i in positions]
@@ -111,10 +113,12 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
         cotangents = tangents_of("vjp", "cotangent", out_structure, results, cotangent)
+        cotangents = conjugated(out_structure, cotangents)
         seeds = [y.zeros_like() if t is None else t for y, t in zip(results, cotangents, strict=True)]
         pulled = _cotangents_of(chosen, pull(level, outputs, seeds, consume=False), inner)
         _settle(inner, pulled)
-        return tree.unflatten(structure, at_indices(pulled, positions, len(values)))  # type: ignore[no-any-return]
+        leaves = conjugated(structure, at_indices(pulled, positions, len(values)))
+        return tree.unflatten(structure, leaves)  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
     return (result, pull_back, lower_aux(aux, level)) if has_aux else (result, pull_back)
@@ -124,14 +128,23 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def value_and_grad(
-    f: Callable[P, R], argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_unused: bool = True,
 ) -> Callable[P, tuple[R, Any]]:
     """The function that returns f's value and its gradient, computing f once.
+
+    For a complex argument x + iy the gradient is df/dx - i df/dy, as in JAX: f grows fastest along its conjugate.
 
     Args:
         f: a scalar-valued, floating-point function.
         argnums: which positional argument to differentiate, or several: then the gradient is a tuple.
         has_aux: whether f returns (value, auxiliary value); the result is then ((value, aux), gradient).
+        holomorphic: whether f is a holomorphic function of complex arguments, whose value is complex; the gradient
+            is its complex derivative.
         allow_unused: if False, an argument that does not influence the value is an error instead of zeros.
 
     Raises:
@@ -142,7 +155,7 @@ def value_and_grad(
     >>> value.item(), gradient.tolist()
     (5.0, [2.0, 4.0])
     """
-    return _gradient("value_and_grad", f, argnums, has_aux, allow_unused)
+    return _gradient("value_and_grad", f, argnums, has_aux, holomorphic, allow_unused)
 
 
 @overload
@@ -151,14 +164,25 @@ def grad(
     argnums: Argnums = 0,
     *,
     has_aux: Literal[True],
+    holomorphic: bool = False,
     allow_unused: bool = True,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
 def grad(
-    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+    f: Callable[P, Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_unused: bool = True,
 ) -> Callable[P, Any]: ...
 def grad(
-    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+    f: Function,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_unused: bool = True,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of a scalar-valued f; see `value_and_grad`.
 
@@ -170,7 +194,7 @@ def grad(
     >>> print(f"{tk.grad(tk.tanh)(2.0):.5f}")
     0.07065
     """
-    return _gradient("grad", f, argnums, has_aux, allow_unused)
+    return _gradient("grad", f, argnums, has_aux, holomorphic, allow_unused)
 
 
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
@@ -194,24 +218,40 @@ compiles a transform of the original.
 """
 
 
-def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool) -> Function:
+def _gradient(
+    name: str, f: Function, argnums: Argnums, has_aux: bool, holomorphic: bool, allow_unused: bool
+) -> Function:
     """The gradient of f; of a compiled function, the compiled gradient of the function that was compiled.
 
     Decorators copy attributes, so the attribute refers to its own function.
     """
     reference, transform = getattr(f, TRANSFORMED, (None, None))
     if reference is None or reference() is not f or transform is None:
-        return _differentiated(name, f, argnums, has_aux, allow_unused)
+        return _differentiated(name, f, argnums, has_aux, allow_unused, holomorphic)
     # argnums that are not an int may be unhashable, or wrong; the call raises the error
-    key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, allow_unused)
-    compiled: Function = transform(key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused))
+    key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, holomorphic, allow_unused)
+    compiled: Function = transform(
+        key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused, holomorphic)
+    )
     return compiled
 
 
 def _differentiated(
-    name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool
+    name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The function that returns the cotangents of the chosen arguments, after f's value for value_and_grad."""
+    if holomorphic:
+        inner_f = _differentiated("value_and_grad", real_part(name, f, has_aux), argnums, True, allow_unused)
+
+        @functools.wraps(f, updated=())
+        def derivative(*arguments: Any, **keywords: Any) -> Any:
+            (_, value_and_aux), gradients = inner_f(*arguments, **keywords)
+            value, aux = value_and_aux
+            if name == "grad":
+                return (gradients, aux) if has_aux else gradients
+            return ((value, aux) if has_aux else value), gradients
+
+        return derivative
 
     @functools.wraps(check_function(name, f), updated=())
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
@@ -228,6 +268,10 @@ def _differentiated(
         ]
         level, outputs, out_structure, aux = record(name, partial, values, structure, has_aux)
         inner = level.inner
+        if imaginary_leaves(out_structure):
+            raise GradientError(
+                f"{name} needs a real value, got a complex one; take abs(y) or y.real, or pass holomorphic=True"
+            )
         if name != "elementwise_grad":
             _check_scalar_output(name, outputs)
         results = primals_at(outputs, inner)
@@ -241,7 +285,7 @@ def _differentiated(
                     )
         pulled = _cotangents_of(values, cotangents, inner)
         _settle(inner, results, pulled)
-        gradients = per_argnum(_arguments(structure, pulled), argnums)
+        gradients = per_argnum(_arguments(structure, conjugated(structure, pulled)), argnums)
         if name != "value_and_grad":
             return (gradients, lower_aux(aux, level)) if has_aux else gradients
         value = tree.unflatten(out_structure, results)
@@ -254,7 +298,7 @@ def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
     """The leaves of the arguments and their structure, which is None in the common case that each is one tensor."""
     if all([type(x) is Tensor for x in arguments]):
         return list(arguments), None
-    return tree.flatten(arguments)
+    return flatten(arguments)
 
 
 def _arguments(structure: Any, leaves: Sequence[Tensor]) -> Any:
@@ -268,7 +312,7 @@ def results_at(
     """Run f at this level: the leaves of its result at the level, their structure, and aux."""
     with current_level(level):
         result, aux = _split(name, f(*arguments), has_aux)
-        outputs, out_structure = tree.flatten(result)
+        outputs, out_structure = flatten(result)
         return [result_at(level, y) for y in outputs], out_structure, aux
 
 
@@ -395,6 +439,20 @@ def lower_aux(aux: Any, level: Any) -> Any:
         return Tensor(inner, level.lower(x.representation), x.shape, x.dtype)
 
     return tree.map(drop, aux)
+
+
+def real_part(name: str, f: Function, has_aux: bool) -> Function:
+    """The real part of a complex function's value, with the value and aux: its gradient is that of holomorphic f."""
+
+    def real(*arguments: Any, **keywords: Any) -> Any:
+        value, aux = _split(name, f(*arguments, **keywords), has_aux)
+        if not isinstance(value, Tensor) or value.dtype.kind != "complex":
+            raise GradientError(
+                f"{name}: holomorphic=True needs a function with a complex value; leave it out"
+            )
+        return value.real, (value, aux)
+
+    return functools.wraps(check_function(name, f), updated=())(real)
 
 
 def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:

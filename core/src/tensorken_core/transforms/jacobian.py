@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from tensorken_core import tree
+from tensorken_core.errors import GradientError
 from tensorken_core.language.dtypes import int32
+from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.batch import Axis, Batch, run_batched
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
@@ -20,20 +22,30 @@ from tensorken_core.transforms.arguments import (
     argnums_partial,
     as_variable,
     check_function,
+    flatten,
     per_argnum,
 )
-from tensorken_core.transforms.grad import Aux, P, jvp, lower_aux, vjp
+from tensorken_core.transforms.conjugates import imaginary_leaves
+from tensorken_core.transforms.grad import Aux, P, jvp, lower_aux, real_part, vjp
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 @overload
 def jacfwd(
-    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+    f: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
-def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
-def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
+def jacfwd(
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
     """The Jacobian of f by forward mode, one pass over all input elements: for few inputs and many outputs.
 
     Args:
@@ -55,10 +67,13 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     >>> jacobian.tolist(), aux.item()
     ([[2.0, 0.0], [0.0, 4.0]], 3.0)
     """
+    if holomorphic:
+        return _along_real_axis(f, argnums, has_aux)
 
     @functools.wraps(check_function("jacfwd", f), updated=())
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         partial, inputs, structure = _over_chosen("jacfwd", f, argnums, arguments, keywords)
+        _check_real("jacfwd", "arguments", structure)
         primals = tree.unflatten(structure, inputs)
         out_structure: Any = None
         aux: Any = None
@@ -85,11 +100,19 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
 
 @overload
 def jacrev(
-    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+    f: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
-def jacrev(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
-def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
+def jacrev(
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
     """The Jacobian of f by reverse mode, one pass over all output elements: for many inputs and few outputs.
 
     Args:
@@ -108,12 +131,17 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
     >>> tk.jacrev(tk.square)(tk.tensor([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    if holomorphic:
+        both = real_part("jacrev", f, has_aux)
+        jacobian_and_rest = jacrev(both, argnums, has_aux=True)
+        return lambda *arguments, **keywords: _with_aux(*jacobian_and_rest(*arguments, **keywords), has_aux)
 
     @functools.wraps(check_function("jacrev", f), updated=())
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
         result, pull_back, *aux = vjp(partial, *tree.unflatten(structure, inputs), has_aux=has_aux)
         leaves, out_structure = tree.flatten(result)
+        _check_real("jacrev", "values", out_structure)
         outputs = [as_variable("jacrev", y, k) for k, y in enumerate(leaves)]
 
         def pull(*cotangents: Tensor) -> list[Tensor]:
@@ -133,11 +161,19 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
 
 @overload
 def hessian(
-    f: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+    f: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
-def hessian(f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
-def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
+def hessian(
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
     """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
 
     Args:
@@ -152,10 +188,51 @@ def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Call
     >>> tk.hessian(lambda x: (x * x * x).sum())(tk.tensor([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacfwd(jacrev(f, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
+    once = jacrev(f, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return jacfwd(once, argnums, has_aux=has_aux, holomorphic=holomorphic)
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _check_real(name: str, what: str, structure: tree.Structure) -> None:
+    if imaginary_leaves(structure):
+        raise GradientError(
+            f"{name}: complex {what} need holomorphic=True; or differentiate by the parts, x.real and x.imag"
+        )
+
+
+def _with_aux(jacobian: Any, value_and_aux: Any, has_aux: bool) -> Any:
+    return (jacobian, value_and_aux[1]) if has_aux else jacobian
+
+
+def _along_real_axis(f: Function, argnums: Argnums, has_aux: bool) -> Function:
+    """The Jacobian of a holomorphic function: by the real parts of its complex arguments."""
+
+    def is_complex(x: Any) -> bool:
+        return isinstance(x, complex | Interpreter.complex_type)
+
+    @functools.wraps(check_function("jacfwd", f), updated=())
+    def jacobian(*arguments: Any, **keywords: Any) -> Any:
+        positions = argnums_of("jacfwd", argnums, len(arguments))
+        reals = list(arguments)
+        for i in positions:
+            reals[i] = tree.map(lambda z: z.real, arguments[i], is_leaf=is_complex)
+
+        def of_reals(*values: Any, **keywords: Any) -> Any:
+            full = list(values)
+            for i in positions:
+                full[i] = tree.map(
+                    lambda z, x: Interpreter.complex_type(x, as_tensor(z.imag).astype(x.dtype)),
+                    arguments[i],
+                    values[i],
+                    is_leaf=is_complex,
+                )
+            return f(*full, **keywords)
+
+        return jacfwd(of_reals, argnums, has_aux=has_aux)(*reals, **keywords)
+
+    return jacobian
 
 
 def _over_chosen(
@@ -163,7 +240,7 @@ def _over_chosen(
 ) -> tuple[Function, list[Tensor], Any]:
     """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
     positions = argnums_of(name, argnums, len(arguments))
-    leaves, structure = tree.flatten(tuple([arguments[i] for i in positions]))
+    leaves, structure = flatten(tuple([arguments[i] for i in positions]))
     inputs = [as_variable(name, x, i, structure) for i, x in enumerate(leaves)]
     return argnums_partial(f, arguments, positions, keywords), inputs, structure
 

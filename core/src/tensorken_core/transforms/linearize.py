@@ -19,6 +19,7 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Function,
     check_function,
+    flatten,
     float_positions,
     inner_interpreter,
     primals_of,
@@ -128,7 +129,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     (9.0, 6.0, 12.0)
     """
     check_function("linearize", f)
-    arguments, structure = tree.flatten(primals)
+    arguments, structure = flatten(primals)
     values = primals_of("linearize", arguments, structure)
     positions = float_positions(values)
     inner = inner_interpreter("linearize", values)

@@ -23,7 +23,7 @@ from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import ClosureError, deepest, interpreter_below, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import leaves_or_none, tangent_like
+from tensorken_core.transforms.arguments import flatten, leaves_or_none, tangent_like
 
 STATIC = (bool, int, str, bytes, type(None))
 """Types of arguments that are passed to the user's function unchanged; floats and arrays become tensors."""
@@ -49,7 +49,7 @@ class Arguments:
         Raises:
             ArgumentError: if a leaf is not a tensor, number, string or function.
         """
-        leaves, structure = tree.flatten(arguments)
+        leaves, structure = flatten(arguments)
         widest = max(
             [leaf for leaf in leaves if isinstance(leaf, Tensor)],
             key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
@@ -128,7 +128,7 @@ class Result:
 
     def tensors(self, result: Any) -> list[Any]:
         """The leaves of a result that are tensors, or are converted to tensors."""
-        leaves, self.structure = tree.flatten(result)
+        leaves, self.structure = flatten(result)
         self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
         return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
 

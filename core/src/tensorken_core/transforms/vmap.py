@@ -13,7 +13,12 @@ from tensorken_core.levels.batch import Axis, Batch, Batched, named_axis
 from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
-from tensorken_core.transforms.arguments import check_function, inner_interpreter
+from tensorken_core.transforms.arguments import (
+    check_function,
+    flatten,
+    inner_interpreter,
+    with_complex_tensors,
+)
 
 __all__ = ["vmap"]
 
@@ -65,9 +70,10 @@ def vmap(
     @functools.wraps(check_function("vmap", f), updated=())
     def mapped(*arguments: Any, **keywords: Any) -> Any:
         axes_of_arguments = in_axes_tuple(in_axes, len(arguments))
+        arguments = with_complex_tensors(arguments)
         leaves, axes = with_axes("in_axes", axes_of_arguments, arguments)
         structure = tree.structure(arguments)
-        keyword_leaves, keyword_structure = tree.flatten(keywords)
+        keyword_leaves, keyword_structure = flatten(keywords)
         leaves, axes = leaves + keyword_leaves, axes + [0] * len(keyword_leaves)
         values = [
             leaf if axis is None else _examples(leaf, axis, i, i < structure.size)

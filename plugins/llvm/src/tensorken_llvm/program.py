@@ -439,7 +439,8 @@ class MachineProgram(_Shown):
                 arrays[:-1] = [
                     x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
                 ]
-                segment.call(*arrays)
+                while segment.call(*arrays) is segment.owner:  # the calls may be used up since
+                    self._optimise()
         self._workspaces.give_back(workspace)
         return [
             arrays[i].reshape(shape) if is_reshaped else arrays[i] for i, shape, is_reshaped in self._outputs

@@ -163,18 +163,15 @@ _INTEGERS: dict[str, Function] = {
 }
 
 
-def _unsigned_quotient(b: Builder, x: Any, y: Any) -> Any:
-    """0 where y is 0."""
-    zero, one = ir.Constant(x.type, 0), ir.Constant(x.type, 1)
-    invalid = b.icmp_unsigned("==", y, zero)
-    return b.select(invalid, zero, b.udiv(x, b.select(invalid, one, y)))
+def _unsigned(name: str) -> Function:
+    """An unsigned division; 0 where the divisor is 0."""
 
+    def divided(b: Builder, x: Any, y: Any) -> Any:
+        zero, one = ir.Constant(x.type, 0), ir.Constant(x.type, 1)
+        invalid = b.icmp_unsigned("==", y, zero)
+        return b.select(invalid, zero, getattr(b, name)(x, b.select(invalid, one, y)))
 
-def _unsigned_remainder(b: Builder, x: Any, y: Any) -> Any:
-    """0 where y is 0."""
-    zero, one = ir.Constant(x.type, 0), ir.Constant(x.type, 1)
-    invalid = b.icmp_unsigned("==", y, zero)
-    return b.select(invalid, zero, b.urem(x, b.select(invalid, one, y)))
+    return divided
 
 
 _UNSIGNED: dict[str, Function] = {
@@ -184,8 +181,8 @@ _UNSIGNED: dict[str, Function] = {
     "lt": lambda b, x, y: b.icmp_unsigned("<", x, y),
     "maximum": lambda b, x, y: b.select(b.icmp_unsigned(">", x, y), x, y),
     "minimum": lambda b, x, y: b.select(b.icmp_unsigned("<", x, y), x, y),
-    "floor_divide": _unsigned_quotient,
-    "remainder": _unsigned_remainder,
+    "floor_divide": _unsigned("udiv"),
+    "remainder": _unsigned("urem"),
 }
 _BOOLS: dict[str, Function] = {
     "eq": lambda b, x, y: b.not_(b.xor(x, y)),

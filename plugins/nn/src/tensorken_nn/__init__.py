@@ -9,6 +9,7 @@ Every transform of functions and trees therefore applies to networks, on every b
 [3.0]
 """
 
+import sys as _sys
 import typing as _typing
 
 from tensorken_nn import checkpoints
@@ -108,41 +109,13 @@ from tensorken_nn.tables import Table, read_csv
 from tensorken_nn.text import Vocabulary, read_text
 from tensorken_nn.training import Learner, Progress, Record, Summary, Task, fit, gradient_step
 
-_ELSEWHERE: _typing.Final = {
-    "BCEWithLogitsLoss": "nn.binary_cross_entropy_with_logits(logits, labels)",
-    "BatchNorm1d": "nn.BatchNorm",
-    "BatchNorm2d": "nn.BatchNorm",
-    "Conv": "nn.Conv2d",
-    "CrossEntropyLoss": "nn.cross_entropy(logits, labels)",
-    "Dense": "nn.Linear",
-    "GELU": "nn.gelu, a function",
-    "HuberLoss": "nn.huber(predictions, targets)",
-    "L1Loss": "nn.l1(predictions, targets)",
-    "MSELoss": "nn.squared_error(predictions, targets)",
-    "MaxPool": "nn.MaxPool2d",
-    "Parameter": "a field of a Module that holds a tensor",
-    "ReLU": "nn.relu, a function",
-    "SiLU": "nn.silu, a function",
-    "Sigmoid": "nn.sigmoid, a function",
-    "Softmax": "nn.softmax, a function",
-    "Tanh": "nn.tanh, a function",
-    "binary_cross_entropy": "nn.binary_cross_entropy_with_logits(logits, labels)",
-    "functional": "nn itself, which has the functions",
-    "huber_loss": "nn.huber(predictions, targets)",
-    "l1_loss": "nn.l1(predictions, targets)",
-    "mse": "nn.squared_error(predictions, targets)",
-    "mse_loss": "nn.squared_error(predictions, targets)",
-    "optim": "nn itself, which has the optimisers",
-    "softmax_cross_entropy": "nn.cross_entropy(logits, labels)",
-}
-"""Names from other libraries, and their replacements here."""
-
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Raise AttributeError; suggest the replacement for a name from another library."""
-        here = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-        raise AttributeError(f"module 'tensorken_nn' has no attribute {name!r}{here}")
+        """The error for an unknown name; for a name of another library it names the equivalent."""
+        from tensorken.arrays.elsewhere.table import missing
+
+        raise missing("module 'tensorken_nn'", "nn", name, _sys.modules[__name__])
 
 
 __all__ = [

@@ -12,15 +12,17 @@ import inspect as _inspect
 import os as _os
 import typing as _typing
 
-from tensorken import ops as _ops  # noqa: F401 -- registers ops
-from tensorken.arrays import (
-    methods as _methods,  # noqa: F401 -- attaches methods to Tensor
-    names_elsewhere as _names_elsewhere,
+from tensorken import (
+    ops as _ops,  # noqa: F401 -- registers ops
+    tree as tree,
 )
+from tensorken.arrays import methods as _methods  # noqa: F401 -- attaches methods to Tensor
 from tensorken.arrays.creation import *
 from tensorken.arrays.display.options import *
+from tensorken.arrays.elsewhere import methods as _methods_elsewhere
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
+from tensorken.arrays.functions.complex_parts import *
 from tensorken.arrays.functions.constants import *
 from tensorken.arrays.functions.convolution import *
 from tensorken.arrays.functions.counting import *
@@ -50,8 +52,9 @@ from tensorken.arrays.functions.stop_gradient import *
 from tensorken.arrays.functions.strides import *
 from tensorken.arrays.indexing import s_ as s_
 from tensorken.arrays.namespace import *
+from tensorken.complex_numbers import rules as _rules  # noqa: F401 -- complex tensors
 from tensorken.derivatives import *
-from tensorken_core import errors as errors, tree as tree
+from tensorken_core import errors as errors
 from tensorken_core.host.registry import (
     backends as backends,
     default_backend as default_backend,
@@ -61,6 +64,8 @@ from tensorken_core.host.registry import (
 from tensorken_core.language.dtypes import (
     DType as DType,
     bool_ as bool_,
+    complex64 as complex64,
+    complex128 as complex128,
     float16 as float16,
     float32 as float32,
     float64 as float64,
@@ -83,16 +88,20 @@ if _typing.TYPE_CHECKING:
     from tensorken import (
         debug as debug,
         distributed as distributed,
+        fft as fft,
         linalg as linalg,
         programs as programs,
         random as random,
         special as special,
         testing as testing,
     )
+    from tensorken.arrays.functions.activations import *
     from tensorken.arrays.functions.bins import *
+    from tensorken.arrays.functions.bits import *
     from tensorken.arrays.functions.blocks import *
     from tensorken.arrays.functions.choices import *
     from tensorken.arrays.functions.covariances import *
+    from tensorken.arrays.functions.files import *
     from tensorken.arrays.functions.float_parts import *
     from tensorken.arrays.functions.index_vectors import *
     from tensorken.arrays.functions.integers import *
@@ -131,7 +140,27 @@ if _os.environ.get("TENSORKEN_DEBUG_NANS"):
     _importlib.import_module("tensorken.debugging")  # enables the check
 
 _LATER = {
+    "tensorken.arrays.functions.activations": (
+        "celu",
+        "elu",
+        "gelu",
+        "glu",
+        "hard_sigmoid",
+        "hard_silu",
+        "hard_swish",
+        "hard_tanh",
+        "leaky_relu",
+        "log_sigmoid",
+        "mish",
+        "relu6",
+        "selu",
+        "silu",
+        "soft_sign",
+        "squareplus",
+        "swish",
+    ),
     "tensorken.arrays.functions.bins": ("digitize", "histogram2d", "histogram_bin_edges", "histogramdd"),
+    "tensorken.arrays.functions.bits": ("packbits", "unpackbits"),
     "tensorken.arrays.functions.blocks": (
         "block",
         "c_",
@@ -143,6 +172,7 @@ _LATER = {
     ),
     "tensorken.arrays.functions.choices": ("choose", "compress", "extract", "piecewise", "select"),
     "tensorken.arrays.functions.covariances": ("corrcoef", "cov"),
+    "tensorken.arrays.functions.files": ("frombuffer", "load", "save", "savez", "savez_compressed"),
     "tensorken.arrays.functions.float_parts": (
         "fabs",
         "float_power",
@@ -236,13 +266,21 @@ _LATER = {
     ),
     "tensorken.compilation.eager": ("disable_jit",),
     "tensorken.compilation.jit": ("jit",),
-    "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
+    "tensorken.control_flow": (
+        "associative_scan",
+        "cond",
+        "fori_loop",
+        "map",
+        "scan",
+        "switch",
+        "while_loop",
+    ),
     "tensorken.debugging": ("debug_nans",),
     "tensorken.distributed.spread": ("spread",),
     "tensorken.lazy.interpreter": ("Lazy",),
     "tensorken.linalg": ("norm",),
     "tensorken.programs": ("Program",),
-    "tensorken.programs.trace": ("trace",),
+    "tensorken.programs.trace": ("eval_shape", "trace"),
     "tensorken.special": ("i0",),
     "tensorken_core.rewriting.fuse": ("Fuse",),
     "tensorken_core.rewriting.shape_tracker": ("ShapeTracker",),
@@ -263,18 +301,13 @@ _LAZY_OPS.update(
 )
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-_names_elsewhere.attach(
-    {
-        **{n: f"tk.{n}(x)" for n, x in globals().items() if _inspect.isfunction(x) and not n.startswith("_")},
-        **{
-            n: f"tk.{n}(x)"
-            for n, module in _MODULE_OF.items()
-            if ".functions." in module and not n.endswith("_")
-        },
-        **_names_elsewhere.METHODS,
-    }
+_methods_elsewhere.attach(
+    [
+        *(n for n, x in globals().items() if _inspect.isfunction(x) and not n.startswith("_")),
+        *(n for n, module in _MODULE_OF.items() if ".functions." in module and not n.endswith("_")),
+    ]
 )
-_SUBMODULES = ("debug", "distributed", "linalg", "programs", "random", "special", "testing")
+_SUBMODULES = ("debug", "distributed", "fft", "linalg", "programs", "random", "special", "testing")
 _INTERNAL = {  # a feature of the language, and subpackages that an import has loaded
     name
     for name, value in globals().items()
@@ -284,12 +317,10 @@ _PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - _I
 
 
 def _missing(name: str) -> AttributeError:
-    """The error for an unknown name; for a name of numpy or JAX it names the equivalent."""
-    from tensorken.arrays.names_elsewhere import MODULE, missing
+    """The error for an unknown name; for a name of another library it names the equivalent."""
+    from tensorken.arrays.elsewhere.table import missing
 
-    error = missing("module 'tensorken'", name, MODULE)
-    text = f"module 'tensorken' has no attribute {name!r}"
-    return error or AttributeError(text, name=name, obj=_importlib.import_module(__name__))
+    return missing("module 'tensorken'", "tk", name, _importlib.import_module(__name__))
 
 
 if not _typing.TYPE_CHECKING:

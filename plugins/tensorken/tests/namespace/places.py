@@ -99,7 +99,23 @@ INTEGERS = {
         call(np.array([0, 1, -1, 255, FAR, -FAR - 1], "int32")),
         call(np.array([2**63 - 1, -(2**62), 5])),
         call(ints(0)),
-    )
+    ),
+    "packbits": law(
+        call(bools(3, 11), axis=1),
+        call(bools(11)),
+        call(bools(2, 3)),
+        call(ints(17, 2, low=-1, high=2), axis=0, bitorder="little"),
+        call(ints(9, high=2, dtype="uint8"), axis=-1),
+        call(bools(0)),
+        call(bools(2, 0), axis=1),
+    ),
+    "unpackbits": law(
+        call(ints(3, 2, high=256, dtype="uint8"), axis=1),
+        call(ints(2, 2, high=256, dtype="uint8")),
+        call(ints(3, 2, high=256, dtype="uint8"), axis=0, bitorder="little"),
+        *(call(ints(2, 2, high=256, dtype="uint8"), axis=1, count=n) for n in (0, 3, 16, 20, -1, -16)),
+        call(ints(0, dtype="uint8")),
+    ),
 }
 
 PAIRS = (

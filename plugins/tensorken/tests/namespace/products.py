@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from hypothesis import strategies as st
 
 from core.tests.drawing import DTYPES, Array, axes_of
@@ -134,6 +135,25 @@ def chain(draw: Draw) -> Call:
     return ([a, b, c],), {}
 
 
+def tensor_system(draw: Draw) -> Call:
+    a, b = tensor_map(draw), draw(st.booleans())
+    n = a.shape[0]
+    rhs = whole(draw, "float64", (n, 1) if b else (n,))
+    return (a.reshape((n, 1, 1, n)) if b else a.reshape((n, n, 1)), rhs), {}
+
+
+def tensor_map(draw: Draw) -> Array:
+    """One square matrix."""
+    a = square(draw)
+    return a[(0,) * (a.ndim - 2)] if a.size else np.eye(1, dtype=a.dtype)
+
+
+def split_map(draw: Draw) -> Call:
+    a = tensor_map(draw)
+    n, ind = a.shape[0], draw(st.sampled_from([1, 2]))
+    return (a.reshape((n, n, 1) if ind == 1 else (n, 1, n)),), {"ind": ind}
+
+
 CLOSE = {"float32": 1e-3, "float64": 1e-10}
 
 
@@ -152,6 +172,9 @@ LINALG = {
     ),
     "cholesky": solved(plus(matrix(definite), upper=st.booleans())),
     "eigvalsh": solved(matrix(symmetric)),
+    "expm": solved(matrix(lambda draw: (square(draw) / 8.0).astype("float32")), scipy.linalg.expm),
+    "tensorinv": solved(split_map),
+    "tensorsolve": solved(tensor_system),
     "eigh": solved(
         matrix(symmetric),
         np.copy,

@@ -215,6 +215,7 @@ def limits(info: Any, names: str) -> dict[str, Any]:
 
 PROMOTION = {
     "result_type": Row(lambda draw: (tuple(draw(st.lists(KIND, min_size=1, max_size=3))), {}), common),
+    "promote_types": Row(drawn(KIND, KIND), common),
     "can_cast": Row(drawn(KIND, KIND), lambda a, b: common(a, b) == b),
     "isdtype": Row(
         drawn(KIND, st.sampled_from(KINDS)), lambda dtype, kind: np.isdtype(np.dtype(dtype), kind)

@@ -105,8 +105,8 @@ mistakes(
     ("floats-as-indices", lambda o: o.vector.gather(o.vector, 0), DTypeError, "gather:", "int32", "float32"),
     ("negative-power-of-ints", lambda o: o.ints**-1, DTypeError, "pow:", "int32", "-1"),
     ("dtype-that-nobody-knows", lambda o: o.vector.astype("float8"), DTypeError, "dtype:", "'float8'", "float32"),
-    ("dtype-of-complex-numbers",
-     lambda o: tk.zeros(3, "complex64", backend=o.place), DTypeError, "dtype:", "complex64"),
+    ("dtype-of-wide-complex-numbers",
+     lambda o: tk.zeros(3, "complex256", backend=o.place), DTypeError, "dtype:", "complex256"),
     ("size-in-the-place-of-a-dtype", lambda o: tk.zeros(2, 3, backend=o.place), DTypeError, "dtype:", "<int>", "tuple"),
 )
 

@@ -162,7 +162,7 @@ def _often(subject: Subject, op: Op, dtype: DType) -> None:
     for _, _, first, flats, right, _ in kept:
         _check(subject, first, right, f"{op.name} of {dtype}, read again after {largest} later calls: result")
         for flat, expected in zip(flats, right, strict=True):
-            now = memory.numbers(flat).reshape(expected.shape).astype(expected.dtype)
+            now = memory.numbers(flat, expected.dtype).reshape(expected.shape)
             exact.same(
                 now, expected, f"{op.name} of {dtype}: the result of ravel has changed after later calls"
             )

@@ -82,9 +82,9 @@ def gives(way: str, x: Tensor) -> bool:
     return way != "to_mutable" or (x.dtype.name not in HELD_BY_NUMPY and x.size > 0)
 
 
-def numbers(memory: Any) -> Array:
-    """The present values of memory, copied."""
-    return np.array(memory)
+def numbers(memory: Any, dtype: Any = None) -> Array:
+    """The present values of memory, copied; large integers of a list need the dtype, else numpy takes float64."""
+    return np.array(memory, dtype)
 
 
 def overwrite(memory: Any) -> bool:

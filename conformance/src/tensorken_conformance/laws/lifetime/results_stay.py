@@ -70,7 +70,7 @@ def results_stay(subject: Subject, case: Case) -> None:
 
 
 def _require_kept(case: Case, flat: Any, expected: Array) -> None:
-    if memory.numbers(flat).tolist() != expected.reshape(-1).tolist():
+    if memory.numbers(flat, expected.dtype).tolist() != expected.reshape(-1).tolist():
         raise Failure(f"{case.op} of {case.dtype}: the result of ravel has changed after later calls")
 
 

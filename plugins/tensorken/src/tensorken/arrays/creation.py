@@ -8,12 +8,21 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken.interchange.buffers import flat_of, unpacked
 from tensorken.interchange.interop import check_unmasked, not_exported
 from tensorken.ops.placement import check_has_placements
-from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError, ExchangeError, ShapeError
+from tensorken_core import tree
+from tensorken_core.errors import (
+    ArgumentError,
+    BackendError,
+    ConcretizationError,
+    DTypeError,
+    ExchangeError,
+    ShapeError,
+)
 from tensorken_core.host.registry import resolve
-from tensorken_core.language.dtypes import DType, as_dtype, float32, promote
+from tensorken_core.language.dtypes import DType, as_dtype, float32, promote, real_dtype
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -61,13 +70,31 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
     if type(data) in (list, tuple) and _holds_tensor(data):
         return _stacked(data, requested, backend, device)
     interpreter = resolve(backend, device)
+    if is_complex_array(data):
+        return _of_complex_array(data, requested, interpreter)
     if hasattr(data, "__dlpack__") and not isinstance(data, type):
         adopted_tensor = adopted("tensor", data, requested, interpreter, copy=True)
         if adopted_tensor is not None:
             return adopted_tensor
     shape, flat, result_dtype = flat_of(data, requested)
     check_supported("tensor", interpreter, result_dtype)
-    return Tensor(interpreter, interpreter.new(shape, flat, result_dtype), shape, result_dtype)
+    return Tensor.from_flat(interpreter, shape, flat, result_dtype)
+
+
+def is_complex_array(data: Any) -> bool:
+    """Whether the data is an array of complex numbers of another library."""
+    dtype = getattr(data, "dtype", "")
+    is_complex = getattr(dtype, "kind", "") == "c" or "complex" in str(dtype)
+    return is_complex and not isinstance(data, type)
+
+
+def _of_complex_array(data: Any, dtype: DType | None, interpreter: RawTensor[Any]) -> Tensor:
+    """A complex tensor of an array of another library."""
+    if dtype is not None and dtype.kind != "complex":
+        raise DTypeError(f"tensor: complex numbers do not fit {dtype}; pass x.real or x.imag")
+    parts = [tensor(x, dtype and real_dtype(dtype), backend=interpreter) for x in (data.real, data.imag)]
+    real, imag = [x.astype(promote(x.dtype, float32)) for x in parts]
+    return ComplexTensor(real, imag)
 
 
 def adopted(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any], copy: bool) -> Tensor | None:
@@ -125,7 +152,11 @@ def new(
     [[1.0, 2.0], [3.0, 4.0]]
     """
     sizes = shape_of("new", shape)
-    if isinstance(data, Tensor) or (type(data) in (list, tuple) and _holds_tensor(data)):
+    if (
+        isinstance(data, Tensor)
+        or is_complex_array(data)
+        or (type(data) in (list, tuple) and _holds_tensor(data))
+    ):
         flat = tensor(data, dtype, backend=backend, device=device)
         _check_filled(sizes, flat.shape)
         return flat.reshape(sizes)
@@ -133,7 +164,7 @@ def new(
     _check_filled(sizes, flat_shape)
     interpreter = resolve(backend, device)
     check_supported("new", interpreter, result_dtype)
-    return Tensor(interpreter, interpreter.new(sizes, values, result_dtype), sizes, result_dtype)
+    return Tensor.from_flat(interpreter, sizes, values, result_dtype)
 
 
 def _check_filled(shape: Shape, values: Shape) -> None:
@@ -175,7 +206,7 @@ def asarray(
     if copy is False and result is not obj:
         raise ExchangeError("asarray: cannot avoid a copy of these values; leave out copy=False")
     if copy and result is obj:
-        return Tensor(result.interpreter, result.representation, result.shape, result.dtype)
+        return tree.map(_another, result)  # type: ignore[no-any-return]
     return result
 
 
@@ -280,9 +311,17 @@ def with_placement(x: Tensor, placement: Any) -> Tensor:
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:
     """The tensor that was pickled, on its old backend, or on the default backend if the old backend had no name."""
-    flat = unpacked(data, dtype) if isinstance(data, bytes) else data
-    interpreter = resolve(backend, None)
-    check_supported("unpickle", interpreter, dtype)
+    return of_flat(
+        "unpickle", shape, unpacked(data, dtype) if isinstance(data, bytes) else data, dtype, backend
+    )
+
+
+def of_flat(
+    name: str, shape: Shape, flat: Any, dtype: DType, backend: Any, device: str | None = None
+) -> Tensor:
+    """The tensor of elements in row-major order: a list, or a buffer of the dtype's format."""
+    interpreter = resolve(backend, device)
+    check_supported(name, interpreter, dtype)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
 
 
@@ -299,6 +338,11 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
     if math.prod([n or 1 for n in sizes]) >= MOST_ELEMENTS:
         raise ShapeError(f"{name}: sizes {sizes!s:.60} are too large; need less than 2**60 elements")
     return sizes
+
+
+def _another(x: Tensor) -> Tensor:
+    """Another tensor of the same value."""
+    return Tensor(x.interpreter, x.representation, x.shape, x.dtype)
 
 
 def _holds_tensor(data: Any) -> bool:

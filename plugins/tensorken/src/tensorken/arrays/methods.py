@@ -13,8 +13,10 @@ from typing import Any
 
 from tensorken.arrays import display, indexing, numpy_functions, view_methods
 from tensorken.arrays.creation import move, unpickle
+from tensorken.arrays.elsewhere.methods import NameElsewhere
 from tensorken.arrays.functions import (
     arithmetic,
+    complex_parts,
     cumulative as scans,
     diagonals,
     products,
@@ -27,11 +29,12 @@ from tensorken.arrays.functions import (
     strides,
 )
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.names_elsewhere import NameElsewhere
 from tensorken.arrays.reflected import or_reflected
+from tensorken.complex_numbers import methods as complex_methods  # noqa: F401 -- attaches methods
 from tensorken.interchange import interop
 from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
 from tensorken_core.host.registry import name_of
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.level import lower
@@ -56,6 +59,8 @@ class Methods(Tensor):
     argsort = sorting.argsort
     as_strided = strides.as_strided
     clip = arithmetic.clip
+    conj = complex_parts.conj
+    conjugate = complex_parts.conj
     cumprod = scans.cumprod
     cumsum = scans.cumsum
     diagonal = diagonals.diagonal
@@ -76,10 +81,10 @@ class Methods(Tensor):
     var = statistics.var
 
     flip = with_numpys_names(Tensor.flip)
-    max = with_numpys_names(Tensor.max)
-    min = with_numpys_names(Tensor.min)
-    prod = with_numpys_names(Tensor.prod)
-    sum = with_numpys_names(Tensor.sum)
+    max = with_numpys_names(Tensor.max, reductions.max)
+    min = with_numpys_names(Tensor.min, reductions.min)
+    prod = with_numpys_names(Tensor.prod, reductions.prod)
+    sum = with_numpys_names(Tensor.sum, reductions.sum)
 
     def item(self, *index: int) -> Any:
         """The only element as a Python number, or the element at an index: one int per axis, or one row-major position.
@@ -186,6 +191,26 @@ class Methods(Tensor):
         return name_of(self.interpreter.base)[1]
 
     @property
+    def real(self) -> Tensor:
+        """The real part: of a real tensor, the tensor itself.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0 + 2.0j]).real.tolist()
+        [1.0]
+        """
+        return self
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part: of a real tensor, zeros.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0 + 2.0j]).imag.tolist()
+        [2.0]
+        """
+        return self.zeros_like()
+
+    @property
     def nbytes(self) -> int:
         """The size of the elements in bytes.
 
@@ -225,6 +250,8 @@ class Methods(Tensor):
         >>> tk.tensor([1.0, 2.0]).to("reference").backend
         'reference'
         """
+        if isinstance(backend, DType):
+            raise ArgumentError(f"to: {backend.name} is a dtype, not a backend; use x.astype(dtype)")
         return move(self, backend, device)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:

@@ -9,7 +9,7 @@ from tensorken.arrays.functions.promotion import KINDS
 from tensorken.interchange.interop import API_VERSION
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import devices, resolve
-from tensorken_core.language.dtypes import DTYPES, DType, float16, float32, int32
+from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, complex64, float16, float32, int32
 from tensorken_core.language.shapes import short_repr
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
@@ -32,7 +32,7 @@ pi = math.pi
 """The ratio of a circle's circumference to its diameter."""
 
 _DTYPES = tuple(
-    [dtype for dtype in DTYPES.values() if dtype is not float16]
+    [dtype for dtype in (*DTYPES.values(), *COMPLEX.values()) if dtype is not float16]
 )  # float16 is not one of the standard's
 
 
@@ -62,7 +62,12 @@ class Info:
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes of results if no argument or operand determines them; the same on every device."""
         _checked(device)
-        return {"real floating": float32, "integral": int32, "indexing": int32}
+        return {
+            "real floating": float32,
+            "complex floating": complex64,
+            "integral": int32,
+            "indexing": int32,
+        }
 
     def devices(self) -> list[str]:
         """The devices of the backend in use, the default first."""

@@ -33,7 +33,14 @@ from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import inside_a_transform, interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import Argnums, Function, Static, argnums_of, check_function
+from tensorken_core.transforms.arguments import (
+    Argnums,
+    Function,
+    Static,
+    argnums_of,
+    check_function,
+    flatten,
+)
 from tensorken_core.transforms.grad import TRANSFORMED, P, R
 
 __all__ = ["jit"]
@@ -251,7 +258,7 @@ def _split_arguments(
 ) -> tuple[StaticArguments, list[Any], tree.Structure]:
     """The static arguments by index or name, and the leaves and the structure of the other arguments."""
     if not statics.argnums and not statics.names:
-        return (), *tree.flatten((arguments, keywords))
+        return (), *flatten((arguments, keywords))
     count = len(arguments)
     argnums = [i for i in statics.argnums if not statics.optional or i < count]
     argnums_or_int = argnums[0] if len(argnums) == 1 else tuple(argnums)
@@ -263,7 +270,7 @@ def _split_arguments(
     )
     varying = tuple([x for i, x in enumerate(arguments) if i not in indices])
     rest = {n: x for n, x in keywords.items() if n not in named}
-    return static, *tree.flatten((varying, rest))
+    return static, *flatten((varying, rest))
 
 
 def _joined_arguments(static: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Loops: `scan`, `while_loop` and `fori_loop` are traced once, for any number of steps."""
+"""Loops: `scan`, `map`, `while_loop` and `fori_loop` are traced once, for any number of steps."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ from tensorken_core.program.program import Variable
 from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function, check_function
+from tensorken_core.transforms.vmap import vmap
 
 __all__ = [
     "fori_loop",
+    "map",
     "scan",
     "while_loop",
 ]
@@ -84,7 +86,7 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
     arguments = LoopArguments.of(loop.name, leaves)
     count = len(tree.leaves(init))
     values, slices = arguments.tensors[:count], arguments.tensors[count:]
-    steps = _number_of_steps(slices, length)
+    steps = _number_of_steps(loop.name, slices, length)
     rows = [Variable(x.shape[1:], x.dtype) for x in slices]
 
     @functools.wraps(f)
@@ -112,6 +114,60 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
         body.result, apply_higher_order(SCAN, [*captured, *values, *slices], params)
     )
     return carry, stacked
+
+
+def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply f to each slice of xs along the first axis, one after the other, and stack the results.
+
+    It is a `scan` without a carry.  `tk.vmap(f)(xs)` gives the same results, but computes all slices at once, which
+    needs more memory; a batch size is a compromise.
+
+    Args:
+        f: a function of a pytree of tensors.
+        xs: a pytree of tensors with the same size along the first axis.
+        batch_size: how many slices are computed at once, by `vmap`; None: one, without it.
+
+    Returns:
+        The results of f, stacked along the first axis.
+
+    Raises:
+        ArgumentError: if xs has no tensors, or the batch size is not positive.
+        ShapeError: if the sizes of xs differ.
+
+    >>> import tensorken as tk
+    >>> tk.map(lambda x: x.sum(), tk.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [3.0, 7.0]
+    """
+    check_function("map", f)
+    tensors, structure = tree.flatten(xs)
+    slices = LoopArguments.of("map", tensors).tensors
+    steps = _number_of_steps("map", slices, None)
+    xs = tree.unflatten(structure, slices)
+    loop = Loop("map", stacks=True)
+    if batch_size is None:
+        return _scan(loop, _without_carry(f), None, xs, None, False)[1]
+    size = integer_of("map", "batch_size", batch_size)
+    if size < 1:
+        raise ArgumentError(f"map: batch_size must be positive, got {size}; leave it out to go one by one")
+    batched, whole = vmap(f), steps // size * size
+    parts = []
+    if whole:
+        batches = tree.map(lambda x: x[:whole].reshape((steps // size, size, *x.shape[1:])), xs)
+        ys = _scan(loop, _without_carry(batched), None, batches, None, False)[1]
+        parts.append(tree.map(lambda y: y.reshape((whole, *y.shape[2:])), ys))
+    if whole < steps or not steps:
+        parts.append(batched(tree.map(lambda x: x[whole:], xs)))
+    return parts[0] if len(parts) == 1 else tree.map(lambda a, b: a.concatenate(b), *parts)
+
+
+def _without_carry(f: Function) -> Function:
+    """A step of a scan that only stacks."""
+
+    @functools.wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        return carry, f(x)
+
+    return step
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
@@ -216,26 +272,27 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
     return tree.unflatten(body.result, ys)
 
 
-def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
+def _number_of_steps(name: str, slices: Sequence[Tensor], length: Any) -> int:
     if length is not None:
-        length = integer_of("scan", "length", length)
+        length = integer_of(name, "length", length)
         if length < 0:
-            raise ArgumentError(f"scan: length must not be negative, got {length}; give the number of steps")
+            raise ArgumentError(
+                f"{name}: length must not be negative, got {length}; give the number of steps"
+            )
     steps = length
     for i, x in enumerate(slices):
         if x.ndim == 0:
-            raise ShapeError(
-                f"scan: leaf {i} of xs has shape (), need an axis to loop over; reshape it, or pass it in init"
-            )
+            raise ShapeError(f"{name}: leaf {i} of xs has shape (), need an axis to loop over; reshape it")
         if steps is None:
             steps = x.shape[0]
         if x.shape[0] != steps:
             expected = f"leaf 0 of xs has {steps}" if length is None else f"length is {steps}"
             raise ShapeError(
-                f"scan: {expected} and leaf {i} of xs has size {x.shape[0]} along axis 0; need equal sizes"
+                f"{name}: {expected} and leaf {i} of xs has size {x.shape[0]} along axis 0; need equal sizes"
             )
     if steps is None:
-        raise ArgumentError("scan: xs has no tensors; pass length=, the number of steps")
+        way_out = "pass length=, the number of steps" if name == "scan" else "pass at least one"
+        raise ArgumentError(f"{name}: xs has no tensors; {way_out}")
     return int(steps)
 
 

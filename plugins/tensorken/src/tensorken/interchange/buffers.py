@@ -11,7 +11,7 @@ from tensorken.interchange.strided import BFLOAT16, Strided, bfloat16_to_floats
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, float16
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.nested import collect, typed
+from tensorken_core.tensor.nested import NUMBERS, collect, typed
 
 # Kinds and signs of buffer formats; with the size they are dtypes: "l" is int32 on one platform and int64 on another.
 _KINDS = {
@@ -21,7 +21,6 @@ _KINDS = {
     **dict.fromkeys("efd", ("float", True)),
 }
 _ADVICE = {
-    "c": "there are no complex dtypes; pass x.real and x.imag",
     "M": "count the days or seconds with x.astype('int64')",
     "m": "count the days or seconds with x.astype('int64')",
     "O": "convert its elements with x.astype('float64')",
@@ -37,7 +36,7 @@ _CONVERTIBLE = (*_KINDS, BFLOAT16)
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     """The shape, the row-major values and the dtype of any data that `tensor` accepts."""
-    if type(data) in (bool, int, float):
+    if type(data) in NUMBERS:
         return (), *typed("tensor", [data], dtype)
     if isinstance(data, list | tuple | range):
         values: list[Any] = []
@@ -55,7 +54,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     view = strided_of(data, keep)
     if view is not None:
         return _from_buffer(view, dtype)
-    if isinstance(data, int | float):  # a subclass, such as an enum
+    if isinstance(data, int | float | complex):  # a subclass, such as an enum
         return (), *typed("tensor", [data], dtype)
     raise ArgumentError(
         f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"

@@ -111,9 +111,19 @@ def to_mutable(x: Tensor) -> memoryview:
         raise DTypeError("to_mutable: float16 has no mutable form in Python; cast it (x.astype)")
     if not x.size:
         raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
-    flat = _elements_outside_transforms("to_mutable", x)
-    data = struct.pack(f"{len(flat)}{x.dtype.format}", *flat) if isinstance(flat, list) else flat
-    return memoryview(bytearray(data)).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
+    return memoryview(bytearray(to_bytes("to_mutable", x))).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
+
+
+def to_bytes(name: str, x: Tensor) -> bytes | memoryview:
+    """The elements in row-major order, in the byte order of the machine.
+
+    Raises:
+        ConcretizationError: inside a transform.
+    """
+    flat = _elements_outside_transforms(name, x)
+    if isinstance(flat, list):
+        return struct.pack(f"{len(flat)}{x.dtype.format}", *flat)
+    return memoryview(flat).cast("B") if len(flat) else b""
 
 
 def device_of_dlpack(x: Tensor) -> tuple[int, int]:

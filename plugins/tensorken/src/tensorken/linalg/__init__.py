@@ -20,6 +20,9 @@ other ops, on its device.
 [1. 3.]
 """
 
+import sys as _sys
+import typing as _typing
+
 from tensorken.arrays.functions.products import cross, matmul, outer, tensordot, vecdot
 from tensorken.arrays.functions.shaping import matrix_transpose
 from tensorken.linalg.decompositions import (
@@ -33,6 +36,7 @@ from tensorken.linalg.decompositions import (
     svd,
     svdvals,
 )
+from tensorken.linalg.exponentials import expm
 from tensorken.linalg.norms import cond, matrix_norm, norm, vector_norm
 from tensorken.linalg.products import diagonal, matrix_power, multi_dot, trace
 from tensorken.linalg.systems import (
@@ -47,7 +51,17 @@ from tensorken.linalg.systems import (
     solve,
     solve_triangular,
 )
+from tensorken.linalg.tensors import tensorinv, tensorsolve
 from tensorken_core.errors import LinearAlgebraError
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The error for an unknown name; for a name of another library it names the equivalent."""
+        from tensorken.arrays.elsewhere.table import missing
+
+        raise missing("module 'tensorken.linalg'", "tk.linalg", name, _sys.modules[__name__])
+
 
 __all__ = [
     "EighResult",
@@ -64,6 +78,7 @@ __all__ = [
     "diagonal",
     "eigh",
     "eigvalsh",
+    "expm",
     "inv",
     "lstsq",
     "matmul",
@@ -82,6 +97,8 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",

@@ -30,6 +30,11 @@ def _sorted(shape: Shape, axis: int) -> float:
     return prod(shape) * max(1.0, log2(max(shape[axis], 1)))
 
 
+def _transformed(count: float) -> Rule:
+    """A count for each element and each doubling of the length, the last axis."""
+    return lambda shape, *rest: count * prod(shape) * max(1.0, log2(max(shape[-1], 1)))
+
+
 def _contracted(a: Shape, b: Shape, axes: Any) -> float:
     return 2 * prod(multiplied(a, b, ()))
 
@@ -70,6 +75,10 @@ RULES: dict[str, Rule] = {
     "argsort": _sorted,
     "fused_multiply_add": _contracted,
     "convolution": _convolved,
+    # Van Loan, Computational Frameworks for the Fast Fourier Transform: 1.4.1
+    "fft": _transformed(5.0),
+    "rfft": _transformed(2.5),
+    "irfft": lambda shape, other, size: _transformed(2.5)((*shape[:-1], size)),
     # Golub and Van Loan, Matrix Computations, 4th edition: 4.2.5, 3.2.9, 5.2.9, 8.3.1, figure 8.6.1
     "cholesky": _matrices(lambda m, n: n**3 / 3),
     "det": _matrices(lambda m, n: 2 / 3 * n**3),

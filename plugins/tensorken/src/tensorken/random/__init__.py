@@ -17,6 +17,7 @@ import typing as _typing
 
 from tensorken.random.bits import bits
 from tensorken.random.choices import categorical, choice, permutation
+from tensorken.random.counts import binomial, geometric, multinomial, poisson
 from tensorken.random.distributions import (
     bernoulli,
     exponential,
@@ -25,34 +26,84 @@ from tensorken.random.distributions import (
     truncated_normal,
     uniform,
 )
+from tensorken.random.gammas import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    t,
+)
 from tensorken.random.integers import randint
 from tensorken.random.keys import fold_in, key, split
+from tensorken.random.transformations import (
+    cauchy,
+    double_sided_maxwell,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    pareto,
+    rademacher,
+    rayleigh,
+    triangular,
+    wald,
+    weibull_min,
+)
+from tensorken.random.vectors import multivariate_normal, orthogonal
 
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """The error for an unknown name; it names the equivalent here if another library has the name."""
-        from tensorken.arrays.names_elsewhere import RANDOM, missing
+        """The error for an unknown name; for a name of another library it names the equivalent."""
+        from tensorken.arrays.elsewhere.table import missing
 
-        error = missing("module 'tensorken.random'", name, RANDOM)
-        raise error or AttributeError(
-            f"module 'tensorken.random' has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
-        )
+        raise missing("module 'tensorken.random'", "tk.random", name, _sys.modules[__name__])
 
 
 __all__ = [
+    "ball",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
+    "cauchy",
+    "chisquare",
     "choice",
+    "dirichlet",
+    "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
+    "geometric",
     "gumbel",
     "key",
+    "laplace",
+    "loggamma",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
+    "pareto",
     "permutation",
+    "poisson",
+    "rademacher",
     "randint",
+    "rayleigh",
     "split",
+    "t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "wald",
+    "weibull_min",
 ]

@@ -6,22 +6,13 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions.operands import floating_of
-from tensorken.random.bits import (
-    broadcast_argument,
-    checked,
-    dtype_of,
-    logical_right_shift,
-    shape_of,
-    words,
-)
-from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
+from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
+from tensorken.random.floats import PRECISION, computed_in, exponentials, fractions, normals, symmetric
+from tensorken.random.parameters import floating_parameters
+from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
-from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
-
-PRECISION = {float16: 11, float32: 24, float64: 53}
-"""The number of bits of a significand, including the leading bit."""
 
 
 def uniform(
@@ -57,7 +48,7 @@ def uniform(
         shape_of("uniform", shape),
         dtype_of("uniform", dtype, "float", key),
     )
-    u = _fractions(key, sizes, result_dtype)
+    u = fractions(key, sizes, result_dtype)
     if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
         return u
     low = _bound("uniform", "minval", minval, u)
@@ -94,9 +85,7 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("normal", shape),
         dtype_of("normal", dtype, "float", key),
     )
-    u = _symmetric(key, sizes, _computed_in(result_dtype))
-    x: Tensor = u.apply(OPS["erfinv"]) * math.sqrt(2.0)
-    return x.astype(result_dtype)
+    return normals(key, sizes, computed_in(result_dtype)).astype(result_dtype)
 
 
 def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
@@ -121,14 +110,10 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     [-0.14000  0.17284 -0.50631]
     """
     name = "truncated_normal"
-    key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)
-    inner = _computed_in(result_dtype)
-    like = key.constant([0], int32, ()).astype(inner)
-    low, high = [as_operand(name, bound, like).astype(inner) for bound in (lower, upper)]
-    sizes = (low + high).shape if shape is None else shape_of(name, shape)
-    low, high = broadcast_argument(name, "lower", low, sizes), broadcast_argument(name, "upper", high, sizes)
+    key, result_dtype, (low, high) = floating_parameters(name, key, shape, dtype, lower=lower, upper=upper)
+    inner, sizes = low.dtype, low.shape
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
-    u = (start + end) * 0.5 + (end - start) * 0.5 * _symmetric(key, sizes, inner)
+    u = (start + end) * 0.5 + (end - start) * 0.5 * symmetric(key, sizes, inner)
     last = 1.0 - 2.0 ** -PRECISION[inner]
     x = u.maximum(-last).minimum(last).apply(OPS["erfinv"]) * math.sqrt(2.0)
     result: Tensor = x.maximum(low).minimum(high).astype(result_dtype)
@@ -159,7 +144,7 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("exponential", shape),
         dtype_of("exponential", dtype, "float", key),
     )
-    return _exponential(key, sizes, _computed_in(result_dtype)).astype(result_dtype)
+    return exponentials(key, sizes, computed_in(result_dtype)).astype(result_dtype)
 
 
 def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
@@ -185,7 +170,7 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("gumbel", shape),
         dtype_of("gumbel", dtype, "float", key),
     )
-    return (-_exponential(key, sizes, _computed_in(result_dtype)).log()).astype(result_dtype)
+    return (-exponentials(key, sizes, computed_in(result_dtype)).log()).astype(result_dtype)
 
 
 def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
@@ -207,43 +192,10 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
     """
     key = checked("bernoulli", key)
     probability = floating_of(as_operand("bernoulli", p, key))
-    probability = probability.astype(_computed_in(probability.dtype))
+    probability = probability.astype(computed_in(probability.dtype))
     sizes = probability.shape if shape is None else shape_of("bernoulli", shape)
     probability = broadcast_argument("bernoulli", "p", probability, sizes)
-    return _fractions(key, sizes, probability.dtype) < probability
-
-
-# ---- shared code -------------------------------------------------------------------------------------------
-
-
-def _fractions(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
-    """Multiples of 2**-precision from [0, 1)."""
-    precision = PRECISION[dtype]
-    return _upper_bits(key, shape, dtype, precision).astype(dtype) * 2.0**-precision
-
-
-def _symmetric(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
-    """Odd multiples of 2**-precision from (-1, 1)."""
-    precision = PRECISION[dtype]
-    odd = _upper_bits(key, shape, dtype, precision + 1) | 1
-    return (odd - (1 << precision)).astype(dtype) * 2.0**-precision
-
-
-def _exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
-    precision = PRECISION[dtype]
-    odd = _upper_bits(key, shape, dtype, precision) | 1
-    return -(odd.astype(dtype) * -(2.0**-precision)).log1p()
-
-
-def _upper_bits(key: Tensor, shape: Shape, dtype: DType, count: int) -> Tensor:
-    """The first `count` of the random bits for each number of a dtype, as a nonnegative integer."""
-    wide = int64 if dtype is float64 else int32
-    return logical_right_shift(words(key, shape, wide), 8 * wide.itemsize - count)
-
-
-def _computed_in(dtype: DType) -> DType:
-    """The dtype of intermediate results: float32 for float16, whose precision would cut off the tails."""
-    return float32 if dtype is float16 else dtype
+    return fractions(key, sizes, probability.dtype) < probability
 
 
 def _bound(name: str, what: str, bound: Any, like: Tensor) -> Tensor:

@@ -14,6 +14,9 @@ Raises:
 3.1781 1.5061
 """
 
+import sys as _sys
+import typing as _typing
+
 from tensorken.arrays.functions.elementary import erf, erfinv
 from tensorken.arrays.functions.reductions import log_softmax, logsumexp, softmax
 from tensorken.special.bessel import i0, i0e, i1, i1e
@@ -21,6 +24,15 @@ from tensorken.special.entropies import entr, expit, kl_div, logit, rel_entr, xl
 from tensorken.special.error_functions import erfc, erfcx, log_ndtr, ndtr, ndtri
 from tensorken.special.gamma_functions import betaln, digamma, gammaln, polygamma, psi, zeta
 from tensorken.special.incomplete import betainc, gammainc, gammaincc
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The error for an unknown name; for a name of another library it names the equivalent."""
+        from tensorken.arrays.elsewhere.table import missing
+
+        raise missing("module 'tensorken.special'", "tk.special", name, _sys.modules[__name__])
+
 
 __all__ = [
     "betainc",

@@ -13,14 +13,26 @@ from tensorken_core.tensor.normalization import axis_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OTHER_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "out": None}
-"""A map from argument names of other libraries to the names used here; None for an unsupported argument."""
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "dim": ("axis", "axes"),
+    "dims": ("axis", "axes"),
+    "keepdim": ("keepdims",),
+    "unbiased": ("correction",),
+    "interpolation": ("method",),
+    "out": (),
+}
+"""A map from argument names of other libraries to the names used here; no name for an unsupported argument."""
 
 
-def with_numpys_names(f: F) -> F:
-    """Decorate a function so that an argument name of another library raises an error with the name used here."""
+def with_numpys_names(f: F, further: Callable[..., Any] | None = None) -> F:
+    """Decorate a function so that an argument name of another library raises an error with the name used here.
 
-    @functools.wraps(f)
+    Args:
+        f: the function.
+        further: the function with more keywords, which is called if f does not have them.
+    """
+
+    @functools.wraps(further or f)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
             return f(*arguments, **keywords)
@@ -28,17 +40,15 @@ def with_numpys_names(f: F) -> F:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # f itself raised it
                 raise
             parameters = inspect.signature(f).parameters
+            if further is not None and not keywords.keys() <= parameters.keys():
+                return further(*arguments, **keywords)
             for name in keywords:
-                own_name = OTHER_NAMES.get(name)
-                if (
-                    name in OTHER_NAMES
-                    and name not in parameters
-                    and (own_name is None or own_name in parameters)
-                ):
+                own = [other for other in OTHER_NAMES.get(name, ()) if other in parameters]
+                if name in OTHER_NAMES and name not in parameters and (own or not OTHER_NAMES[name]):
                     hint = (
-                        f"tensors are immutable: use the result, and tk.{f.__name__} instead of numpy.{f.__name__}"
-                        if own_name is None
-                        else f"it is {own_name} here"
+                        f"it is {own[0]} here"
+                        if own
+                        else f"tensors are immutable: use the result, and tk.{f.__name__} instead of numpy.{f.__name__}"
                     )
                     raise ArgumentError(f"{f.__name__}: unexpected argument {name}; {hint}") from None
             raise

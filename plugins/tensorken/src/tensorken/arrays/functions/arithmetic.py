@@ -26,7 +26,6 @@ __all__ = [
     "around",
     "ceil",
     "clip",
-    "conj",
     "divide",
     "divmod",
     "fix",
@@ -36,7 +35,6 @@ __all__ = [
     "fmin",
     "fmod",
     "heaviside",
-    "imag",
     "maximum",
     "minimum",
     "mod",
@@ -45,7 +43,6 @@ __all__ = [
     "positive",
     "pow",
     "power",
-    "real",
     "reciprocal",
     "remainder",
     "rint",
@@ -146,7 +143,7 @@ def fmod(a: Any, b: Any) -> Tensor:
     [ 1. -1.]
     """
     x, y = pair_of_operands("fmod", a, b, first_tensor(a, b))
-    if x.dtype.kind != "float":
+    if not x.dtype.inexact:
         rest = x % y
         result_of_ints: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
         return result_of_ints
@@ -187,36 +184,6 @@ def positive(x: Any) -> Tensor:
     [ 1. -2.]
     """
     return as_tensor(x)
-
-
-def conj(x: Any) -> Tensor:
-    """The complex conjugate of x, which is x, as all dtypes are real.
-
-    >>> import tensorken as tk
-    >>> print(tk.conj([1.0, -2.0]))
-    [ 1. -2.]
-    """
-    return as_tensor(x)
-
-
-def real(x: Any) -> Tensor:
-    """The real part of x, which is x, as all dtypes are real.
-
-    >>> import tensorken as tk
-    >>> print(tk.real([1.0, -2.0]))
-    [ 1. -2.]
-    """
-    return as_tensor(x)
-
-
-def imag(x: Any) -> Tensor:
-    """The imaginary part of x, which is 0, as all dtypes are real.
-
-    >>> import tensorken as tk
-    >>> print(tk.imag([1.0, -2.0]))
-    [0. 0.]
-    """
-    return as_tensor(x).zeros_like()
 
 
 def square(x: Any) -> Tensor:
@@ -393,7 +360,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     [ 0.  2. -3.]
     """
     y = as_tensor(x)
-    if y.dtype.kind != "float":
+    if not y.dtype.inexact:
         if decimals < 0:
             raise DTypeError(
                 f"round: cannot round {y.dtype} to {decimals} decimals; cast to a float first (x.astype)"
@@ -407,7 +374,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
 def _rounded(name: str, x: Tensor) -> Tensor:
     """Apply a rounding op to floats; return integers and bools unchanged."""
-    result: Tensor = x.apply(OPS[name]) if x.dtype.kind == "float" else x
+    result: Tensor = x.apply(OPS[name]) if x.dtype.inexact else x
     return result
 
 

@@ -186,7 +186,7 @@ def scalar(value: Scalar, dtype: Any = None, *, backend: Any = None, device: str
 def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, device: str | None) -> Tensor:
     sizes = shape_of(name, shape)
     requested = None if dtype is None else as_dtype(dtype)
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float | complex) or hasattr(value, "dtype"):
         if not isinstance(value, Tensor | list | tuple) and not hasattr(value, "dtype"):
             raise ArgumentError(
                 f"{name}: the value must be one number or tensor, got {short_repr(value)}; see tk.tensor"
@@ -195,6 +195,8 @@ def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, d
     (number,), result_dtype = typed(name, [value], requested)
     interpreter = resolve(backend, device)
     check_supported(name, interpreter, result_dtype)
+    if result_dtype.kind == "complex":
+        return Tensor.from_flat(interpreter, (), [number], result_dtype).broadcast_to(sizes)
     return Tensor(interpreter, interpreter.full(sizes, number, result_dtype), sizes, result_dtype)
 
 
@@ -213,8 +215,8 @@ def _alike(
     sizes = x.shape if shape is None else shape_of(name, shape)
     if backend is not None or device is not None:
         return full(sizes, value, dtype, backend=backend, device=device)
-    if not isinstance(value, int | float):
-        operand: Tensor = as_operand(name, value, x)
+    if not isinstance(value, int | float) or dtype.kind == "complex":
+        operand: Tensor = as_operand(name, value, x.astype(dtype) if dtype.kind == "complex" else x)
         return operand.astype(dtype).broadcast_to(sizes)
     (number,), _ = typed(name, [value], dtype)
     base = x.interpreter.base

@@ -115,6 +115,7 @@ def _cumulative(
     return y.constant([initial], y.dtype, (1,)).broadcast_to(row).concatenate(result, axis=along)
 
 
+@with_numpys_names
 def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th difference of neighbouring elements along an axis; for bools, whether they differ.
 

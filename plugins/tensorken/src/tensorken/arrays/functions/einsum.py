@@ -22,9 +22,9 @@ from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.dispatch import binary
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 
-__all__ = ["einsum"]
+__all__ = ["einsum", "einsum_path"]
 
 MUL = OPS["mul"]
 
@@ -43,7 +43,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
         operands: the tensors, promoted to one dtype.
         optimize: the contraction order: `"optimal"` (or True) takes the fewest multiplications, and for more than
             eight operands means `"greedy"`, which at each step chooses the smallest result; False multiplies from
-            left to right; or a path of numpy's `einsum_path`.
+            left to right; or a path of `einsum_path`.
 
     Raises:
         ArgumentError: if the subscripts are malformed, or do not fit the number of operands.
@@ -71,6 +71,45 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
         tensors.append(pair(tensors))
     result: Tensor = tensors[-1].permute(plan.order)
     return result
+
+
+def einsum_path(
+    subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal"
+) -> tuple[list[Any], str]:
+    """The contraction order of `einsum` for these operands, of which only the shapes count, and a report of it.
+
+    Args:
+        subscripts: as for `einsum`.
+        operands: as for `einsum`.
+        optimize: as for `einsum`, where numpy's default is `"greedy"`.
+
+    Returns:
+        A list that `einsum` takes as `optimize`: `"einsum_path"`, then for each product the positions of its operands,
+        which are removed from the list of operands, to which the product is appended.  And a text with a line for each
+        product.
+
+    Raises:
+        ArgumentError, ShapeError: as for `einsum`.
+
+    >>> import tensorken as tk
+    >>> path, report = tk.einsum_path("ij,jk,k->i", tk.ones((8, 9)), tk.ones((9, 7)), tk.ones(7))
+    >>> path
+    ['einsum_path', (1, 2), (0, 1)]
+    >>> print(report)
+    ij,jk,k->i
+    jk,k: (9, 7) and (7,)
+    ij,j: (8, 9) and (9,)
+    """
+    if not isinstance(subscripts, str):
+        subscripts, operands = lettered((subscripts, *operands))
+    if not operands:
+        raise ArgumentError(
+            f"einsum_path: no operands for {short_repr(subscripts)}; write einsum_path('ij,jk', a, b)"
+        )
+    shapes = tuple([as_tensor(x).shape for x in operands])
+    path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
+    plan = _planned(subscripts, shapes, path)
+    return ["einsum_path", *(plan.path or ((0,),))], "\n".join([subscripts.replace(" ", ""), *plan.report])
 
 
 # ---- plans -------------------------------------------------------------------------------------------------
@@ -116,6 +155,8 @@ class Plan:
 
     preparations: tuple[tuple[int, Preparation], ...]
     pairs: tuple[Pair, ...]
+    path: Path
+    report: tuple[str, ...]
     order: Axes
     adds: bool
 
@@ -133,12 +174,14 @@ def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | 
             preparations.append((i, Preparation(diagonals, summed_alone)))
         labels.append(tuple([label for k, label in enumerate(term) if k not in summed_alone]))
         extents.append(tuple([n for k, n in enumerate(shape) if k not in summed_alone]))
-    pairs = []
+    pairs, report = [], []
     live = list(range(len(terms)))
-    for left, right in steps_of(labels, output, sizes, optimize, subscripts):
+    steps = steps_of(labels, output, sizes, optimize, subscripts)
+    for left, right in steps:
         i, j = live[left], live[right]
         live = [k for k in live if k not in (i, j)]
         needed = set(output).union(*[labels[k] for k in live])
+        report.append(f"{_written(labels[i])},{_written(labels[j])}: {extents[i]} and {extents[j]}")
         pair, joined, extent = _pair(i, j, labels, extents, output if not live else (), needed)
         pairs.append(pair)
         live.append(len(labels))
@@ -147,7 +190,14 @@ def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | 
     last = labels[live[0]]
     order = tuple([last.index(label) for label in output])
     adds = bool(pairs) or any(preparation.summed for _, preparation in preparations)
-    return Plan(tuple(preparations), tuple(pairs), order, adds)
+    path = tuple([(min(step), max(step)) for step in steps])
+    return Plan(tuple(preparations), tuple(pairs), path, tuple(report), order, adds)
+
+
+def _written(labels: Labels) -> str:
+    """The letters of a term, with `...` for the axes without a letter."""
+    parts = [label if isinstance(label, str) else "..." for label in labels]
+    return "".join([part for i, part in enumerate(parts) if part != "..." or parts[i - 1 : i] != ["..."]])
 
 
 def _pair(

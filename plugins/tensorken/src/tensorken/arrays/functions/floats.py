@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorken.arrays.functions.operands import binary_op, unary_op
 from tensorken.arrays.functions.promotion import finfo
+from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -48,6 +49,8 @@ def isinf(x: Any) -> Tensor:
     [False, True, False]
     """
     y = as_tensor(x)
+    if isinstance(y, ComplexTensor):
+        return isinf(y.real) | isinf(y.imag)
     return y.abs().eq(float("inf")) if y.dtype.kind == "float" else ~y.eq(y)
 
 
@@ -59,6 +62,8 @@ def isfinite(x: Any) -> Tensor:
     [True, False, False]
     """
     y = as_tensor(x)
+    if isinstance(y, ComplexTensor):
+        return isfinite(y.real) & isfinite(y.imag)
     return y.abs() < float("inf") if y.dtype.kind == "float" else y.eq(y)
 
 
@@ -105,6 +110,9 @@ def nan_to_num(
     [1. 0. 9.]
     """
     y = as_tensor(x)
+    if isinstance(y, ComplexTensor):
+        real, imag = [nan_to_num(part, copy, nan, posinf, neginf) for part in (y.real, y.imag)]
+        return ComplexTensor(real, imag)
     if y.dtype.kind != "float":
         return y
     limit = finfo(y.dtype).max

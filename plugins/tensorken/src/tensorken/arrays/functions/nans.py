@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 from tensorken.arrays.functions import cumulative, reductions, statistics
+from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.floats import isnan
 from tensorken.arrays.functions.operands import first_operand
 from tensorken.arrays.indexing.checks import bounds
@@ -41,6 +42,7 @@ __all__ = [
 # ---- sums and products -------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def nansum(
     x: Any,
     axis: Axis = None,
@@ -61,6 +63,7 @@ def nansum(
     )
 
 
+@with_numpys_names
 def nanprod(
     x: Any,
     axis: Axis = None,
@@ -81,6 +84,7 @@ def nanprod(
     )
 
 
+@with_numpys_names
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative sum along an axis, or over the flattened tensor, where NaN counts as 0; see `cumsum`.
 
@@ -91,6 +95,7 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return cumulative.cumsum(_replaced(as_tensor(x), 0.0), axis, dtype)
 
 
+@with_numpys_names
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative product along an axis, or over the flattened tensor, where NaN counts as 1; see `cumprod`.
 
@@ -104,6 +109,7 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 # ---- averages and spread -----------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def nanmean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """The mean over axes, all by default, of the elements that are not NaN; NaN if there are none; see `mean`.
 
@@ -115,6 +121,7 @@ def nanmean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = N
     return reductions.mean(y, axis, keepdims, where=_numbers(y, where))
 
 
+@with_numpys_names
 def nanvar(
     x: Any,
     axis: Axis = None,
@@ -134,6 +141,7 @@ def nanvar(
     return _variance("nanvar", y, axis, correction, keepdims, ddof, where)
 
 
+@with_numpys_names
 def nanstd(
     x: Any,
     axis: Axis = None,
@@ -163,6 +171,7 @@ def _variance(
 # ---- minima and maxima -------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def nanmax(
     x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -178,6 +187,7 @@ def nanmax(
     return _extreme(reductions.max, -math.inf, as_tensor(x), axis, keepdims, initial, where)
 
 
+@with_numpys_names
 def nanmin(
     x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -202,6 +212,7 @@ def _extreme(
     return reductions.all(isnan(x), axis, keepdims).where(math.nan, result)
 
 
+@with_numpys_names
 def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first maximum of the elements that are not NaN; see `argmax`.
 
@@ -216,6 +227,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     return reductions.argmax(_some_number("nanargmax", as_tensor(x), -math.inf, axis), axis, keepdims)
 
 
+@with_numpys_names
 def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first minimum of the elements that are not NaN; see `argmin`.
 
@@ -241,6 +253,7 @@ def _some_number(name: str, x: Tensor, worst: float, axis: int | None) -> Tensor
 # ---- quantiles ---------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The median over axes, all by default, of the elements that are not NaN; NaN if there are none; see `median`.
 
@@ -251,6 +264,7 @@ def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return statistics.quantiles("nanmedian", x, 0.5, axis, keepdims, "linear", skips_nan=True)
 
 
+@with_numpys_names
 def nanquantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The q-th quantile over axes, all by default, of the elements that are not NaN; see `quantile`.
 
@@ -261,6 +275,7 @@ def nanquantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, metho
     return statistics.quantiles("nanquantile", x, q, axis, keepdims, method, skips_nan=True)
 
 
+@with_numpys_names
 def nanpercentile(
     x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:

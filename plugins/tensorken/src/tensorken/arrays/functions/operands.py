@@ -37,8 +37,8 @@ def first_tensor(a: Any, b: Any) -> Tensor:
 
 
 def floating_of(x: V) -> V:
-    """x in float32 if it is not floating-point."""
-    return x if x.dtype.kind == "float" else x.astype(float32)
+    """x in float32 if it is neither floating-point nor complex."""
+    return x if x.dtype.inexact else x.astype(float32)
 
 
 def as_tensors(name: str, tensors: Any) -> list[Tensor]:

@@ -14,6 +14,7 @@ from typing import Any
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.functions.reordering import roll
 from tensorken.arrays.functions.shaping import moveaxis
+from tensorken.complex_numbers.arithmetic import sum_of_products
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, bool_
 from tensorken_core.language.op import OPS, run
@@ -87,7 +88,7 @@ def matmul(a: Any, b: Any) -> Tensor:
             columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
         columns = columns.mT
     try:
-        product: Tensor = binary(MUL, rows, columns).sum_in_own_dtype(-1)
+        product = sum_of_products(rows, columns, -1)
         return product
     except ShapeError:
         raise ShapeError(
@@ -178,7 +179,7 @@ def inner(a: Any, b: Any) -> Tensor:
 
 
 def vdot(a: Any, b: Any) -> Tensor:
-    """The dot product of the flattened operands.
+    """The dot product of the flattened operands, of which the first is conjugated.
 
     Raises:
         ShapeError: if the operands differ in their number of elements.
@@ -192,11 +193,11 @@ def vdot(a: Any, b: Any) -> Tensor:
         raise ShapeError(
             f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equal numbers, or use tk.dot"
         )
-    return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum_in_own_dtype()
+    return sum_of_products(a.reshape((a.size,)).conj(), b.reshape((b.size,)), -1)
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
-    """The dot products of the vectors along an axis; all other axes broadcast.
+    """The dot products of the vectors along an axis, of which the first are conjugated; all other axes broadcast.
 
     Raises:
         ShapeError: if the sizes along the axis differ, or the other axes do not broadcast.
@@ -212,7 +213,10 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
         raise ShapeError(
             f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of equal length"
         )
-    return _multiplied("vecdot", a, b).sum_in_own_dtype(-1)
+    try:
+        return sum_of_products(a.conj(), b, -1)
+    except ShapeError as error:
+        raise ShapeError(f"vecdot: {str(error).removeprefix('mul: ')}") from None
 
 
 def matvec(x1: Any, x2: Any) -> Tensor:
@@ -226,7 +230,7 @@ def matvec(x1: Any, x2: Any) -> Tensor:
     [3.0, 7.0]
     """
     a, b = _matrix_and_vector("matvec", x1, x2)
-    return vecdot(a, b.reshape((*b.shape[:-1], 1, b.shape[-1])))
+    return vecdot(a.conj(), b.reshape((*b.shape[:-1], 1, b.shape[-1])))
 
 
 def vecmat(x1: Any, x2: Any) -> Tensor:
@@ -361,9 +365,8 @@ def _contracted(a: Tensor, b: Tensor, axes_a: Axes, axes_b: Axes) -> Tensor:
     columns = b.permute((*free_b, *axes_b)).reshape(
         (*[1] * len(free_a), *[b.shape[i] for i in free_b], *paired)
     )
-    product = binary(MUL, rows, columns)
-    axes = tuple(range(product.ndim - len(paired), product.ndim))
-    return product.sum_in_own_dtype(axes) if paired else product
+    axes = tuple(range(rows.ndim - len(paired), rows.ndim))
+    return sum_of_products(rows, columns, axes) if paired else binary(MUL, rows, columns)
 
 
 def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:

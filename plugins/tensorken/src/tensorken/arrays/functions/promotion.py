@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import (
+    COMPLEX,
     FLOATS,
     INTEGERS,
     SIGNED,
@@ -21,6 +22,7 @@ from tensorken_core.language.dtypes import (
     integer_bounds,
     of_scalar,
     promote,
+    real_dtype,
     with_scalar,
 )
 from tensorken_core.language.shapes import short_repr
@@ -32,6 +34,7 @@ __all__ = [
     "finfo",
     "iinfo",
     "isdtype",
+    "promote_types",
     "result_type",
 ]
 
@@ -97,7 +100,7 @@ _FLOATS = {
 
 
 def finfo(type: Any) -> FloatInfo:
-    """The limits of a floating-point dtype, or of the dtype of a tensor.
+    """The limits of a floating-point dtype, of the parts of a complex one, or of the dtype of a tensor.
 
     Returns:
         An object with `bits`, `eps` (from 1 to the next number), `max`, `min`, `smallest_normal` and `dtype`.
@@ -110,9 +113,9 @@ def finfo(type: Any) -> FloatInfo:
     True
     """
     dtype = type.dtype if isinstance(type, Tensor) else as_dtype(type)
-    if dtype.kind != "float":
+    if not dtype.inexact:
         raise DTypeError(f"finfo: {dtype} is not floating-point; use iinfo for integers")
-    return _FLOATS[dtype]
+    return _FLOATS[real_dtype(dtype)]
 
 
 def iinfo(type: Any) -> IntegerInfo:
@@ -143,8 +146,8 @@ KINDS: dict[str, tuple[DType, ...]] = {
     "unsigned integer": UNSIGNED,
     "integral": INTEGERS,
     "real floating": FLOATS,
-    "complex floating": (),
-    "numeric": (*INTEGERS, *FLOATS),
+    "complex floating": tuple(COMPLEX.values()),
+    "numeric": (*INTEGERS, *FLOATS, *COMPLEX.values()),
 }
 """The standard's kinds of dtypes."""
 
@@ -191,8 +194,10 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     """
     if not arrays_and_dtypes:
         raise ArgumentError("result_type: need at least one tensor, dtype or number, got no arguments")
-    numbers = [x for x in arrays_and_dtypes if isinstance(x, bool | int | float)]
-    others = [x for x in arrays_and_dtypes if not isinstance(x, bool | int | float)]
+    numbers = [
+        x for x in arrays_and_dtypes if isinstance(x, complex | float | int) and not hasattr(x, "dtype")
+    ]
+    others = [x for x in arrays_and_dtypes if not isinstance(x, complex | float | int) or hasattr(x, "dtype")]
     result: DType | None = None
     for x in others:
         dtype = x.dtype if isinstance(x, Tensor) else as_dtype(x)
@@ -201,6 +206,19 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         result = of_scalar(number) if result is None else with_scalar(result, number)
     assert result is not None
     return result
+
+
+def promote_types(type1: Any, type2: Any) -> DType:
+    """The dtype to which two dtypes promote: `tk.result_type` of dtypes alone.
+
+    Raises:
+        DTypeError: if a dtype is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.promote_types("int8", "uint8")
+    tensorken.int16
+    """
+    return promote(as_dtype(type1), as_dtype(type2))
 
 
 def can_cast(from_: Any, to: Any) -> bool:

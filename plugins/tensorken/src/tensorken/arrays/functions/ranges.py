@@ -15,7 +15,7 @@ from tensorken.arrays.creation import tensor
 from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
-from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar
+from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar, real_dtype
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.normalization import axis_of
@@ -119,7 +119,8 @@ def linspace(
         return (result, (stop - start) / spans if spans > 0 else math.nan) if retstep else result
     a, b = pair_of_operands("linspace", start, stop, first_tensor(start, stop))
     a, b = floating_of(a), floating_of(b)
-    fractions = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
+    steps = [i / spans if spans > 0 else 0.0 for i in range(num)]
+    fractions = a.constant(steps, real_dtype(a.dtype), (num,))
     fractions = fractions.reshape((num, *[1] * max(a.ndim, b.ndim)))
     result = _cast(a * (1.0 - fractions) + b * fractions, dtype)
     result = moveaxis(result, 0, axis_of("linspace", result.shape, axis))

@@ -62,7 +62,8 @@ def sum(
     """The sum over axes, all by default; 0 for no elements.
 
     Args:
-        dtype: the dtype of the sum and the result; by default the dtype of x, int32 for bool.  Integers wrap.
+        dtype: of the sum and the result; by default that of x, int32 or uint32 for bool and narrower
+            integers.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.sum([[1.0, 2.0], [3.0, 4.0]], axis=0), tk.sum([True, True]))
@@ -87,7 +88,8 @@ def prod(
     """The product over axes, all by default; 1 for no elements; its derivative is correct at zeros, too.
 
     Args:
-        dtype: the dtype of the product and the result; by default the dtype of x, int32 for bool.  Integers wrap.
+        dtype: of the product and the result; by default that of x, int32 or uint32 for bool and narrower
+            integers.  Integers wrap.
 
     >>> import tensorken as tk
     >>> print(tk.prod([[1.0, 2.0], [3.0, 4.0]], axis=1))

@@ -70,6 +70,7 @@ def ravel(x: Any, order: str = "C") -> Tensor:
 flatten = ravel
 
 
+@with_numpys_names
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """x with its axes in another order; reversed by default.
 
@@ -202,6 +203,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
     return old.reshape(tuple([n for i, n in enumerate(old.shape) if i not in axes]))
 
 
+@with_numpys_names
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     """Slices of x at integer indices along an axis, or of the flattened tensor; negative indices count from the end.
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.arrays.functions.arguments import ordered_axes_of
+from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.functions.convolution import convolution
 from tensorken.arrays.functions.cumulative import cumsum, diff
 from tensorken.arrays.functions.operands import first_operand, floating_of, promoted_tensors
@@ -218,6 +218,7 @@ def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tenso
     return result
 
 
+@with_numpys_names
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """The integral of sampled values along an axis by the trapezoidal rule.
 

@@ -18,7 +18,7 @@ from tensorken.arrays.functions.reductions import counted, mean, selected
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
-from tensorken_core.language.dtypes import bool_, float16, float32, int32
+from tensorken_core.language.dtypes import bool_, float16, float32, int32, real_dtype
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.normalization import Axis, axes_of
@@ -37,6 +37,7 @@ __all__ = [
 # ---- averages and spread -----------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = False) -> Tensor:
     """The weighted mean over axes, all by default.
 
@@ -151,8 +152,9 @@ def variance(
     if where is not None:
         degrees = (counted(name, wide, where, axes, keepdims) - subtracted).maximum(0.0)
     distance: Any = selected(name, wide - mean(wide, axes, keepdims=True, where=where), where, 0.0)
-    result: Tensor = (distance * distance).sum(axes, keepdims) / degrees
-    return result.astype(y.dtype)
+    squared = distance.real**2 + distance.imag**2 if y.dtype.kind == "complex" else distance * distance
+    result: Tensor = squared.sum(axes, keepdims) / degrees
+    return result.astype(real_dtype(y.dtype))
 
 
 # ---- quantiles ---------------------------------------------------------------------------------------------
@@ -228,6 +230,7 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
     return quantiles("quantile", x, q, axis, keepdims, method)
 
 
+@with_numpys_names
 def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The q-th percentile over axes, all by default; see `quantile`.
 

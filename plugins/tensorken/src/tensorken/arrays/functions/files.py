@@ -1,0 +1,269 @@
+"""Files of arrays in numpy's formats, npy and npz, and tensors of raw bytes.
+
+The format is that of `numpy.lib.format`: a header with the shape and the dtype, then the elements.  numpy itself is not
+needed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import struct
+import sys
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+from tensorken.arrays.creation import of_flat
+from tensorken.interchange.buffers import unpacked
+from tensorken.interchange.interop import to_bytes
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, float32
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = ["frombuffer", "load", "save", "savez", "savez_compressed"]
+
+MAGIC = b"\x93NUMPY"
+ORDER = "<" if sys.byteorder == "little" else ">"
+"""The byte order of this machine, as headers state it."""
+
+
+def frombuffer(
+    buffer: Any,
+    dtype: Any = float32,
+    count: int = -1,
+    offset: int = 0,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """A tensor with one axis of the raw bytes of a buffer, which are copied.
+
+    Args:
+        buffer: bytes or another contiguous buffer, in the byte order of the machine.
+        dtype: of the result, float32 by default, where numpy's default is float64.
+        count: the number of elements; all that follow the offset if negative.
+        offset: the number of bytes to skip.
+        backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
+        device: one of the backend's devices.
+
+    Raises:
+        ArgumentError: if the offset is outside the buffer.
+        ShapeError: if the bytes are not a whole number of elements, or fewer than `count` elements.
+
+    >>> import tensorken as tk
+    >>> tk.frombuffer(bytes([1, 2, 3]), dtype="uint8", offset=1).tolist()
+    [2, 3]
+    """
+    data = memoryview(buffer).cast("B")
+    own = as_dtype(dtype)
+    if not 0 <= offset <= len(data):
+        raise ArgumentError(f"frombuffer: offset={offset} is outside the buffer of {len(data)} bytes")
+    size = len(data) - offset
+    if count < 0 and size % own.itemsize:
+        raise ShapeError(
+            f"frombuffer: {size} bytes are not a whole number of elements of {own.itemsize} bytes; give count="
+        )
+    n = size // own.itemsize if count < 0 else count
+    if n * own.itemsize > size:
+        raise ShapeError(f"frombuffer: {n} elements of {own} need {n * own.itemsize} bytes, got {size}")
+    found = bytes(data[offset : offset + n * own.itemsize])
+    return of_flat("frombuffer", (n,), unpacked(found, own), own, backend, device)
+
+
+# ---- saving ------------------------------------------------------------------------------------------------
+
+
+def save(file: Any, arr: Any) -> None:
+    """Write a tensor to a file in numpy's format npy, which `tk.load` and `numpy.load` read.
+
+    Args:
+        file: a path, to which `.npy` is added if it has another ending, or a binary file that is open for writing.
+        arr: the tensor.
+
+    Raises:
+        ConcretizationError: inside a transform, where the values are not known.
+
+    >>> import tempfile
+    >>> import tensorken as tk
+    >>> with tempfile.TemporaryFile() as file:
+    ...     tk.save(file, [1.0, 2.0])
+    ...     _ = file.seek(0)
+    ...     print(tk.load(file))
+    [1. 2.]
+    """
+    header, data = _written("save", arr)
+    if hasattr(file, "write"):
+        file.write(header)
+        file.write(data)
+        return
+    with _with_ending(file, ".npy").open("wb") as opened:
+        opened.write(header)
+        opened.write(data)
+
+
+def savez(file: Any, *args: Any, **kwds: Any) -> None:
+    """Write several tensors to a file in numpy's format npz, which `tk.load` and `numpy.load` read.
+
+    Args:
+        file: a path, to which `.npz` is added if it has another ending, or a binary file that is open for writing.
+        *args: tensors, named `arr_0`, `arr_1` and so on.
+        **kwds: tensors by name.
+
+    Raises:
+        ArgumentError: if two tensors have one name.
+        ConcretizationError: inside a transform, where the values are not known.
+
+    >>> import tempfile
+    >>> import tensorken as tk
+    >>> with tempfile.TemporaryFile() as file:
+    ...     tk.savez(file, tk.ones(2), bias=0.5)
+    ...     {name: x.tolist() for name, x in tk.load(file).items()}
+    {'arr_0': [1.0, 1.0], 'bias': 0.5}
+    """
+    _save_zipped("savez", file, args, kwds, zipfile.ZIP_STORED)
+
+
+def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+    """`tk.savez`, with compression.
+
+    >>> import tempfile
+    >>> import tensorken as tk
+    >>> with tempfile.TemporaryFile() as file:
+    ...     tk.savez_compressed(file, zeros=tk.zeros(1000))
+    ...     tk.load(file)["zeros"].shape, file.seek(0, 2) < 1000
+    ((1000,), True)
+    """
+    _save_zipped("savez_compressed", file, args, kwds, zipfile.ZIP_DEFLATED)
+
+
+def _save_zipped(name: str, file: Any, args: Any, kwds: dict[str, Any], compression: int) -> None:
+    arrays = {f"arr_{i}": x for i, x in enumerate(args)}
+    if clash := arrays.keys() & kwds.keys():
+        raise ArgumentError(f"{name}: {min(clash)} is the name of an argument without a name; choose another")
+    parts = {key: _written(name, x) for key, x in (arrays | kwds).items()}
+    target = file if hasattr(file, "write") else _with_ending(file, ".npz")
+    with zipfile.ZipFile(target, "w", compression) as archive:
+        for key, (header, data) in parts.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                member.write(header)
+                member.write(data)
+
+
+def _written(name: str, x: Any) -> tuple[bytes, bytes | memoryview]:
+    """The header of version 1 of the format, and the elements."""
+    y = as_tensor(x)
+    order = "|" if y.dtype.itemsize == 1 else ORDER
+    kind = (
+        "b" if y.dtype.kind == "bool" else "f" if y.dtype.kind == "float" else "i" if y.dtype.signed else "u"
+    )
+    text = f"{{'descr': '{order}{kind}{y.dtype.itemsize}', 'fortran_order': False, 'shape': {y.shape!r}, }}"
+    start = len(MAGIC) + 4
+    padded = text + " " * (-(start + len(text) + 1) % 64) + "\n"
+    return MAGIC + b"\x01\x00" + struct.pack("<H", len(padded)) + padded.encode("latin1"), to_bytes(name, y)
+
+
+def _with_ending(file: Any, ending: str) -> Path:
+    path = Path(os.fspath(file))
+    return path if path.name.endswith(ending) else path.with_name(path.name + ending)
+
+
+# ---- loading -----------------------------------------------------------------------------------------------
+
+
+def load(file: Any, *, backend: Any = None, device: str | None = None) -> Any:
+    """The tensor in a file of numpy's format npy, or a dict of the tensors in a file of the format npz.
+
+    Programs are loaded by `tk.Program.load`.
+
+    Args:
+        file: a path, or a binary file that is open for reading, which can seek.
+        backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
+        device: one of the backend's devices.
+
+    Raises:
+        ArgumentError: if the file has another format, or ends early.
+        DTypeError: if no dtype corresponds to that of the file; objects are never loaded.
+
+    >>> import io
+    >>> import numpy as np
+    >>> import tensorken as tk
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.arange(3))
+    >>> _ = file.seek(0)
+    >>> print(tk.load(file))
+    [0 1 2]
+    """
+    if not hasattr(file, "read"):
+        with Path(os.fspath(file)).open("rb") as opened:
+            return load(opened, backend=backend, device=device)
+    start = file.tell()
+    if file.read(len(MAGIC)) == MAGIC:
+        return _read(file, backend, device)
+    file.seek(start)
+    if not zipfile.is_zipfile(file):
+        raise ArgumentError(
+            "load: the file has neither of the formats npy and npz; tk.Program.load reads programs, and "
+            "tensorken_nn.checkpoints.load checkpoints"
+        )
+    with zipfile.ZipFile(file) as archive:
+        return {
+            name.removesuffix(".npy"): _member(archive, name, backend, device) for name in archive.namelist()
+        }
+
+
+def _member(archive: zipfile.ZipFile, name: str, backend: Any, device: str | None) -> Tensor:
+    with archive.open(name) as member:
+        if member.read(len(MAGIC)) != MAGIC:
+            raise ArgumentError(f"load: {name} in the file does not have the format npy")
+        return _read(member, backend, device)
+
+
+def _read(file: IO[bytes], backend: Any, device: str | None) -> Tensor:
+    """The tensor of a file after the magic bytes."""
+    major = _bytes(file, 2)[0]
+    if major not in (1, 2, 3):
+        raise ArgumentError(
+            f"load: version {major} of the format npy is unknown; the versions are 1, 2 and 3"
+        )
+    (length,) = struct.unpack("<H", _bytes(file, 2)) if major == 1 else struct.unpack("<I", _bytes(file, 4))
+    text = _bytes(file, length).decode("utf-8" if major == 3 else "latin1")
+    try:
+        header = ast.literal_eval(text)
+        descr, by_columns, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
+    except (ValueError, SyntaxError, KeyError, TypeError):
+        raise ArgumentError(f"load: the header {text.strip()!r:.80} is not that of the format npy") from None
+    dtype, order = _dtype_of(descr)
+    count = math.prod(shape)
+    data = _bytes(file, count * dtype.itemsize)
+    if order not in ("|", "=", ORDER) and dtype.itemsize > 1:
+        swapped = bytearray(len(data))
+        for i in range(dtype.itemsize):
+            swapped[i :: dtype.itemsize] = data[dtype.itemsize - 1 - i :: dtype.itemsize]
+        data = bytes(swapped)
+    stored = shape[::-1] if by_columns else shape
+    x = of_flat("load", stored, unpacked(data, dtype), dtype, backend, device)
+    return x.transpose() if by_columns else x
+
+
+def _dtype_of(descr: Any) -> tuple[DType, str]:
+    """The dtype and the byte order of a header's description, such as `<f4`."""
+    kinds = {"b": ("bool", True), "i": ("int", True), "u": ("int", False), "f": ("float", True)}
+    if isinstance(descr, str) and descr[1:2] in kinds and descr[2:].isdecimal():
+        kind, signed = kinds[descr[1]]
+        for dtype in DTYPES.values():
+            if (dtype.kind, dtype.itemsize) == (kind, int(descr[2:])) and (
+                kind != "int" or dtype.signed == signed
+            ):
+                return dtype, descr[0]
+    raise DTypeError(f"load: the file's dtype {descr!r} is none of {', '.join(DTYPES)}")
+
+
+def _bytes(file: IO[bytes], count: int) -> bytes:
+    data = file.read(count)
+    if len(data) != count:
+        raise ArgumentError(
+            f"load: the file ends after {len(data)} of {count} bytes; it was not written completely"
+        )
+    return data

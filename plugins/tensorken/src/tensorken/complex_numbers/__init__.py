@@ -1,0 +1,1 @@
+"""Complex numbers: the ops of the language on pairs of real tensors."""
