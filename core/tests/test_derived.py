@@ -342,6 +342,8 @@ ALIASES = {
     "around": "round",
     "rint": "round",
     "true_divide": "divide",
+    "hard_silu": "hard_swish",
+    "swish": "silu",
 }
 
 
