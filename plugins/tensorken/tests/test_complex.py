@@ -440,3 +440,11 @@ def test_mistakes_are_answered_in_one_line(name):
     with pytest.raises(error, match=text) as caught:
         f(tk.tensor([1 + 2j, 3.0]))
     assert len(str(caught.value).splitlines()[0]) < 160
+
+
+def test_whether_a_value_is_of_a_complex_dtype():
+    """As numpy's functions of these names: the dtype decides, not the imaginary parts."""
+    for value in (tk.tensor([1.0, 2.0]), tk.tensor([1 + 0j]), 1.0, 1j, [1, 2j], np.zeros(2, "complex64")):
+        array = np.asarray(value)
+        assert tk.iscomplexobj(value) == np.iscomplexobj(array)
+        assert tk.isrealobj(value) == np.isrealobj(array)
