@@ -18,7 +18,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     """The x with `tk.tensordot(a, x, x.ndim)` equal to b.
 
     Args:
-        a: of shape (*b.shape, *x.shape), where both parts have equally many elements.
+        a: of shape `(*b.shape, *x.shape)`, where both parts have equally many elements.
         b: the right-hand side.
         axes: axes of a that are moved to the end first.
 
@@ -51,7 +51,7 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
         ind: the number of the first axes, at least 1.
 
     Returns:
-        A tensor of shape (*a.shape[ind:], *a.shape[:ind]).
+        A tensor of shape `(*a.shape[ind:], *a.shape[:ind])`.
 
     Raises:
         ArgumentError: if `ind` is not positive.

@@ -109,7 +109,7 @@ def multinomial(key: Tensor, n: Any, p: Any, *, shape: Any = None, dtype: Any = 
         dtype: an integer or floating-point dtype.
 
     Returns:
-        A tensor of shape (*shape, k), whose sums along the last axis are n.
+        A tensor of shape `(*shape, k)`, whose sums along the last axis are n.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, p has no axis, or n and p do not broadcast.

@@ -111,7 +111,7 @@ def dirichlet(key: Tensor, alpha: Any, shape: Any = None, dtype: Any = float32) 
         dtype: a floating-point dtype.
 
     Returns:
-        A tensor of shape (*shape, k).
+        A tensor of shape `(*shape, k)`.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, alpha has no axis, or does not broadcast.
@@ -247,7 +247,7 @@ def ball(key: Tensor, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = float3
         dtype: a floating-point dtype.
 
     Returns:
-        A tensor of shape (*shape, d).
+        A tensor of shape `(*shape, d)`.
 
     Raises:
         ArgumentError, ShapeError: if the key, d or the shape is invalid.

@@ -31,14 +31,14 @@ def multivariate_normal(
         method: "cholesky" for positive definite matrices; "eigh" or "svd" for singular ones too.
 
     Returns:
-        A tensor of shape (*shape, n).
+        A tensor of shape `(*shape, n)`.
 
     Raises:
         ArgumentError: if the key is invalid, or the method is none of the three.
         ShapeError: if the covariance is not square, mean and covariance do not fit, or do not broadcast to the shape.
         DTypeError: if the dtype is not floating-point.
-        LinearAlgebraError: if the method is "cholesky" and a covariance, whose values are known, is not positive
-            definite.
+        tensorken.linalg.LinearAlgebraError: if the method is "cholesky" and a covariance, whose values are known, is
+            not positive definite.
 
     >>> import tensorken as tk
     >>> cov = [[2.0, 1.0], [1.0, 2.0]]
@@ -104,7 +104,7 @@ def orthogonal(key: Tensor, n: int, shape: Any = (), dtype: Any = float32, m: in
         m: the number of columns, by default n; if it is not n, the columns or the rows are orthonormal.
 
     Returns:
-        A tensor of shape (*shape, n, m).
+        A tensor of shape `(*shape, n, m)`.
 
     Raises:
         ArgumentError, ShapeError: if the key, a number or the shape is invalid.
