@@ -59,6 +59,10 @@ nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # as pip does by default
 
+# uv does not read pip's settings.
+if "PIP_FIND_LINKS" in os.environ:
+    os.environ.setdefault("UV_FIND_LINKS", ",".join(os.environ["PIP_FIND_LINKS"].split()))
+
 # pyenv puts only its selected interpreters on the PATH; add all that are installed.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 with contextlib.suppress(PermissionError):  # the folder may belong to another user

@@ -123,7 +123,7 @@ def test_compiling_another_library_may_warn(
 
 
 def test_the_version_of_nox_is_consistent() -> None:
-    version = run.REQUIREMENT.removeprefix("nox")
+    version = run.REQUIREMENTS[-1].removeprefix("nox")
     assert f"nox{version}" in PROJECT["dependency-groups"]["test"]
     assert f'nox.needs_version = "{version}"' in text("noxfile.py")
 
