@@ -57,7 +57,6 @@ nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 
 # Without cached bytecode, each process that a test starts would compile all its imports, which takes a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # as pip does by default
 
 # uv does not read pip's settings.
 if "PIP_FIND_LINKS" in os.environ:
