@@ -128,6 +128,19 @@ def test_the_version_of_nox_is_consistent() -> None:
     assert f'nox.needs_version = "{version}"' in text("noxfile.py")
 
 
+def test_every_distribution_describes_itself() -> None:
+    """An index shows the README, the keywords and the classifiers."""
+    tensorken = tomllib.loads(text("plugins", "tensorken", "pyproject.toml"))["project"]
+    shared = [name for name in tensorken["classifiers"] if "Python" in name or name == "Typing :: Typed"]
+    for folder in distributions(optional=True):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        readme = (folder / project["readme"]).read_text(encoding="utf-8")
+        assert readme.lower().startswith(f"# {project['name']}\n")
+        assert "pip install" in readme, folder
+        assert project["keywords"], folder
+        assert set(shared) <= set(project["classifiers"]), folder
+
+
 def test_every_distribution_is_tested_and_checked() -> None:
     folders = [folder.relative_to(ROOT).as_posix() for folder in distributions(optional=True)]
     for folder in folders:

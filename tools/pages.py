@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.workspace import ROOT
+from tools.workspace import ROOT, distributions
 
 _FENCE = re.compile(r"^```(?P<language>\w+)(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -53,9 +53,10 @@ def blocks(markdown: str) -> list[Block]:
 
 
 def pages() -> list[Path]:
-    """The pages at the top of the workspace and all pages of docs/."""
+    """The pages at the top of the workspace, the README of each distribution, and all pages of docs/."""
     above = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    return above + sorted(ROOT.glob("docs/**/*.md"))
+    each = [folder / "README.md" for folder in distributions(optional=True)]
+    return [*above, *each, *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def run(page: str, name: str) -> list[str]:
