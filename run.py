@@ -7,7 +7,7 @@
 
 nox is installed once into its own environment, `.nox/runner`, so that no other Python environment changes. The
 user's pip installs it there: some systems ship pip without `ensurepip`, and forbid installing into their Python.
-uv is installed with it, where there is a wheel of uv: nox then makes the sessions' environments in a fraction of the time.
+uv is installed with it, where there is a wheel of uv; nox then makes environments in a fraction of the time.
 """
 
 # No syntax newer than Python 3.7, so that a Python that is too old still prints the error message of `main`.

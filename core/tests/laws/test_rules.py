@@ -32,7 +32,7 @@ FLOAT_ONLY = set(
 )
 INT_AND_FLOAT = set(
     "add sub mul sum prod scatter_add neg square abs sign maximum minimum cumsum cumprod fused_multiply_add "
-    "remainder convolution".split()
+    "remainder convolution matmul".split()
 )
 INT_ONLY = set(
     "floor_divide bitwise_and bitwise_or bitwise_xor shift_left shift_right from_bits integer_pow "

@@ -16,7 +16,7 @@ from tensorken_numpy import exponential_sums, special
 from tensorken_numpy.arrays import Array
 from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
-from tensorken_numpy.contraction import contract
+from tensorken_numpy.contraction import contract, multiply_matrices
 from tensorken_numpy.convolution import convolve
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.fourier import FourierTransforms
@@ -215,6 +215,7 @@ class Numpy(Factorizations, FourierTransforms):
     log_softmax = quiet.method(exponential_sums.log_softmax)
     logsumexp = quiet.method(exponential_sums.logsumexp)
     fused_multiply_add = quiet.method(contract)
+    matmul = quiet.method(multiply_matrices)
     convolution = quiet.method(convolve)
 
     # ---- movement --------------------------------------------------------------------------------------------

@@ -231,6 +231,13 @@ def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
     return errors.result("norm", low, high, no_nan(low), x.dtype)
 
 
+def matmul(errors: Errors, a: Interval, b: Interval) -> Interval:
+    """The sums of the products of rows and columns."""
+    rows, columns = a.each(lambda values: values[..., None]), b.each(lambda values: values[..., None, :, :])
+    y = fused_multiply_add(errors, rows, columns, (len(a.shape) - 1,))
+    return y.each(lambda values: values[..., 0, :])
+
+
 def convolution(errors: Errors, x: Interval, kernel: Interval, *params: Any) -> Interval:
     """The sums of the products of windows and kernels."""
     groups = params[-1]
@@ -247,6 +254,7 @@ RULES: dict[str, Rule] = {
             "cumsum": cumsum,
             "fused_multiply_add": fused_multiply_add,
             "convolution": convolution,
+            "matmul": matmul,
             "prod": prod,
             "cumprod": cumprod,
             "norm": norm,

@@ -30,6 +30,8 @@ RAW = "fused_multiply_add"
 
 CONVOLUTION = "convolution"
 
+RUN_AS_OPS = (RAW, CONVOLUTION)
+"""The patterns of ops, which run directly; the others are of functions, also `matmul`, which is both."""
 
 Shape = tuple[int, ...]
 
@@ -374,14 +376,14 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     The bound: Higham, section 3.1 and, for matrices, 3.5.
     """
     given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
-    interpreter = subject.call_counter if case.op in OPS else subject.stack
+    interpreter = subject.call_counter if case.op in RUN_AS_OPS else subject.stack
     reason = subject.capabilities.why_not(RAW, case.dtype)
-    if reason and case.op not in OPS:
+    if reason and case.op not in RUN_AS_OPS:
         raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
     a = shapes.operand(subject, first, given.a, dtype, interpreter)
     b = shapes.operand(subject, second, given.b, dtype, interpreter)
-    if case.op in OPS:
+    if case.op in RUN_AS_OPS:
         result = subject.run(OPS[case.op], [a, b], (pattern.axes,) if case.op == RAW else pattern.axes)
     elif case.op == "tensordot":
         result = tk.tensordot(a, b, pattern.axes)
@@ -397,7 +399,7 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
         return None
     arithmetic = Arithmetic(subject.capabilities, case.dtype)
     measured = terms.check_sums(says, given.sums, got, arithmetic, 1, _lost(given, arithmetic))
-    if case.op in OPS and rounded.declared(subject, case):
+    if case.op in RUN_AS_OPS and rounded.declared(subject, case):
         total = given.sums.total
         rounded.require(says, case.dtype, total.integers, total.exponent, got, given.sums.special == 0)
     return measured

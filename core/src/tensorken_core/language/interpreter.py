@@ -72,6 +72,9 @@ class Interpreter(Generic[R]):
     name_of: ClassVar[Callable[[Interpreter[Any]], str]] = staticmethod(repr)
     """`name_of(interpreter)`: the name of a backend in messages; the plugin host sets it to the registered name."""
 
+    eager: bool = True
+    """Whether ops are computed when they are called; False for Trace and the levels above it."""
+
     depth: int = 0
     """The number of levels below this one."""
 

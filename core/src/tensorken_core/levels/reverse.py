@@ -79,22 +79,27 @@ class Reverse(Level[TapeValue[R]]):
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.escaped_error(op.name)
-        primals: list[Any] = []
-        indices: list[int | None] = []
-        depends: list[bool] = []
-        for x in operands:  # Python 3.11 calls a comprehension as a function
-            primals.append(x.primal)
-            indices.append(x.index)
-            depends.append(x.index is not None)
-        active = tuple(depends)
-        if op.higher_order is not None:
-            return self._record_higher_order(op, op.higher_order, active, indices, primals, params)
-        if op.primal_rule is not None and any(active):
-            return self._record_primal_rule(op, operands, active, indices, primals, params)
-        y = run(self.inner, op, primals, params)
+        primals: list[Any]
+        indices: list[int | None]
+        if len(operands) == 1:  # Python 3.11 calls a comprehension as a function
+            (a,) = operands
+            primals, indices = [a.primal], [a.index]
+            active: tuple[bool, ...] = (a.index is not None,)
+        elif len(operands) == 2:
+            a, b = operands
+            primals, indices = [a.primal, b.primal], [a.index, b.index]
+            active = (a.index is not None, b.index is not None)
+        else:
+            primals, indices = [x.primal for x in operands], [x.index for x in operands]
+            active = tuple([index is not None for index in indices])
         needs = op.tape_needs.get(active)
         if needs is None:
+            if op.higher_order is not None:
+                return self._record_higher_order(op, op.higher_order, active, indices, primals, params)
+            if op.primal_rule is not None and any(active):
+                return self._record_primal_rule(op, operands, active, indices, primals, params)
             needs = op.tape_needs[active] = _tape_needs(op, active)
+        y = run(self.inner, op, primals, params)
         if op.results != 1:
             return self._record(op, indices, needs, primals, y, params)
         if not needs:
@@ -189,23 +194,21 @@ class Reverse(Level[TapeValue[R]]):
             op, parents, kept, params = entry
             if consume:
                 tape[index] = None
-            contributions: list[Tensor | None] = []
             if op.vjp_all is not None:
-                contributions += self._pull_all(index, entry, cotangents)
-            else:
-                t = cotangents.pop(index, None)
-                if t is None:
-                    continue
-                values: list[Any] = []
-                for x in kept:
-                    values.append(x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x, shape(x)))
-                for parent, rule in zip(parents, op.vjp, strict=True):
-                    needed = parent is not None and rule is not None
-                    contributions.append(rule(t, *values, *params) if needed else None)  # type: ignore[misc]
-            for parent, contribution in zip(parents, contributions, strict=True):
-                if parent is not None and contribution is not None:
-                    total = cotangents.get(parent)
-                    cotangents[parent] = contribution if total is None else total + contribution
+                for parent, contribution in zip(
+                    parents, self._pull_all(index, entry, cotangents), strict=True
+                ):
+                    _add(cotangents, parent, contribution)
+                continue
+            t = cotangents.pop(index, None)
+            if t is None:
+                continue
+            values: list[Any] = []
+            for x in kept:
+                values.append(x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x, shape(x)))
+            for parent, rule in zip(parents, op.vjp, strict=True):
+                if parent is not None and rule is not None:
+                    _add(cotangents, parent, rule(t, *values, *params))
         return cotangents
 
     def _pull_all(
@@ -233,6 +236,13 @@ class Reverse(Level[TapeValue[R]]):
         return Tensor(inner, lifted(x, inner), x.shape, x.dtype)
 
 
+def _add(cotangents: dict[int, Tensor], index: int | None, contribution: Tensor | None) -> None:
+    """Add a contribution to the cotangent at a tape index; None is an exact zero, or an operand without cotangent."""
+    if index is not None and contribution is not None:
+        total = cotangents.get(index)
+        cotangents[index] = contribution if total is None else total + contribution
+
+
 # ---- how much the tape keeps -------------------------------------------------------------------------------
 
 _SAMPLE_DTYPES = {"data": float32, "condition": bool_, "indices": int32}
@@ -240,6 +250,8 @@ _SAMPLE_DTYPES = {"data": float32, "condition": bool_, "indices": int32}
 
 class _Reads(Interpreter[Any]):
     """Runs rules on shapes and dtypes without values, and records which values they read."""
+
+    eager = False
 
     def __init__(self) -> None:
         self.values: set[int] = set()

@@ -60,6 +60,7 @@ class Trace(Level[Variable]):
         self, inner: Interpreter[Any], inputs: Sequence[Variable] = (), source: Source | None = None
     ) -> None:
         super().__init__(inner)
+        self.eager = False
         self.source = source or Source()
         self._inputs = inputs
         self._dependences = {v: 1 << i for i, v in enumerate(inputs)}

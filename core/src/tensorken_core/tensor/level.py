@@ -47,7 +47,7 @@ class Level(Diffable[R]):
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         self.inner = self.below = inner
-        self.base = inner.base
+        self.base, self.eager = inner.base, inner.eager
         self.depth = inner.depth + 1
         # Without this level: a reference to itself would keep its tape alive until the next garbage collection.
         self.levels_below: tuple[Interpreter[Any], ...] = (*inner.levels_below, inner)

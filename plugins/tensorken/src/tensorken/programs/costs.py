@@ -75,6 +75,7 @@ RULES: dict[str, Rule] = {
     "argsort": _sorted,
     "fused_multiply_add": _contracted,
     "convolution": _convolved,
+    "matmul": lambda a, b: 2 * prod(a) * b[-1],
     # Van Loan, Computational Frameworks for the Fast Fourier Transform: 1.4.1
     "fft": _transformed(5.0),
     "rfft": _transformed(2.5),

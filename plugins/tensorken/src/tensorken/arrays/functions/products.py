@@ -39,6 +39,7 @@ __all__ = [
     "vecmat",
 ]
 
+MATMUL = OPS["matmul"]
 RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute", "expand", "mul", "sum"))
 
 
@@ -71,6 +72,8 @@ def matmul(a: Any, b: Any) -> Tensor:
     ):
         return _matrix_product(a, b, dtype)
     a, b = _operands("matmul", a, b)
+    if a.ndim == 2 and b.ndim == 1 and a.shape[1] == b.shape[0] and _has_matmul(a, b):
+        return _matrix_product(a, b.reshape((b.shape[0], 1)), a.dtype).reshape((a.shape[0],))
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(
             f"matmul: need at least one axis each, got shapes {a.shape} and {b.shape}; use * to scale"
@@ -101,6 +104,11 @@ def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
     a_level, b_level = a.interpreter, b.interpreter
     interpreter = a_level if a_level is b_level else deepest((a_level, b_level), "matmul")
     (*batch, m, k), n = a.shape, b.shape[-1]
+    if _computes_matmul(interpreter):
+        x, y = a.representation, b.representation
+        if a_level is not b_level:
+            x, y = lift(x, a_level, interpreter), lift(y, b_level, interpreter)
+        return Tensor(interpreter, run(interpreter, MATMUL, (x, y), ()), (*batch, m, n), dtype)
     rank = len(batch)
     rows = run(a_level, RESHAPE, (a.representation,), ((*batch, m, 1, k),))
     columns = run(b_level, RESHAPE, (b.representation,), ((*batch, 1, k, n),))
@@ -116,6 +124,15 @@ def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
     total = run(interpreter, SUM, (products,), ((rank + 2,),))
     shape = (*batch, m, n)
     return Tensor(interpreter, run(interpreter, RESHAPE, (total,), (shape,)), shape, dtype)
+
+
+def _has_matmul(a: Tensor, b: Tensor) -> bool:
+    return all([x.dtype.kind != "complex" and _computes_matmul(x.interpreter) for x in (a, b)])
+
+
+def _computes_matmul(interpreter: Any) -> bool:
+    """Whether products of matrices at this level are computed now, on a backend with a method for them."""
+    return interpreter.eager and interpreter.base.has(MATMUL)  # type: ignore[no-any-return]
 
 
 def _transposed(a: Shape, b: Shape) -> str:
