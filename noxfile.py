@@ -216,11 +216,12 @@ def dev(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """Check the types: mypy --strict on core, the backends and the tools."""
-    install_workspace(session, "typing", extras=False)
+    """Check the types: mypy --strict on core, the backends and the tools, and pyright on calls of users."""
+    install_workspace(session, "typing", "pyright", extras=False)
     session.install("nox")
     session.run("mypy", *session.posargs)
     session.run("mypy", "noxfile.py", "run.py", "tools")
+    session.run("basedpyright", *map(str, (ROOT / "plugins/tensorken/tests").glob("typed_*.py")))
 
 
 @nox.session

@@ -1,4 +1,5 @@
-"""The types of the results of transforms, which mypy checks; `test_typed_transforms.py` runs the file."""
+# pyright: basic, enableTypeIgnoreComments=true, reportUnnecessaryTypeIgnoreComment=true
+"""The types of the results of transforms, which mypy and pyright check; `test_typed_calls.py` runs the file."""
 
 from __future__ import annotations
 
@@ -31,8 +32,13 @@ assert_type(tk.checkpoint(loss)(w, 2.0), tk.Tensor)
 assert_type(tk.jacrev(loss_and_count, has_aux=True)(w), tuple[Any, int])
 assert_type(tk.jit(tk.value_and_grad(loss))(w), tuple[tk.Tensor, Any])
 
-unnamed: Callable[[tk.Tensor], tk.Tensor] = tk.jit(lambda x: x * 2.0)
-assert_type(unnamed(w), tk.Tensor)
+
+def called(f: Callable[[tk.Tensor], tk.Tensor]) -> tk.Tensor:
+    """The value of a function at w."""
+    return f(w)
+
+
+called(tk.jit(lambda x: x * 2.0))
 
 
 @tk.jit

@@ -16,6 +16,7 @@ from tensorken import (
     ops as _ops,  # noqa: F401 -- registers ops
     tree as tree,
 )
+from tensorken.array_like import *
 from tensorken.arrays import methods as _methods  # noqa: F401 -- attaches methods to Tensor
 from tensorken.arrays.creation import *
 from tensorken.arrays.display.options import *

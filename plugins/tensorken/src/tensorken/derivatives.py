@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken_core import tree
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.dtype_rules import floating
@@ -71,7 +72,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 def elementwise(
     f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor]
-) -> Callable[[Any], Tensor]:
+) -> Callable[[ArrayLike], Tensor]:
     """The elementwise function f with a user-defined derivative, for forward and reverse mode and any order.
 
     Args:
@@ -101,7 +102,7 @@ def elementwise(
 
     op = Op(name, 1, lambda x: x, floating, jvp=(rule,), vjp=(rule,), body=body)
 
-    def call(x: Any) -> Tensor:
+    def call(x: ArrayLike) -> Tensor:
         result: Tensor = apply(op, (as_tensor(x),))
         return result
 

@@ -56,7 +56,7 @@ mistakes(
     ("too-few-values", lambda o: tk.new((2, 2), [1, 2, 3], backend=o.place), ShapeError, "new:", "(2, 2)", "(3,)"),
     ("negative-size", lambda o: tk.zeros((2, -1), backend=o.place), ShapeError, "zeros:", "(2, -1)"),
     ("fraction-of-a-size", lambda o: tk.ones(o.fraction, backend=o.place), ArgumentError, "ones:", "2.5"),
-    ("fill-with-a-word", lambda o: tk.full(3, "x", backend=o.place), ArgumentError, "full:", "'x'"),
+    ("fill-with-a-word", lambda o: tk.full(3, "x", backend=o.place), ArgumentError, "full:", "'x'"),  # type: ignore[arg-type]
     ("range-without-a-step", lambda o: tk.arange(0, 3, 0, backend=o.place), ArgumentError, "arange:", "0"),
     ("sum-with-a-word", lambda o: o.vector + "a", ArgumentError, "add:", "str"),
     ("product-with-none", lambda o: o.vector * None, ArgumentError, "mul:", "NoneType"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import tensor
 from tensorken.arrays.functions.arguments import ordered_axes_of
 from tensorken.arrays.functions.reordering import roll
@@ -53,7 +54,7 @@ def rfftfreq(
     return _frequencies("rfftfreq", range(n // 2 + 1), n, d, dtype, backend, device)
 
 
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """x with the element of frequency 0 in the middle of the axes, by default of all.
 
     >>> import tensorken as tk
@@ -63,7 +64,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`, from which it differs for odd lengths.
 
     >>> import tensorken as tk

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.complex_numbers.arithmetic import conjugate
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken.fft.operands import factor, fitted, from_last, operand, scaled, size_of, sizes_and_axes
@@ -17,7 +18,7 @@ from tensorken_core.tensor.tensor import Tensor
 __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
 
 
-def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def rfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The first n // 2 + 1 elements of `fft` of real numbers; the others are their mirrored conjugates.
 
     Args:
@@ -31,7 +32,7 @@ def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
     return _from_real("rfft", operand("rfft", x, real=True), n, axis, norm, False)
 
 
-def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def irfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of `rfft`: n real numbers of the first n // 2 + 1 elements of their transform.
 
     Args:
@@ -47,7 +48,7 @@ def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "back
     return _to_real("irfft", operand("irfft", x), n, axis, norm, True)
 
 
-def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def hfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The `fft` of a Hermitian sequence of n elements, of which the first n // 2 + 1 are given: real numbers.
 
     Args:
@@ -62,7 +63,7 @@ def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
     return _to_real("hfft", conjugate(y) if isinstance(y, ComplexTensor) else y, n, axis, norm, False)
 
 
-def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def ihfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of `hfft`: the first n // 2 + 1 elements of `ifft` of real numbers.
 
     Args:
@@ -79,7 +80,7 @@ def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "back
 
 
 def rfftn(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
@@ -98,7 +99,7 @@ def rfftn(
 
 
 def irfftn(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
@@ -118,7 +119,7 @@ def irfftn(
 
 
 def rfft2(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = "backward",
@@ -133,7 +134,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = "backward",

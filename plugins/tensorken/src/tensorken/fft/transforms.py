@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken.fft.operands import factor, fitted, from_last, operand, scaled, sizes_and_axes
 from tensorken_core.language.op import OPS
@@ -13,7 +14,7 @@ from tensorken_core.tensor.tensor import Tensor
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 
 
-def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def fft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The discrete Fourier transform: the sums of x[j] * exp(-2 pi i j k / n) over j, along an axis.
 
     Args:
@@ -32,7 +33,7 @@ def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backwa
     return transform("fft", operand("fft", x), n, axis, norm, False)
 
 
-def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+def ifft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of `fft`: the sums of x[k] * exp(2 pi i j k / n) over k, divided by n, along an axis.
 
     Args:
@@ -47,7 +48,7 @@ def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
 
 
 def fftn(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
@@ -68,7 +69,7 @@ def fftn(
 
 
 def ifftn(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
@@ -83,7 +84,7 @@ def ifftn(
 
 
 def fft2(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = "backward",
@@ -98,7 +99,7 @@ def fft2(
 
 
 def ifft2(
-    x: Any,
+    x: ArrayLike,
     s: Sequence[int | None] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = "backward",

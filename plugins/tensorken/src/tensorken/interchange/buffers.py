@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from tensorken.interchange.interop import strided_of
@@ -56,6 +57,8 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         return _from_buffer(view, dtype)
     if isinstance(data, int | float | complex):  # a subclass, such as an enum
         return (), *typed("tensor", [data], dtype)
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return flat_of(list(data), dtype)
     raise ArgumentError(
         f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
     )

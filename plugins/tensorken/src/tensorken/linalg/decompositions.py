@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from tensorken.array_like import ArrayLike
 from tensorken.linalg.operands import applied, check, matrices, square, symmetric
 from tensorken.ops.matrices import from_lower
 from tensorken_core.errors import ArgumentError
@@ -62,7 +63,7 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """The lower triangular L with L @ L.mT = x, for symmetric positive definite x.
 
     Args:
@@ -84,7 +85,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return factor.mT if upper else factor
 
 
-def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
     """The Q with orthonormal columns and the upper triangular R with Q @ R = x.
 
     Args:
@@ -107,7 +108,7 @@ def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> A
     return factors.R if mode == "r" else factors
 
 
-def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
+def eigh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     """The eigenvalues of symmetric matrices, ascending, and the eigenvectors, as columns of length 1.
 
     Args:
@@ -135,7 +136,7 @@ def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     return result
 
 
-def eigvalsh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
+def eigvalsh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
     """The eigenvalues of symmetric matrices, ascending; see `eigh`.
 
     Where values coincide, the derivative exists for functions that are symmetric in the equal values.
@@ -147,7 +148,7 @@ def eigvalsh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
     return applied("eigvalsh", _symmetric("eigvalsh", x, UPLO))
 
 
-def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """The singular value decomposition (U * S[..., None, :]) @ Vh = x.
 
     Args:
@@ -173,7 +174,7 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return result
 
 
-def svdvals(x: Any, /) -> Tensor:
+def svdvals(x: ArrayLike, /) -> Tensor:
     """The singular values of matrices, descending.
 
     Where values coincide, the derivative exists for functions that are symmetric in the equal values.

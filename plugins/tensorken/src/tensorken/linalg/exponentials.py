@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import ceil
 from tensorken.arrays.functions.elementary import exp2, log2
 from tensorken.arrays.functions.floats import nan_to_num
@@ -32,7 +32,7 @@ SQUARINGS = 32
 """The number of squarings in a program, where the norm is not known."""
 
 
-def expm(x: Any) -> Tensor:
+def expm(x: ArrayLike) -> Tensor:
     """The exponentials of square matrices, by scaling, a Padé approximant and squaring.
 
     In a program the norm is not known: there the scaling is by at most 2**32.

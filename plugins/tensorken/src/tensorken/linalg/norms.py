@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.stop_gradient import stop_gradient
@@ -26,7 +27,7 @@ INF = math.inf
 
 
 @with_numpys_names
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or matrices, as in numpy.
 
     Args:
@@ -66,7 +67,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     return _matrix_norm("norm", x, axes, keepdims, "fro" if ord is None else ord)
 
 
-def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """The norm of the vectors along axes, all of x by default.
 
     Args:
@@ -102,7 +103,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     return y if keepdims else _without(y, axes)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices.
 
     Args:
@@ -123,7 +124,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     return _matrix_norm("matrix_norm", x, (-2, -1), keepdims, ord)
 
 
-def cond(x: Any, p: Any = None) -> Tensor:
+def cond(x: ArrayLike, p: Any = None) -> Tensor:
     """The condition number norm(x, p) * norm(inv(x), p), infinite for singular matrices.
 
     Args:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions import diagonals
 from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.products import matmul
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """A diagonal of each matrix, as the last axis of the result.
 
     The matrices are the last two axes; `tk.diagonal` uses the first two by default.
@@ -40,7 +41,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return diagonals.diagonal(_as_matrices("diagonal", x), offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of each matrix.
 
     Args:
@@ -56,7 +57,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return diagonals.trace(x if dtype is None else x.astype(dtype), offset, -2, -1)
 
 
-def matrix_power(x: Any, n: int) -> Tensor:
+def matrix_power(x: ArrayLike, n: int) -> Tensor:
     """The n-th power of square matrices, by repeated squaring; a power of the inverses if n is negative.
 
     Args:
@@ -97,7 +98,7 @@ def matrix_power(x: Any, n: int) -> Tensor:
     return result
 
 
-def multi_dot(arrays: Sequence[Any]) -> Tensor:
+def multi_dot(arrays: Iterable[ArrayLike]) -> Tensor:
     """The product of a chain of matrices, in the order with the fewest multiplications.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import applied, check, matrices, square, system
@@ -55,7 +56,7 @@ class LstsqResult(NamedTuple):
     singular_values: Tensor
 
 
-def solve(a: Any, b: Any, /) -> Tensor:
+def solve(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """The x with a @ x = b.
 
     Args:
@@ -76,7 +77,7 @@ def solve(a: Any, b: Any, /) -> Tensor:
     return x.reshape(shape)
 
 
-def solve_triangular(a: Any, b: Any, /, *, lower: bool = False) -> Tensor:
+def solve_triangular(a: ArrayLike, b: ArrayLike, /, *, lower: bool = False) -> Tensor:
     """The x with a @ x = b for triangular a, by substitution.
 
     Args:
@@ -98,7 +99,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False) -> Tensor:
     return x.reshape(shape)
 
 
-def inv(x: Any, /) -> Tensor:
+def inv(x: ArrayLike, /) -> Tensor:
     """The inverses of square matrices; for a product with an inverse, `solve` is faster and more accurate.
 
     Args:
@@ -118,7 +119,7 @@ def inv(x: Any, /) -> Tensor:
     return y
 
 
-def det(x: Any, /) -> Tensor:
+def det(x: ArrayLike, /) -> Tensor:
     """The determinants of square matrices.
 
     The first derivative, the matrix of cofactors, and the second are also correct for singular matrices.  Higher
@@ -139,7 +140,7 @@ def det(x: Any, /) -> Tensor:
     return applied("det", square("det", x))
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """The sign of determinants and the logarithm of their absolute value, which does not overflow.
 
     Args:
@@ -156,7 +157,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*apply(OPS["slogdet"], (square("slogdet", x),)))
 
 
-def pinv(x: Any, rcond: Any = None, *, rtol: Any = None) -> Tensor:
+def pinv(x: ArrayLike, rcond: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Tensor:
     """The Moore-Penrose pseudoinverses.
 
     Args:
@@ -175,7 +176,7 @@ def pinv(x: Any, rcond: Any = None, *, rtol: Any = None) -> Tensor:
     return applied("pinv", x, _limits("pinv", x, rcond if rtol is None else rtol))
 
 
-def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Tensor:
     """The number of singular values that do not count as 0, in int32.
 
     Args:
@@ -201,7 +202,7 @@ def matrix_rank(x: Any, tol: Any = None, *, rtol: Any = None) -> Tensor:
     return (values > limit.reshape((*limit.shape, 1))).astype("int32").sum(-1)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None) -> LstsqResult:
     """The x that minimizes the norm of a @ x - b; if there are several, the x of smallest norm.
 
     Args:

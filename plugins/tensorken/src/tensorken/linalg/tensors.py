@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.linalg.systems import inv, solve
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.tensor.normalization import axis_of
@@ -14,7 +14,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["tensorinv", "tensorsolve"]
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """The x with `tk.tensordot(a, x, x.ndim)` equal to b.
 
     Args:
@@ -43,7 +43,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     return solve(x.reshape((y.size, y.size)), y.reshape((y.size,))).reshape(shape)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Tensor:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Tensor:
     """The inverse of the linear map from the last axes of a to the first `ind`.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.searching import searchsorted
 from tensorken.random.bits import checked, pairs, shape_of
@@ -19,7 +20,9 @@ from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor
 
 
-def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -> Tensor:
+def permutation(
+    key: Tensor, x: SupportsIndex | ArrayLike, axis: int = 0, independent: bool = False
+) -> Tensor:
     """The numbers from 0 to x - 1, or the slices of a tensor along an axis, in random order.
 
     Slices are sorted by 64 random bits each.  Slices with equal bits keep their order; among n slices, a pair has equal
@@ -47,7 +50,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     """
     name = "permutation"
     key = checked(name, key)
-    if not isinstance(x, Tensor) and hasattr(x, "__index__"):
+    if not isinstance(x, Tensor) and isinstance(x, SupportsIndex):
         (count,) = shape_of(name, operator.index(x))
         axis_of(name, (count,), axis)
         return _random_orders(key, (count,), 0)
@@ -73,7 +76,12 @@ def _random_orders(key: Tensor, shape: Shape, axis: int) -> Tensor:
 
 
 def choice(
-    key: Tensor, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
+    key: Tensor,
+    a: SupportsIndex | ArrayLike,
+    shape: Any = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """Random slices of a tensor along an axis, or random numbers below an int.
 
@@ -101,14 +109,17 @@ def choice(
     """
     name = "choice"
     key, sizes = checked(name, key), shape_of(name, shape)
-    is_int = not isinstance(a, Tensor) and hasattr(a, "__index__")
-    source = None if is_int else as_operand(name, a, key)
-    if source is not None and not source.shape:
-        raise ArgumentError(
-            f"{name}: need an int or a tensor with an axis, got shape (); write choice(key, n) with a Python int n"
-        )
-    along = 0 if source is None else axis_of(name, source.shape, axis)
-    n = shape_of(name, operator.index(a))[0] if source is None else source.shape[along]
+    source: Tensor | None = None
+    if isinstance(a, SupportsIndex) and not isinstance(a, Tensor):
+        along, (n,) = 0, shape_of(name, operator.index(a))
+    else:
+        source = as_operand(name, a, key)
+        if not source.shape:
+            raise ArgumentError(
+                f"{name}: need an int or a tensor with an axis, got shape (); write choice(key, n) with a Python int n"
+            )
+        along = axis_of(name, source.shape, axis)
+        n = source.shape[along]
     count = math.prod(sizes)
     if count > (n if not replace else count if n else 0):
         raise ShapeError(
@@ -147,7 +158,9 @@ def _draw_by_p(key: Tensor, probabilities: Tensor, count: int) -> Tensor:
     return searchsorted(sums, targets)
 
 
-def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
+def categorical(
+    key: Tensor, logits: ArrayLike, axis: int = -1, shape: Any = None, replace: bool = True
+) -> Tensor:
     """Random positions along an axis, with probabilities proportional to the exponentials of the logits.
 
     The result is the position of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.control_flow import scan
 from tensorken.random.bits import broadcast_argument, shape_of
@@ -35,7 +36,7 @@ _SMALL_MEAN = 10.0
 """Below this mean, events are counted one by one."""
 
 
-def poisson(key: Tensor, lam: Any, shape: Any = None, dtype: Any = int32) -> Tensor:
+def poisson(key: Tensor, lam: ArrayLike, shape: Any = None, dtype: Any = int32) -> Tensor:
     """Counts of events from the Poisson distribution, whose mean is lam.
 
     Below 10, events are counted; from 10 on the method is that of W. Hörmann, "The transformed rejection method for
@@ -72,7 +73,7 @@ def poisson(key: Tensor, lam: Any, shape: Any = None, dtype: Any = int32) -> Ten
     return _as_counts(counts, result_dtype)
 
 
-def binomial(key: Tensor, n: Any, p: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def binomial(key: Tensor, n: ArrayLike, p: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """The number of successes in n trials of probability p.
 
     Where n * min(p, 1 - p) is less than 10, successes are counted; elsewhere the method is that of W. Hörmann, "The
@@ -98,7 +99,9 @@ def binomial(key: Tensor, n: Any, p: Any, shape: Any = None, dtype: Any = float3
     return _as_counts(_successes(key, trials, chance), result_dtype)
 
 
-def multinomial(key: Tensor, n: Any, p: Any, *, shape: Any = None, dtype: Any = float32) -> Tensor:
+def multinomial(
+    key: Tensor, n: ArrayLike, p: ArrayLike, *, shape: Any = None, dtype: Any = float32
+) -> Tensor:
     """How often each of k categories is drawn in n draws: binomial counts, category by category.
 
     Args:
@@ -149,7 +152,7 @@ def multinomial(key: Tensor, n: Any, p: Any, *, shape: Any = None, dtype: Any = 
     return _as_counts(counts.permute((*range(1, counts.ndim), 0)), result_dtype)
 
 
-def geometric(key: Tensor, p: Any, shape: Any = None, dtype: Any = int32) -> Tensor:
+def geometric(key: Tensor, p: ArrayLike, shape: Any = None, dtype: Any = int32) -> Tensor:
     """The number of trials of probability p up to the first success, from 1: floor(e / -log(1 - p)) + 1.
 
     e is from `exponential`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
 from tensorken.random.floats import PRECISION, computed_in, exponentials, fractions, normals, symmetric
@@ -16,7 +17,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def uniform(
-    key: Tensor, shape: Any = (), dtype: Any = float32, minval: Any = 0.0, maxval: Any = 1.0
+    key: Tensor, shape: Any = (), dtype: Any = float32, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Tensor:
     """Numbers from the uniform distribution on [minval, maxval).
 
@@ -88,7 +89,9 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     return normals(key, sizes, computed_in(result_dtype)).astype(result_dtype)
 
 
-def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def truncated_normal(
+    key: Tensor, lower: ArrayLike, upper: ArrayLike, shape: Any = None, dtype: Any = float32
+) -> Tensor:
     """Numbers from the standard normal distribution truncated to [lower, upper].
 
     They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)).  If both bounds are
@@ -173,7 +176,7 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     return (-exponentials(key, sizes, computed_in(result_dtype)).log()).astype(result_dtype)
 
 
-def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
+def bernoulli(key: Tensor, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
     """True with probability p, else False: whether a uniform number from [0, 1) is less than p.
 
     So the result is always False for p = 0, and always True for p = 1.

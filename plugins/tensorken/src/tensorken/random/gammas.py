@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.reductions import softmax
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
 from tensorken.random.floats import computed_in, exponentials, normals
@@ -25,7 +26,7 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.custom_rules import custom_jvp
 
 
-def gamma(key: Tensor, a: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def gamma(key: Tensor, a: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the gamma distribution with density x**(a - 1) * exp(-x) / gamma(a).
 
     The method is that of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000).  The
@@ -54,7 +55,7 @@ def gamma(key: Tensor, a: Any, shape: Any = None, dtype: Any = float32) -> Tenso
     return result
 
 
-def loggamma(key: Tensor, a: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def loggamma(key: Tensor, a: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """The logarithm of `gamma` with the same arguments, also where that is too small for a float.
 
     Args:
@@ -76,7 +77,7 @@ def loggamma(key: Tensor, a: Any, shape: Any = None, dtype: Any = float32) -> Te
     return result
 
 
-def beta(key: Tensor, a: Any, b: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def beta(key: Tensor, a: ArrayLike, b: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the beta distribution: x / (x + y) with x and y from `gamma` with a and b.
 
     Args:
@@ -100,7 +101,7 @@ def beta(key: Tensor, a: Any, b: Any, shape: Any = None, dtype: Any = float32) -
     return result
 
 
-def dirichlet(key: Tensor, alpha: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def dirichlet(key: Tensor, alpha: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Vectors from the Dirichlet distribution: numbers from `gamma` divided by their sum.
 
     Args:
@@ -136,7 +137,7 @@ def dirichlet(key: Tensor, alpha: Any, shape: Any = None, dtype: Any = float32) 
     return result
 
 
-def chisquare(key: Tensor, df: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def chisquare(key: Tensor, df: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the chi-square distribution: twice a number from `gamma` with df / 2.
 
     Args:
@@ -158,7 +159,7 @@ def chisquare(key: Tensor, df: Any, shape: Any = None, dtype: Any = float32) -> 
     return result
 
 
-def t(key: Tensor, df: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def t(key: Tensor, df: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from Student's t distribution: a normal number divided by sqrt(x / df), x from `chisquare`.
 
     Args:
@@ -183,7 +184,7 @@ def t(key: Tensor, df: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
     return result
 
 
-def f(key: Tensor, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def f(key: Tensor, dfnum: ArrayLike, dfden: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from Fisher's F distribution: (x / dfnum) / (y / dfden), x and y from `chisquare`.
 
     Args:
@@ -208,7 +209,7 @@ def f(key: Tensor, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = float
     return result
 
 
-def generalized_normal(key: Tensor, p: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def generalized_normal(key: Tensor, p: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers with a density proportional to exp(-abs(x)**p): x**(1 / p) with a sign, x from `gamma` with 1 / p.
 
     Args:
@@ -233,7 +234,7 @@ def generalized_normal(key: Tensor, p: Any, shape: Any = None, dtype: Any = floa
     return result
 
 
-def ball(key: Tensor, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = float32) -> Tensor:
+def ball(key: Tensor, d: int, p: ArrayLike = 2.0, shape: Any = (), dtype: Any = float32) -> Tensor:
     """Vectors distributed uniformly in the unit ball of the p-norm.
 
     The method is that of F. Barthe, O. Guedon, S. Mendelson and A. Naor, "A probabilistic approach to the geometry of

@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.random.bits import (
     broadcast_argument,
     checked,
@@ -22,7 +23,7 @@ from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
 
 
-def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int32) -> Tensor:
+def randint(key: Tensor, shape: Any, minval: ArrayLike, maxval: ArrayLike, dtype: Any = int32) -> Tensor:
     """Integers from the uniform distribution on [minval, maxval).
 
     Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, for dtypes of 64 bits 128 bits and 2**128.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 from tensorken.arrays.creation import tensor
 from tensorken.random.bits import (
@@ -95,7 +95,7 @@ def _unpickled(make: Any, args: tuple[Any, ...]) -> Key:
     return Key.of(make(*args))
 
 
-def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
+def key(seed: SupportsIndex, *, backend: Any = None, device: str | None = None) -> Tensor:
     """The key of a seed: an immutable int32 tensor of shape (2,).
 
     Its words are the more and the less significant half of the seed, modulo 2**64.  They are int32 because the language
@@ -179,7 +179,7 @@ def split(key: Tensor, num: Any = 2) -> Tensor:
     return Key.of(blocks(key, math.prod(sizes), Purpose.SPLIT).reshape((*sizes, 2)))
 
 
-def fold_in(key: Tensor, data: Any) -> Tensor:
+def fold_in(key: Tensor, data: SupportsIndex) -> Tensor:
     """A new key from a key and a number, such as the index of a step or a layer.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.random.bits import checked, dtype_of, shape_of, words
 from tensorken.random.floats import computed_in, exponentials, fractions, normals, symmetric
 from tensorken.random.keys import split
@@ -141,7 +142,7 @@ def rademacher(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
 
 
 def double_sided_maxwell(
-    key: Tensor, loc: Any, scale: Any, shape: Any = None, dtype: Any = float32
+    key: Tensor, loc: ArrayLike, scale: ArrayLike, shape: Any = None, dtype: Any = float32
 ) -> Tensor:
     """loc + scale * x, where x is from `maxwell` with a random sign.
 
@@ -167,7 +168,7 @@ def double_sided_maxwell(
     return (center + size * length * _signs(for_sign, size.shape).astype(size.dtype)).astype(result_dtype)
 
 
-def lognormal(key: Tensor, sigma: Any = 1.0, shape: Any = None, dtype: Any = float32) -> Tensor:
+def lognormal(key: Tensor, sigma: ArrayLike = 1.0, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers whose logarithm is from the normal distribution with mean 0 and standard deviation sigma.
 
     Args:
@@ -188,7 +189,7 @@ def lognormal(key: Tensor, sigma: Any = 1.0, shape: Any = None, dtype: Any = flo
     return (deviation * normals(key, deviation.shape, deviation.dtype)).exp().astype(result_dtype)
 
 
-def pareto(key: Tensor, b: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def pareto(key: Tensor, b: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the Pareto distribution with density b / x**(b + 1) for x from 1: exp(e / b), e from `exponential`.
 
     Args:
@@ -209,7 +210,7 @@ def pareto(key: Tensor, b: Any, shape: Any = None, dtype: Any = float32) -> Tens
     return (exponentials(key, exponent.shape, exponent.dtype) / exponent).exp().astype(result_dtype)
 
 
-def rayleigh(key: Tensor, scale: Any = 1.0, shape: Any = None, dtype: Any = float32) -> Tensor:
+def rayleigh(key: Tensor, scale: ArrayLike = 1.0, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the Rayleigh distribution: scale * sqrt(2 * e), e from `exponential`.
 
     Args:
@@ -231,7 +232,7 @@ def rayleigh(key: Tensor, scale: Any = 1.0, shape: Any = None, dtype: Any = floa
 
 
 def weibull_min(
-    key: Tensor, scale: Any, concentration: Any, shape: Any = None, dtype: Any = float32
+    key: Tensor, scale: ArrayLike, concentration: ArrayLike, shape: Any = None, dtype: Any = float32
 ) -> Tensor:
     """Numbers from the Weibull distribution: scale * e**(1 / concentration), e from `exponential`.
 
@@ -257,7 +258,7 @@ def weibull_min(
 
 
 def triangular(
-    key: Tensor, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = float32
+    key: Tensor, left: ArrayLike, mode: Any, right: ArrayLike, shape: Any = None, dtype: Any = float32
 ) -> Tensor:
     """Numbers from the distribution on [left, right] whose density is linear on both sides of the mode.
 
@@ -288,7 +289,7 @@ def triangular(
     return is_rise.where(below, above).astype(result_dtype)
 
 
-def wald(key: Tensor, mean: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def wald(key: Tensor, mean: ArrayLike, shape: Any = None, dtype: Any = float32) -> Tensor:
     """Numbers from the inverse Gaussian distribution with this mean and the shape parameter 1.
 
     The method is that of J. R. Michael, W. R. Schucany and R. W. Haas, "Generating random variates using

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.linalg.decompositions import cholesky, eigh, qr, svd
 from tensorken.linalg.products import diagonal
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
@@ -16,7 +17,7 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def multivariate_normal(
-    key: Tensor, mean: Any, cov: Any, shape: Any = None, dtype: Any = float32, method: str = "cholesky"
+    key: Tensor, mean: ArrayLike, cov: Any, shape: Any = None, dtype: Any = float32, method: str = "cholesky"
 ) -> Tensor:
     """Vectors from the normal distribution with a mean and a covariance matrix: mean + factor @ normal numbers.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.special.evaluation import in_wide_floats
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -98,7 +99,7 @@ def _beyond(inside: Any, zero: Any, known: Any, value: Any, limit: float) -> Ten
     return result
 
 
-def logit(p: Any) -> Tensor:
+def logit(p: ArrayLike) -> Tensor:
     """log(p / (1 - p)), the inverse of `expit`, elementwise; infinite at 0 and 1, NaN outside.
 
     >>> import tensorken as tk
@@ -119,7 +120,7 @@ def _logit(p: Any) -> Tensor:
     return result
 
 
-def expit(x: Any) -> Tensor:
+def expit(x: ArrayLike) -> Tensor:
     """1 / (1 + exp(-x)), the logistic function, elementwise: the same as `tk.sigmoid`.
 
     >>> import tensorken as tk

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of, promoted_tensors
 from tensorken.derivatives import elementwise
 from tensorken_core.language.dtypes import float16, float32
@@ -14,13 +15,13 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 def with_derivative(
     derivative: Callable[[Any], Any],
-) -> Callable[[Callable[[Any], Any]], Callable[[Any], Tensor]]:
+) -> Callable[[Callable[[Any], Any]], Callable[[ArrayLike], Tensor]]:
     """Decorate an elementwise function of one operand that has its own derivative.
 
     The function gets float32 or float64: float32 for integers, bools and float16, whose result is rounded to float16.
     """
 
-    def decorate(f: Callable[[Any], Any]) -> Callable[[Any], Tensor]:
+    def decorate(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]:
         @functools.wraps(f)
         def body(x: Any) -> Any:
             return f(x.astype(float32)).astype(float16) if x.dtype is float16 else f(x)
@@ -28,7 +29,7 @@ def with_derivative(
         op = elementwise(body, derivative)
 
         @functools.wraps(f)
-        def call(x: Any) -> Tensor:
+        def call(x: ArrayLike) -> Tensor:
             return op(floating_of(as_tensor(x)))
 
         return call
@@ -36,12 +37,20 @@ def with_derivative(
     return decorate
 
 
+@overload
+def in_wide_floats(
+    f: Callable[[Any, Any, Any], Any],
+) -> Callable[[ArrayLike, ArrayLike, ArrayLike], Tensor]: ...
+@overload
+def in_wide_floats(f: Callable[[Any, Any], Any]) -> Callable[[ArrayLike, ArrayLike], Tensor]: ...
+@overload
+def in_wide_floats(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]: ...
 def in_wide_floats(f: Callable[..., Any]) -> Callable[..., Tensor]:
     """Decorate a function of several operands: they are promoted and broadcast; float16 is computed in float32."""
 
     @functools.wraps(f)
-    def call(*operands: Any) -> Tensor:
-        xs = [floating_of(x) for x in promoted_tensors(f.__name__, operands)]
+    def call(*operands: ArrayLike) -> Tensor:
+        xs = [floating_of(x) for x in promoted_tensors(f.__name__.lstrip("_"), operands)]
         if xs[0].dtype is float16:
             narrow: Tensor = f(*[x.astype(float32) for x in xs]).astype(float16)
             return narrow

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import round
 from tensorken.special.coefficients import EULER_MACLAURIN, PSI, STIRLING, ZETA_MINUS_1
 from tensorken.special.evaluation import horner, in_wide_floats, with_derivative
@@ -94,7 +95,7 @@ def digamma(x: Any) -> Tensor:
 psi = digamma
 
 
-def polygamma(n: int, x: Any) -> Tensor:
+def polygamma(n: int, x: ArrayLike) -> Tensor:
     """The n-th derivative of `digamma`, elementwise, for x > 0; for n = 0 and 1 for all x, else NaN below 0.
 
     Args:
@@ -130,8 +131,7 @@ def _trigamma(x: Any) -> Tensor:
     return result
 
 
-@in_wide_floats
-def zeta(s: Any, q: Any = 1.0) -> Tensor:
+def zeta(s: ArrayLike, q: ArrayLike = 1.0) -> Tensor:
     """Hurwitz' zeta function, the sum of (q + k)**-s for k from 0, elementwise; NaN for s < 1 or q < 0.
 
     With q = 1 it is Riemann's zeta function.  It is the sum of Euler and Maclaurin with 10 terms and 12 corrections.
@@ -140,6 +140,11 @@ def zeta(s: Any, q: Any = 1.0) -> Tensor:
     >>> print(f"{tk.special.zeta([2.0, 4.0], 1.0):.4f}")
     [1.6449 1.0823]
     """
+    return _zeta(s, q)
+
+
+@in_wide_floats
+def _zeta(s: Any, q: Any) -> Tensor:
     inside = (s > 1.0) & (q > 0.0)
     exponent, start = inside.where(s, 2.0), inside.where(q, 1.0)
     total: Any = 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.control_flow import fori_loop
 from tensorken.special.coefficients import GAUSS_LEGENDRE
 from tensorken.special.evaluation import in_wide_floats
@@ -28,7 +29,7 @@ _BETA_STEPS = 200
 """The pairs of terms of the continued fraction of the incomplete beta function, which suffice to about a = b = 10^4."""
 
 
-def gammainc(a: Any, x: Any) -> Tensor:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Tensor:
     """The regularised lower incomplete gamma function P(a, x), elementwise; the shapes broadcast.
 
     It is 1 / gamma(a) times the integral of t**(a - 1) * exp(-t) from 0 to x; NaN for negative a or x.  It is
@@ -38,27 +39,27 @@ def gammainc(a: Any, x: Any) -> Tensor:
     >>> print(f"{tk.special.gammainc([0.5, 3.0], [1.0, 2.0]):.4f}")
     [0.8427 0.3233]
     """
-    return _lower(a, x)
+    return _gammainc(a, x)
 
 
-def gammaincc(a: Any, x: Any) -> Tensor:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Tensor:
     """The regularised upper incomplete gamma function, 1 - P(a, x) without cancellation; see `gammainc`.
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.gammaincc([0.5, 3.0], [1.0, 2.0]):.4f}")
     [0.1573 0.6767]
     """
-    return _upper(a, x)
+    return _gammaincc(a, x)
 
 
 @in_wide_floats
-def _lower(a: Any, x: Any) -> Any:
+def _gammainc(a: Any, x: Any) -> Any:
     value, is_lower, limit = _incomplete(a, x)
     return limit.eq(limit).where(limit, is_lower.where(value, 1.0 - value))
 
 
 @in_wide_floats
-def _upper(a: Any, x: Any) -> Any:
+def _gammaincc(a: Any, x: Any) -> Any:
     value, is_lower, limit = _incomplete(a, x)
     return limit.eq(limit).where(1.0 - limit, is_lower.where(1.0 - value, value))
 

@@ -11,6 +11,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, first_operand, first_tensor
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.language.op import OPS
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 
-def add(a: Any, b: Any) -> Tensor:
+def add(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a + b, elementwise; logical or for bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -65,7 +66,7 @@ def add(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["add"], a, b)
 
 
-def subtract(a: Any, b: Any) -> Tensor:
+def subtract(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a - b, elementwise; not defined for two bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -75,7 +76,7 @@ def subtract(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["sub"], a, b)
 
 
-def multiply(a: Any, b: Any) -> Tensor:
+def multiply(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a * b, elementwise; logical and for bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -85,7 +86,7 @@ def multiply(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["mul"], a, b)
 
 
-def divide(a: Any, b: Any) -> Tensor:
+def divide(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a / b, elementwise; float32 for ints; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -96,7 +97,7 @@ def divide(a: Any, b: Any) -> Tensor:
     return x / y
 
 
-def floor_divide(a: Any, b: Any) -> Tensor:
+def floor_divide(a: ArrayLike, b: ArrayLike) -> Tensor:
     """floor(a / b), elementwise, without the rounding of a / b; the shapes broadcast.
 
     As in Python: `floor_divide(1.0, 0.1)` is 9, because the float 0.1 is slightly larger than 1/10.  Where b is 0,
@@ -110,7 +111,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
     return x // y
 
 
-def remainder(a: Any, b: Any) -> Tensor:
+def remainder(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a - floor(a / b) * b, elementwise, rounded once; the shapes broadcast.
 
     The result has the sign of b, as with Python's `%`.  Where b is 0, the result is NaN, and 0 for integers.
@@ -122,7 +123,7 @@ def remainder(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["remainder"], a, b)
 
 
-def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+def divmod(a: ArrayLike, b: ArrayLike) -> tuple[Tensor, Tensor]:
     """`floor_divide` and `remainder`, elementwise; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -133,7 +134,7 @@ def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return floor_divide(a, b), remainder(a, b)
 
 
-def fmod(a: Any, b: Any) -> Tensor:
+def fmod(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a - trunc(a / b) * b, elementwise, exact; the shapes broadcast.
 
     The result has the sign of a, as with C's fmod.  Where b is 0, the result is NaN, and 0 for integers.
@@ -153,7 +154,7 @@ def fmod(a: Any, b: Any) -> Tensor:
     return result
 
 
-def power(a: Any, b: Any) -> Tensor:
+def power(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a**b, elementwise; the shapes broadcast.
 
     Integers wrap; for a negative integer exponent the result is 1 / a**-b truncated to an integer.
@@ -166,7 +167,7 @@ def power(a: Any, b: Any) -> Tensor:
     return result
 
 
-def negative(x: Any) -> Tensor:
+def negative(x: ArrayLike) -> Tensor:
     """-x, elementwise; not defined for bools, as in numpy.
 
     >>> import tensorken as tk
@@ -176,7 +177,7 @@ def negative(x: Any) -> Tensor:
     return -as_tensor(x)
 
 
-def positive(x: Any) -> Tensor:
+def positive(x: ArrayLike) -> Tensor:
     """x.
 
     >>> import tensorken as tk
@@ -186,7 +187,7 @@ def positive(x: Any) -> Tensor:
     return as_tensor(x)
 
 
-def square(x: Any) -> Tensor:
+def square(x: ArrayLike) -> Tensor:
     """x * x, elementwise.
 
     >>> import tensorken as tk
@@ -196,7 +197,7 @@ def square(x: Any) -> Tensor:
     return as_tensor(x).square()
 
 
-def reciprocal(x: Any) -> Tensor:
+def reciprocal(x: ArrayLike) -> Tensor:
     """1 / x, elementwise; float32 for integers and bools.
 
     >>> import tensorken as tk
@@ -209,7 +210,7 @@ def reciprocal(x: Any) -> Tensor:
 # ---- signs, minima and maxima ------------------------------------------------------------------------------
 
 
-def abs(x: Any) -> Tensor:
+def abs(x: ArrayLike) -> Tensor:
     """The absolute value, elementwise; its derivative at 0 is 0.
 
     >>> import tensorken as tk
@@ -219,7 +220,7 @@ def abs(x: Any) -> Tensor:
     return as_tensor(x).abs()
 
 
-def sign(x: Any) -> Tensor:
+def sign(x: ArrayLike) -> Tensor:
     """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN for NaN.
 
     >>> import tensorken as tk
@@ -229,7 +230,7 @@ def sign(x: Any) -> Tensor:
     return as_tensor(x).sign()
 
 
-def maximum(a: Any, b: Any) -> Tensor:
+def maximum(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The larger of a and b, elementwise; NaN if either is NaN; a tie shares the derivative equally.
 
     For 0.0 and -0.0 the result may be either; for bools it is logical or.
@@ -241,7 +242,7 @@ def maximum(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["maximum"], a, b)
 
 
-def minimum(a: Any, b: Any) -> Tensor:
+def minimum(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The smaller of a and b, elementwise; NaN if either is NaN; a tie shares the derivative equally.
 
     For 0.0 and -0.0 the result may be either; for bools it is logical and.
@@ -253,7 +254,7 @@ def minimum(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["minimum"], a, b)
 
 
-def fmax(a: Any, b: Any) -> Tensor:
+def fmax(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
     A tie shares the derivative equally; for 0.0 and -0.0 the result may be either.
@@ -265,7 +266,7 @@ def fmax(a: Any, b: Any) -> Tensor:
     return _unless_nan("fmax", maximum, a, b)
 
 
-def fmin(a: Any, b: Any) -> Tensor:
+def fmin(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
     A tie shares the derivative equally; for 0.0 and -0.0 the result may be either.
@@ -282,7 +283,7 @@ def _unless_nan(name: str, extreme: Callable[[Tensor, Tensor], Tensor], a: Any, 
     return x.eq(x).where(y.eq(y).where(extreme(x, y), x), y)
 
 
-def heaviside(x: Any, at_zero: Any) -> Tensor:
+def heaviside(x: ArrayLike, at_zero: ArrayLike) -> Tensor:
     """0 below 0, 1 above, and `at_zero` at 0, elementwise; NaN for NaN; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -293,7 +294,14 @@ def heaviside(x: Any, at_zero: Any) -> Tensor:
     return y.eq(0).where(middle, y.sign().maximum(0))
 
 
-def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Tensor:
+def clip(
+    x: ArrayLike,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    *,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+) -> Tensor:
     """x limited to the interval from min to max, elementwise; the shapes broadcast; None means no bound.
 
     Where min is greater than max, the result is max; where x or a bound is NaN, the result is NaN.
@@ -319,7 +327,7 @@ def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: 
 # ---- rounding to integers ----------------------------------------------------------------------------------
 
 
-def floor(x: Any) -> Tensor:
+def floor(x: ArrayLike) -> Tensor:
     """The largest integer not greater than x, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
@@ -329,7 +337,7 @@ def floor(x: Any) -> Tensor:
     return as_tensor(x).floor()
 
 
-def ceil(x: Any) -> Tensor:
+def ceil(x: ArrayLike) -> Tensor:
     """The smallest integer not less than x, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
@@ -339,7 +347,7 @@ def ceil(x: Any) -> Tensor:
     return _rounded("ceil", as_tensor(x))
 
 
-def trunc(x: Any) -> Tensor:
+def trunc(x: ArrayLike) -> Tensor:
     """x truncated to an integer, elementwise; its derivative is 0.
 
     >>> import tensorken as tk
@@ -349,7 +357,7 @@ def trunc(x: Any) -> Tensor:
     return _rounded("trunc", as_tensor(x))
 
 
-def round(x: Any, decimals: int = 0) -> Tensor:
+def round(x: ArrayLike, decimals: int = 0) -> Tensor:
     """x rounded to the nearest integer, elementwise; halfway cases to the even one; its derivative is 0.
 
     Args:

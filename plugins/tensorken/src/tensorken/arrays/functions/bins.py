@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.counting import edges_of, scatter_weights, weights_of
 from tensorken.arrays.functions.cumulative import diff
 from tensorken.arrays.functions.joining import stack, unstack
@@ -24,7 +25,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["digitize", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
-def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Tensor:
     """The int32 index i of the bin of each element: bins[i - 1] <= x < bins[i] for ascending bins.
 
     Args:
@@ -59,7 +60,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 
 def histogram_bin_edges(
-    x: Any, bins: Any = 10, range: tuple[float, float] | None = None, weights: Any = None
+    x: ArrayLike,
+    bins: ArrayLike = 10,
+    range: tuple[float, float] | None = None,
+    weights: ArrayLike | None = None,
 ) -> Tensor:
     """The edges of the bins of `histogram` with the same arguments.
 
@@ -74,7 +78,12 @@ def histogram_bin_edges(
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Any = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The number of points (x[i], y[i]) in each bin of two variables, and the edges of the bins of each.
 
@@ -94,14 +103,19 @@ def histogram2d(
         raise ShapeError(
             f"histogram2d: x and y must be vectors of one size, got shapes {points[0].shape} and {points[1].shape}"
         )
-    if not isinstance(bins, int) and len(bins) not in (1, 2):
-        bins = [bins, bins]
-    counts, edges = histogramdd(stack(points, 1), bins, range, density, weights)
+    given: Any = bins
+    if not isinstance(bins, int) and len(given) not in (1, 2):
+        given = [bins, bins]
+    counts, edges = histogramdd(stack(points, 1), given, range, density, weights)
     return counts, edges[0], edges[1]
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+    sample: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Any = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """The number of points in each bin of several variables, and the edges of the bins of each.
 
@@ -125,7 +139,8 @@ def histogramdd(
     if points.ndim != 2:
         raise ShapeError(f"histogramdd: need a matrix with a row for each point, got shape {points.shape}")
     size, count = points.shape
-    listed = [bins] * count if isinstance(bins, int) else list(bins)
+    given: Any = bins
+    listed = [bins] * count if isinstance(bins, int) else list(given)
     ranges = [None] * count if range is None else list(range)
     if not len(listed) == len(ranges) == count:
         raise ArgumentError(

@@ -7,8 +7,7 @@ Raises:
 
 from __future__ import annotations
 
-from typing import Any
-
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import uint8
@@ -22,7 +21,7 @@ ORDERS = {"big": tuple(range(7, -1, -1)), "little": tuple(range(8))}
 
 
 @with_numpys_names
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Tensor:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """Groups of eight elements as the bits of a uint8, along an axis, or of the flattened tensor.
 
     Args:
@@ -52,7 +51,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Tensor:
 
 
 @with_numpys_names
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
+def unpackbits(
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Tensor:
     """The bits of uint8 numbers, as uint8 zeros and ones, along an axis, or of the flattened tensor.
 
     Args:

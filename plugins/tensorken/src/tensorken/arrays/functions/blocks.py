@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import ShapeLike, shape_of
 from tensorken.arrays.functions.cumulative import diff
 from tensorken.arrays.functions.joining import concatenate
@@ -25,7 +26,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["block", "c_", "ediff1d", "fill_diagonal", "r_", "resize", "trim_zeros"]
 
 
-def block(tensors: Any) -> Tensor:
+def block(tensors: ArrayLike) -> Tensor:
     """A tensor assembled from nested lists of blocks: the innermost lists along the last axis, outer ones before it.
 
     Raises:
@@ -143,7 +144,7 @@ c_ = Concatenation("c_", -1, 2, 0)
 """
 
 
-def resize(x: Any, new_shape: ShapeLike) -> Tensor:
+def resize(x: ArrayLike, new_shape: ShapeLike) -> Tensor:
     """The elements of x in another shape, repeated in order as often as needed; zeros if x has none.
 
     Raises:
@@ -163,7 +164,7 @@ def resize(x: Any, new_shape: ShapeLike) -> Tensor:
     return rows.crop(((0, size),)).reshape(shape)
 
 
-def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+def ediff1d(x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Tensor:
     """The differences of neighbours in the flattened x, between values to put before and after them.
 
     >>> import tensorken as tk
@@ -178,7 +179,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     return concatenate([piece for piece in pieces if piece is not None])
 
 
-def trim_zeros(x: Any, trim: str = "fb") -> Tensor:
+def trim_zeros(x: ArrayLike, trim: str = "fb") -> Tensor:
     """A vector without its leading and trailing zeros.
 
     Args:
@@ -206,7 +207,7 @@ def trim_zeros(x: Any, trim: str = "fb") -> Tensor:
     return y.crop(((start, int(kept[-1]) + 1 if "b" in letters else y.size),))
 
 
-def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal(x: ArrayLike, val: ArrayLike, wrap: bool = False) -> Tensor:
     """A copy of x with values on its main diagonal.
 
     It is numpy's function for immutable tensors: the result is returned, and x stays as it is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import as_tensors
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.shapes import Shape, broadcast
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 
-def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
+def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Tensor:
     """x broadcast to a shape, by numpy's rules.
 
     Raises:
@@ -47,7 +48,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
     return _common("broadcast_shapes", [sizes_of("broadcast_shapes", (shape,)) for shape in shapes])
 
 
-def broadcast_arrays(*tensors: Any) -> list[Tensor]:
+def broadcast_arrays(*tensors: ArrayLike) -> list[Tensor]:
     """Tensors broadcast to their common shape; each keeps its dtype.
 
     Raises:
@@ -65,7 +66,7 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
     return [x.broadcast_to(shape) for x in xs]
 
 
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: ArrayLike) -> Any:
     """The tensor with at least one axis, or a list for several tensors.
 
     >>> import tensorken as tk
@@ -75,7 +76,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each(tensors, lambda x: x.reshape((1,)) if x.ndim == 0 else x)
 
 
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: ArrayLike) -> Any:
     """The tensor with leading axes of size 1 up to two axes, or a list for several tensors.
 
     >>> import tensorken as tk
@@ -85,7 +86,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each(tensors, lambda x: x.reshape((1,) * (2 - x.ndim) + x.shape))
 
 
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: ArrayLike) -> Any:
     """The tensor with axes of size 1 added up to three axes, as in numpy, or a list for several tensors.
 
     A vector of size n becomes (1, n, 1), an m × n matrix (m, n, 1).

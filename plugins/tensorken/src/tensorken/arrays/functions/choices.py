@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import as_tensors, promoted_tensors
 from tensorken.arrays.functions.searching import nonzero_indices
@@ -24,7 +25,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["choose", "compress", "extract", "piecewise", "select"]
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Tensor:
     """The elements of the first choice whose condition is true, else the default; all shapes broadcast.
 
     Raises:
@@ -46,7 +47,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **keywords: Any) -> Tensor:
+def piecewise(
+    x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: Any, **keywords: Any
+) -> Tensor:
     """A function defined by parts: each function where its condition is true, the last of several true ones.
 
     Unlike numpy, every function gets all elements of x, and `where` chooses among the results; so a function must
@@ -84,7 +87,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **keyw
     return result
 
 
-def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
+def choose(a: ArrayLike, choices: ArrayLike, mode: str = "raise") -> Tensor:
     """For each element of a, an index, the element of the choice with that index; all shapes broadcast.
 
     Args:
@@ -127,7 +130,7 @@ def within(name: str, index: Tensor, size: int, mode: str) -> Tensor:
 
 
 @with_numpys_names
-def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
+def compress(condition: ArrayLike, x: ArrayLike, axis: int | None = None) -> Tensor:
     """The slices of x along an axis, or the elements of the flattened tensor, for which a bool vector is true.
 
     Raises:
@@ -149,7 +152,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     return take(y, nonzero_indices("compress", chosen), along)
 
 
-def extract(condition: Any, x: Any) -> Tensor:
+def extract(condition: ArrayLike, x: ArrayLike) -> Tensor:
     """The elements of the flattened x at which the flattened condition is true.
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken.complex_numbers import arithmetic
 from tensorken.complex_numbers.tensor import ComplexTensor
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-def conj(x: Any) -> Tensor:
+def conj(x: ArrayLike) -> Tensor:
     """The complex conjugate, elementwise; of a real tensor, the tensor itself.
 
     >>> import tensorken as tk
@@ -40,7 +41,7 @@ def conj(x: Any) -> Tensor:
     return arithmetic.conjugate(y) if isinstance(y, ComplexTensor) else y
 
 
-def real(x: Any) -> Tensor:
+def real(x: ArrayLike) -> Tensor:
     """The real part; of a real tensor, the tensor itself.
 
     >>> import tensorken as tk
@@ -50,7 +51,7 @@ def real(x: Any) -> Tensor:
     return as_tensor(x).real
 
 
-def imag(x: Any) -> Tensor:
+def imag(x: ArrayLike) -> Tensor:
     """The imaginary part; of a real tensor, zeros.
 
     >>> import tensorken as tk
@@ -60,7 +61,7 @@ def imag(x: Any) -> Tensor:
     return as_tensor(x).imag
 
 
-def angle(x: Any, deg: bool = False) -> Tensor:
+def angle(x: ArrayLike, deg: bool = False) -> Tensor:
     """The argument of complex numbers, in (-pi, pi]; of real ones 0 or pi.  Its derivative at 0 is 0.
 
     Args:
@@ -75,7 +76,7 @@ def angle(x: Any, deg: bool = False) -> Tensor:
     return result * (180.0 / math.pi) if deg else result
 
 
-def complex(real: Any, imag: Any) -> Tensor:
+def complex(real: ArrayLike, imag: ArrayLike) -> Tensor:
     """The complex numbers of real and imaginary parts: complex128 for float64, else complex64; the shapes broadcast.
 
     Raises:
@@ -113,7 +114,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def iscomplex(x: Any) -> Tensor:
+def iscomplex(x: ArrayLike) -> Tensor:
     """Whether the imaginary part is not 0, elementwise.
 
     >>> import tensorken as tk
@@ -123,7 +124,7 @@ def iscomplex(x: Any) -> Tensor:
     return ~isreal(x)
 
 
-def isreal(x: Any) -> Tensor:
+def isreal(x: ArrayLike) -> Tensor:
     """Whether the imaginary part is 0, elementwise.
 
     >>> import tensorken as tk

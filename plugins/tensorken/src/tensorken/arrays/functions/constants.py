@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import ShapeLike, shape_of, tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_core.host.registry import resolve
@@ -35,7 +36,7 @@ __all__ = [
 
 def full(
     shape: ShapeLike,
-    fill_value: Any,
+    fill_value: ArrayLike,
     dtype: Any = None,
     *,
     backend: Any = None,
@@ -91,8 +92,8 @@ def empty(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: s
 
 
 def full_like(
-    x: Any,
-    fill_value: Any,
+    x: ArrayLike,
+    fill_value: ArrayLike,
     dtype: Any = None,
     *,
     shape: ShapeLike | None = None,
@@ -120,7 +121,7 @@ def full_like(
 
 
 def zeros_like(
-    x: Any,
+    x: ArrayLike,
     dtype: Any = None,
     *,
     shape: ShapeLike | None = None,
@@ -137,7 +138,7 @@ def zeros_like(
 
 
 def ones_like(
-    x: Any,
+    x: ArrayLike,
     dtype: Any = None,
     *,
     shape: ShapeLike | None = None,
@@ -154,7 +155,7 @@ def ones_like(
 
 
 def empty_like(
-    x: Any,
+    x: ArrayLike,
     dtype: Any = None,
     *,
     shape: ShapeLike | None = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.ops.convolution import dilated
 from tensorken_core.errors import ArgumentError, ShapeError
@@ -25,8 +26,8 @@ CONVOLUTION = OPS["convolution"]
 
 
 def convolution(
-    x: Any,
-    kernel: Any,
+    x: ArrayLike,
+    kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
     padding: int | str | Sequence[int | Sequence[int]] = 0,
     input_dilation: int | Sequence[int] = 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
@@ -18,7 +19,9 @@ __all__ = [
 ]
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Tensor:
+def bincount(
+    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
     """The number of occurrences in x of each integer from 0 to the largest element, or the sum of their weights.
 
     Args:
@@ -88,11 +91,11 @@ def scatter_weights(indices: Tensor, amounts: Tensor, length: int) -> Tensor:
 
 
 def histogram(
-    x: Any,
-    bins: Any = 10,
+    x: ArrayLike,
+    bins: ArrayLike = 10,
     range: tuple[float, float] | None = None,
     density: bool = False,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The number of elements of x in each bin of a histogram, and the edges of the bins.
 

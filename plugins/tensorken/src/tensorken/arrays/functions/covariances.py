@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import clip
 from tensorken.arrays.functions.broadcasting import atleast_2d
 from tensorken.arrays.functions.diagonals import diagonal
@@ -21,13 +22,13 @@ __all__ = ["corrcoef", "cov"]
 
 
 def cov(
-    x: Any,
-    y: Any = None,
+    x: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
 ) -> Tensor:
     """The covariance matrix of variables: a row of x is a variable, a column an observation.
 
@@ -74,7 +75,7 @@ def cov(
     return matrix.reshape(()) if matrix.shape == (1, 1) else matrix
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Tensor:
     """Pearson's correlation coefficients of variables: the covariances divided by the standard deviations.
 
     Args:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import first_operand, promoted_tensors
 from tensorken_core.errors import ArgumentError, AxisError, ShapeError
@@ -29,7 +30,7 @@ __all__ = [
 
 
 @with_numpys_names
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative sum along an axis, or over the flattened tensor.
 
     Args:
@@ -43,7 +44,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @with_numpys_names
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative product along an axis, or over the flattened tensor; its derivative is correct at zeros, too.
 
     Args:
@@ -57,7 +58,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def cumulative_sum(
-    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """The cumulative sum along an axis, which may be omitted if x has only one.
 
@@ -76,7 +77,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """The cumulative product along an axis, which may be omitted if x has only one.
 
@@ -116,7 +117,14 @@ def _cumulative(
 
 
 @with_numpys_names
-def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(
+    x: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    *,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Tensor:
     """The n-th difference of neighbouring elements along an axis; for bools, whether they differ.
 
     Args:

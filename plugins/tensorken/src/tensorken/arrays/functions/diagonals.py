@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.constants import full
 from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota
@@ -99,7 +100,7 @@ def tri(
     return tril(full(shape, 1, as_dtype(dtype), backend=backend, device=device), _offset("tri", k))
 
 
-def tril(x: Any, k: int = 0) -> Tensor:
+def tril(x: ArrayLike, k: int = 0) -> Tensor:
     """The elements on and below the k-th diagonal of the last two axes, zeros above it.
 
     Raises:
@@ -113,7 +114,7 @@ def tril(x: Any, k: int = 0) -> Tensor:
     return _above(x, _offset("tril", k)).where(x.zeros_like(), x)
 
 
-def triu(x: Any, k: int = 0) -> Tensor:
+def triu(x: ArrayLike, k: int = 0) -> Tensor:
     """The elements on and above the k-th diagonal of the last two axes, zeros below it.
 
     Raises:
@@ -127,7 +128,7 @@ def triu(x: Any, k: int = 0) -> Tensor:
     return _above(x, _offset("triu", k) - 1).where(x, x.zeros_like())
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The diagonals over axis1 and axis2 at an offset: the elements (i, i + offset), along the last axis of the result.
 
     Raises:
@@ -142,7 +143,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return _diagonal("diagonal", x, offset, axis1, axis2)
 
 
-def diag(x: Any, k: int = 0) -> Tensor:
+def diag(x: ArrayLike, k: int = 0) -> Tensor:
     """A square matrix with a vector on its k-th diagonal and zeros elsewhere; for a matrix, its k-th diagonal.
 
     Raises:
@@ -163,7 +164,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
     return rows.pad(((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else rows
 
 
-def diagflat(x: Any, k: int = 0) -> Tensor:
+def diagflat(x: ArrayLike, k: int = 0) -> Tensor:
     """A square matrix with the elements of the flattened x on its k-th diagonal and zeros elsewhere.
 
     Raises:
@@ -176,7 +177,7 @@ def diagflat(x: Any, k: int = 0) -> Tensor:
     return diag(as_tensor(x).ravel(), k)
 
 
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of a diagonal, see `tk.diagonal`; int32 for bool.
 
     Raises:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.joining import concatenate
 from tensorken.arrays.functions.repeating import slices_at
 from tensorken.arrays.functions.shaping import moveaxis
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 
-def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
+def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Tensor:
     """x with values appended along an axis; without an axis both are flattened.
 
     Raises:
@@ -35,7 +36,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     return concatenate((x, values), axis)
 
 
-def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
+def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Tensor:
     """x with some slices along an axis, or some elements of the flattened tensor, deleted.
 
     Args:
@@ -56,7 +57,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     return slices_at(old, [i for i in range(old.shape[along]) if i not in deleted], along)
 
 
-def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
+def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Tensor:
     """x with values inserted before some slices along an axis, or before some elements of the flattened tensor.
 
     Args:

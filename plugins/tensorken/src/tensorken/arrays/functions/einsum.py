@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.contraction_order import Path, path_of, steps_of
 from tensorken.arrays.functions.diagonals import diagonal
 from tensorken.arrays.functions.operands import promoted_tensors
@@ -29,7 +30,9 @@ __all__ = ["einsum", "einsum_path"]
 MUL = OPS["mul"]
 
 
-def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal") -> Tensor:
+def einsum(
+    subscripts: str | ArrayLike, *operands: ArrayLike, optimize: bool | str | Sequence[Any] = "optimal"
+) -> Tensor:
     """The sum of products that the subscripts denote: `einsum("ij,jk->ik", a, b)` is `a @ b`.
 
     The subscripts have a term for each operand, with a letter for each axis.  The letters after `->` are the axes of
@@ -74,7 +77,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
 
 
 def einsum_path(
-    subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal"
+    subscripts: str | ArrayLike, *operands: ArrayLike, optimize: bool | str | Sequence[Any] = "optimal"
 ) -> tuple[list[Any], str]:
     """The contraction order of `einsum` for these operands, of which only the shapes count, and a report of it.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken_core.language.dtypes import float16, float32
@@ -64,7 +65,7 @@ __all__ = [
 # ---- exponentials and powers -------------------------------------------------------------------------------
 
 
-def exp(x: Any) -> Tensor:
+def exp(x: ArrayLike) -> Tensor:
     """e**x, elementwise.
 
     >>> import tensorken as tk
@@ -74,7 +75,7 @@ def exp(x: Any) -> Tensor:
     return as_tensor(x).exp()
 
 
-def expm1(x: Any) -> Tensor:
+def expm1(x: ArrayLike) -> Tensor:
     """e**x - 1, accurate for small x, elementwise.
 
     >>> import tensorken as tk
@@ -84,7 +85,7 @@ def expm1(x: Any) -> Tensor:
     return as_tensor(x).expm1()
 
 
-def exp2(x: Any) -> Tensor:
+def exp2(x: ArrayLike) -> Tensor:
     """2**x, elementwise.
 
     >>> import tensorken as tk
@@ -94,7 +95,7 @@ def exp2(x: Any) -> Tensor:
     return unary_op("exp2", x)
 
 
-def sqrt(x: Any) -> Tensor:
+def sqrt(x: ArrayLike) -> Tensor:
     """The square root, elementwise; NaN below 0.
 
     >>> import tensorken as tk
@@ -104,7 +105,7 @@ def sqrt(x: Any) -> Tensor:
     return as_tensor(x).sqrt()
 
 
-def cbrt(x: Any) -> Tensor:
+def cbrt(x: ArrayLike) -> Tensor:
     """The cube root, elementwise: negative for negative numbers; its derivative at 0 is infinite.
 
     >>> import tensorken as tk
@@ -127,7 +128,7 @@ def cbrt(x: Any) -> Tensor:
     return result
 
 
-def hypot(a: Any, b: Any) -> Tensor:
+def hypot(a: ArrayLike, b: ArrayLike) -> Tensor:
     """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0.
 
     >>> import tensorken as tk
@@ -137,7 +138,7 @@ def hypot(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["hypot"], a, b)
 
 
-def sigmoid(x: Any) -> Tensor:
+def sigmoid(x: ArrayLike) -> Tensor:
     """1 / (1 + e**-x), without overflow, elementwise.
 
     >>> import tensorken as tk
@@ -147,7 +148,7 @@ def sigmoid(x: Any) -> Tensor:
     return as_tensor(x).sigmoid()
 
 
-def relu(x: Any) -> Tensor:
+def relu(x: ArrayLike) -> Tensor:
     """max(x, 0), elementwise; its derivative at 0 is 0.
 
     >>> import tensorken as tk
@@ -157,7 +158,7 @@ def relu(x: Any) -> Tensor:
     return as_tensor(x).relu()
 
 
-def softplus(x: Any) -> Tensor:
+def softplus(x: ArrayLike) -> Tensor:
     """log(1 + e**x), without overflow, elementwise: a smooth `relu`; its derivative is `sigmoid`.
 
     >>> import tensorken as tk
@@ -170,7 +171,7 @@ def softplus(x: Any) -> Tensor:
 # ---- logarithms --------------------------------------------------------------------------------------------
 
 
-def log(x: Any) -> Tensor:
+def log(x: ArrayLike) -> Tensor:
     """The natural logarithm, elementwise; -inf at 0, NaN below.
 
     >>> import tensorken as tk
@@ -180,7 +181,7 @@ def log(x: Any) -> Tensor:
     return as_tensor(x).log()
 
 
-def log1p(x: Any) -> Tensor:
+def log1p(x: ArrayLike) -> Tensor:
     """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below.
 
     >>> import tensorken as tk
@@ -190,7 +191,7 @@ def log1p(x: Any) -> Tensor:
     return as_tensor(x).log1p()
 
 
-def log2(x: Any) -> Tensor:
+def log2(x: ArrayLike) -> Tensor:
     """The logarithm to base 2, elementwise; -inf at 0, NaN below; exact at powers of 2.
 
     >>> import tensorken as tk
@@ -200,7 +201,7 @@ def log2(x: Any) -> Tensor:
     return unary_op("log2", x)
 
 
-def log10(x: Any) -> Tensor:
+def log10(x: ArrayLike) -> Tensor:
     """The logarithm to base 10, elementwise; -inf at 0, NaN below; exact at powers of 10.
 
     >>> import tensorken as tk
@@ -210,7 +211,7 @@ def log10(x: Any) -> Tensor:
     return unary_op("log10", x)
 
 
-def logaddexp(a: Any, b: Any) -> Tensor:
+def logaddexp(a: ArrayLike, b: ArrayLike) -> Tensor:
     """log(e**a + e**b), without overflow, elementwise.
 
     >>> import tensorken as tk
@@ -223,7 +224,7 @@ def logaddexp(a: Any, b: Any) -> Tensor:
 # ---- trigonometric functions -------------------------------------------------------------------------------
 
 
-def sin(x: Any) -> Tensor:
+def sin(x: ArrayLike) -> Tensor:
     """The sine of x in radians, elementwise.
 
     >>> import tensorken as tk
@@ -233,7 +234,7 @@ def sin(x: Any) -> Tensor:
     return as_tensor(x).sin()
 
 
-def cos(x: Any) -> Tensor:
+def cos(x: ArrayLike) -> Tensor:
     """The cosine of x in radians, elementwise.
 
     >>> import tensorken as tk
@@ -243,7 +244,7 @@ def cos(x: Any) -> Tensor:
     return as_tensor(x).cos()
 
 
-def tan(x: Any) -> Tensor:
+def tan(x: ArrayLike) -> Tensor:
     """The tangent of x in radians, elementwise.
 
     >>> import tensorken as tk
@@ -253,7 +254,7 @@ def tan(x: Any) -> Tensor:
     return as_tensor(x).tan()
 
 
-def sinc(x: Any) -> Tensor:
+def sinc(x: ArrayLike) -> Tensor:
     """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are correct at 0, too.
 
     Near 0 it is computed by its Taylor series.
@@ -276,7 +277,7 @@ _SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
 """The coefficients of sin(a) / a in powers of -a**2, highest first: more than float64 needs for a up to pi / 4."""
 
 
-def deg2rad(x: Any) -> Tensor:
+def deg2rad(x: ArrayLike) -> Tensor:
     """Convert degrees to radians, elementwise.
 
     >>> import tensorken as tk
@@ -287,7 +288,7 @@ def deg2rad(x: Any) -> Tensor:
     return result
 
 
-def rad2deg(x: Any) -> Tensor:
+def rad2deg(x: ArrayLike) -> Tensor:
     """Convert radians to degrees, elementwise.
 
     >>> import tensorken as tk
@@ -298,7 +299,7 @@ def rad2deg(x: Any) -> Tensor:
     return result
 
 
-def asin(x: Any) -> Tensor:
+def asin(x: ArrayLike) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x, elementwise; NaN beyond 1.
 
     >>> import tensorken as tk
@@ -308,7 +309,7 @@ def asin(x: Any) -> Tensor:
     return unary_op("asin", x)
 
 
-def acos(x: Any) -> Tensor:
+def acos(x: ArrayLike) -> Tensor:
     """The angle in [0, pi] whose cosine is x, elementwise; NaN beyond 1.
 
     >>> import tensorken as tk
@@ -318,7 +319,7 @@ def acos(x: Any) -> Tensor:
     return unary_op("acos", x)
 
 
-def atan(x: Any) -> Tensor:
+def atan(x: ArrayLike) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is x, elementwise.
 
     >>> import tensorken as tk
@@ -328,7 +329,7 @@ def atan(x: Any) -> Tensor:
     return unary_op("atan", x)
 
 
-def atan2(a: Any, b: Any) -> Tensor:
+def atan2(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The angle in [-pi, pi] from the positive x-axis to the point (x, y) = (b, a), elementwise.
 
     >>> import tensorken as tk
@@ -341,7 +342,7 @@ def atan2(a: Any, b: Any) -> Tensor:
 # ---- hyperbolic functions ----------------------------------------------------------------------------------
 
 
-def sinh(x: Any) -> Tensor:
+def sinh(x: ArrayLike) -> Tensor:
     """The hyperbolic sine, elementwise.
 
     >>> import tensorken as tk
@@ -351,7 +352,7 @@ def sinh(x: Any) -> Tensor:
     return unary_op("sinh", x)
 
 
-def cosh(x: Any) -> Tensor:
+def cosh(x: ArrayLike) -> Tensor:
     """The hyperbolic cosine, elementwise.
 
     >>> import tensorken as tk
@@ -361,7 +362,7 @@ def cosh(x: Any) -> Tensor:
     return unary_op("cosh", x)
 
 
-def tanh(x: Any) -> Tensor:
+def tanh(x: ArrayLike) -> Tensor:
     """The hyperbolic tangent, elementwise.
 
     >>> import tensorken as tk
@@ -371,7 +372,7 @@ def tanh(x: Any) -> Tensor:
     return as_tensor(x).tanh()
 
 
-def asinh(x: Any) -> Tensor:
+def asinh(x: ArrayLike) -> Tensor:
     """The inverse hyperbolic sine, elementwise.
 
     >>> import tensorken as tk
@@ -381,7 +382,7 @@ def asinh(x: Any) -> Tensor:
     return unary_op("asinh", x)
 
 
-def acosh(x: Any) -> Tensor:
+def acosh(x: ArrayLike) -> Tensor:
     """The nonnegative inverse hyperbolic cosine, elementwise; NaN below 1.
 
     >>> import tensorken as tk
@@ -391,7 +392,7 @@ def acosh(x: Any) -> Tensor:
     return unary_op("acosh", x)
 
 
-def atanh(x: Any) -> Tensor:
+def atanh(x: ArrayLike) -> Tensor:
     """The inverse hyperbolic tangent, elementwise; infinite at -1 and 1, NaN beyond.
 
     >>> import tensorken as tk
@@ -404,7 +405,7 @@ def atanh(x: Any) -> Tensor:
 # ---- error function ----------------------------------------------------------------------------------------
 
 
-def erf(x: Any) -> Tensor:
+def erf(x: ArrayLike) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of e**-s**2 from 0 to x, elementwise.
 
     >>> import tensorken as tk
@@ -414,7 +415,7 @@ def erf(x: Any) -> Tensor:
     return unary_op("erf", x)
 
 
-def erfinv(x: Any) -> Tensor:
+def erfinv(x: ArrayLike) -> Tensor:
     """The inverse of the error function, elementwise: infinite at -1 and 1, NaN beyond.
 
     >>> import tensorken as tk

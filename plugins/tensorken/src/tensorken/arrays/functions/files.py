@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import of_flat
 from tensorken.interchange.buffers import unpacked
 from tensorken.interchange.interop import to_bytes
@@ -75,7 +76,7 @@ def frombuffer(
 # ---- saving ------------------------------------------------------------------------------------------------
 
 
-def save(file: Any, arr: Any) -> None:
+def save(file: Any, arr: ArrayLike) -> None:
     """Write a tensor to a file in numpy's format npy, which `tk.load` and `numpy.load` read.
 
     Args:
@@ -103,7 +104,7 @@ def save(file: Any, arr: Any) -> None:
         opened.write(data)
 
 
-def savez(file: Any, *args: Any, **kwds: Any) -> None:
+def savez(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Write several tensors to a file in numpy's format npz, which `tk.load` and `numpy.load` read.
 
     Args:
@@ -125,7 +126,7 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
     _save_zipped("savez", file, args, kwds, zipfile.ZIP_STORED)
 
 
-def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+def savez_compressed(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
     """`tk.savez`, with compression.
 
     >>> import tempfile

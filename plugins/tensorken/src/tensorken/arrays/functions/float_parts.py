@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import abs, power, trunc
 from tensorken.arrays.functions.floats import copysign, nextafter
 from tensorken.arrays.functions.operands import first_operand, first_tensor, floating_of
@@ -26,7 +27,7 @@ _BITS: dict[DType, tuple[DType, int, int]] = {float32: (int32, 23, 127), float64
 """For each dtype its integers, the number of stored bits of the mantissa, and the bias of the exponent."""
 
 
-def frexp(x: Any) -> tuple[Tensor, Tensor]:
+def frexp(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """The mantissa m with 0.5 <= abs(m) < 1 and the int32 exponent e with x = m * 2**e, elementwise.
 
     Of 0, infinities and NaN the mantissa is the number itself, and the exponent is 0.
@@ -48,7 +49,7 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     return _scaled(wide, -exponent).astype(y.dtype), exponent
 
 
-def ldexp(x: Any, exponent: Any) -> Tensor:
+def ldexp(x: ArrayLike, exponent: ArrayLike) -> Tensor:
     """x * 2**exponent for integer exponents, elementwise, without an overflow between; the shapes broadcast.
 
     Raises:
@@ -80,7 +81,7 @@ def _scaled(x: Any, exponent: Any) -> Any:
     return x * powers[2] * powers[1] * powers[0]
 
 
-def modf(x: Any) -> tuple[Tensor, Tensor]:
+def modf(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """The fractional and the integral part, elementwise; both have the sign of x.
 
     >>> import tensorken as tk
@@ -94,7 +95,7 @@ def modf(x: Any) -> tuple[Tensor, Tensor]:
     return y.eq(y).where(copysign(fraction, y), y), whole
 
 
-def spacing(x: Any) -> Tensor:
+def spacing(x: ArrayLike) -> Tensor:
     """The distance from x to the next number away from 0, with the sign of x, elementwise; NaN for infinities.
 
     >>> import tensorken as tk
@@ -110,7 +111,7 @@ def spacing(x: Any) -> Tensor:
     return result
 
 
-def fabs(x: Any) -> Tensor:
+def fabs(x: ArrayLike) -> Tensor:
     """The absolute value as a floating-point number, elementwise: float32 for ints and bools.
 
     >>> import tensorken as tk
@@ -120,7 +121,7 @@ def fabs(x: Any) -> Tensor:
     return abs(floating_of(as_tensor(x)))
 
 
-def float_power(a: Any, b: Any) -> Tensor:
+def float_power(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a**b in floating-point numbers, elementwise: float32 for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -131,7 +132,7 @@ def float_power(a: Any, b: Any) -> Tensor:
     return power(floating_of(x), floating_of(y))
 
 
-def logaddexp2(a: Any, b: Any) -> Tensor:
+def logaddexp2(a: ArrayLike, b: ArrayLike) -> Tensor:
     """log2(2**a + 2**b), without overflow, elementwise; the shapes broadcast.
 
     >>> import tensorken as tk

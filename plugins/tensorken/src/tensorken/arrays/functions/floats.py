@@ -7,8 +7,7 @@ Raises:
 
 from __future__ import annotations
 
-from typing import Any
-
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, unary_op
 from tensorken.arrays.functions.promotion import finfo
 from tensorken.complex_numbers.tensor import ComplexTensor
@@ -30,7 +29,7 @@ __all__ = [
 # ---- infinities and NaN ------------------------------------------------------------------------------------
 
 
-def isnan(x: Any) -> Tensor:
+def isnan(x: ArrayLike) -> Tensor:
     """Whether x is NaN, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -41,7 +40,7 @@ def isnan(x: Any) -> Tensor:
     return ~y.eq(y)
 
 
-def isinf(x: Any) -> Tensor:
+def isinf(x: ArrayLike) -> Tensor:
     """Whether x is infinite, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -54,7 +53,7 @@ def isinf(x: Any) -> Tensor:
     return y.abs().eq(float("inf")) if y.dtype.kind == "float" else ~y.eq(y)
 
 
-def isfinite(x: Any) -> Tensor:
+def isfinite(x: ArrayLike) -> Tensor:
     """Whether x is neither infinite nor NaN, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -67,7 +66,7 @@ def isfinite(x: Any) -> Tensor:
     return y.abs() < float("inf") if y.dtype.kind == "float" else y.eq(y)
 
 
-def isposinf(x: Any) -> Tensor:
+def isposinf(x: ArrayLike) -> Tensor:
     """Whether x is infinity, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -77,7 +76,7 @@ def isposinf(x: Any) -> Tensor:
     return _is_infinity(as_tensor(x), float("inf"))
 
 
-def isneginf(x: Any) -> Tensor:
+def isneginf(x: ArrayLike) -> Tensor:
     """Whether x is minus infinity, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -92,7 +91,7 @@ def _is_infinity(x: Tensor, infinity: float) -> Tensor:
 
 
 def nan_to_num(
-    x: Any,
+    x: ArrayLike,
     copy: bool = True,
     nan: float = 0.0,
     posinf: float | None = None,
@@ -124,7 +123,7 @@ def nan_to_num(
 # ---- signs and adjacent numbers ----------------------------------------------------------------------------
 
 
-def signbit(x: Any) -> Tensor:
+def signbit(x: ArrayLike) -> Tensor:
     """Whether the sign bit is set, elementwise, as bool: for negative numbers, -0.0, and NaN with a negative sign.
 
     >>> import tensorken as tk
@@ -134,7 +133,7 @@ def signbit(x: Any) -> Tensor:
     return unary_op("signbit", x)
 
 
-def copysign(a: Any, b: Any) -> Tensor:
+def copysign(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The magnitude of a with the sign of b, also where b is a zero or NaN, elementwise; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -144,7 +143,7 @@ def copysign(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["copysign"], a, b)
 
 
-def nextafter(a: Any, b: Any) -> Tensor:
+def nextafter(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The next float after a towards b, elementwise; b where a equals b; its derivative with respect to a is 1.
 
     >>> import tensorken as tk

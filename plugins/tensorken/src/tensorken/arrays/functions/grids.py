@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import ShapeLike, shape_of, tensor
 from tensorken.arrays.functions.joining import stack
 from tensorken.arrays.functions.operands import as_tensors
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
+def meshgrid(*vectors: ArrayLike, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
     """Coordinate tensors of a grid: one for each vector, with the elements of the vector along one axis.
 
     Args:
@@ -108,7 +109,7 @@ def fromfunction(
     return function(*meshgrid(*ranges, indexing="ij"))
 
 
-def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> Tensor:
+def one_hot(x: ArrayLike, num_classes: int, dtype: Any = float32, axis: int = -1) -> Tensor:
     """One-hot vectors: for each integer, 1 at that index and 0 elsewhere; all 0 for integers outside [0, num_classes).
 
     Args:
@@ -136,7 +137,7 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> T
     return (column.eq(numbers)).astype(dtype)
 
 
-def vander(x: Any, n: int | None = None, increasing: bool = False) -> Tensor:
+def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Tensor:
     """The Vandermonde matrix of a vector: its powers as columns, the highest power first.
 
     Args:

@@ -6,9 +6,10 @@ Indices are int32 if the sizes allow.  They are constants, also in programs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import shape_of
 from tensorken.arrays.functions.choices import within
 from tensorken.arrays.functions.constants import ones
@@ -63,7 +64,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     return nonzero(~tri(n, m, k - 1, bool_))
 
 
-def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
+def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Tensor, ...]:
     """The rows and columns of the elements on and below the k-th diagonal of a matrix; see `tril_indices`.
 
     Raises:
@@ -78,7 +79,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
+def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Tensor, ...]:
     """The rows and columns of the elements on and above the k-th diagonal of a matrix; see `triu_indices`.
 
     Raises:
@@ -107,7 +108,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     return (arange(n),) * ndim
 
 
-def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
+def diag_indices_from(x: ArrayLike) -> tuple[Tensor, ...]:
     """The indices of the main diagonal of a tensor with at least two axes, all of one size; see `diag_indices`.
 
     Raises:
@@ -147,7 +148,7 @@ def _matrix_shape(name: str, x: Any) -> Shape:
 # ---- grids and flat indices --------------------------------------------------------------------------------
 
 
-def ix_(*vectors: Any) -> tuple[Tensor, ...]:
+def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
     """Index vectors reshaped so that x[ix_(a, b)] has the element x[a[i], b[j]] at (i, j); bools mean `nonzero`.
 
     Raises:
@@ -167,7 +168,7 @@ def ix_(*vectors: Any) -> tuple[Tensor, ...]:
     return tuple(results)
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
     """Flat indices converted to an index for each axis of a shape.
 
     Args:
@@ -191,7 +192,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     return tuple([flat // step % size for step, size in zip(steps, sizes, strict=True)])
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise", order: str = "C") -> Tensor:
+def ravel_multi_index(multi_index: ArrayLike, dims: Any, mode: Any = "raise", order: str = "C") -> Tensor:
     """An index for each axis of a shape converted to flat indices; the index tensors broadcast.
 
     Args:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import abs
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing.checks import known_all
@@ -21,7 +22,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["bitwise_count", "gcd", "lcm"]
 
 
-def gcd(a: Any, b: Any) -> Tensor:
+def gcd(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The greatest common divisor of the absolute values, elementwise; of two zeros, 0; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -31,7 +32,7 @@ def gcd(a: Any, b: Any) -> Tensor:
     return _divisor(*_magnitudes("gcd", a, b))
 
 
-def lcm(a: Any, b: Any) -> Tensor:
+def lcm(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The least common multiple of the absolute values, elementwise; 0 if one is 0; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -66,7 +67,7 @@ def _divisor(x: Any, y: Any) -> Tensor:
     return result
 
 
-def bitwise_count(x: Any) -> Tensor:
+def bitwise_count(x: ArrayLike) -> Tensor:
     """The number of ones in the binary representation of the absolute value, elementwise, as int32.
 
     >>> import tensorken as tk

@@ -8,10 +8,11 @@ Raises:
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from tensorken.arrays.functions.operands import promoted_tensors
@@ -43,7 +44,7 @@ __all__ = [
 
 
 @with_numpys_names
-def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Tensor:
+def concatenate(tensors: Iterable[ArrayLike], axis: int | None = 0, dtype: Any = None) -> Tensor:
     """Tensors concatenated along an axis; their other sizes are equal.
 
     Args:
@@ -62,7 +63,7 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None)
     return _joined("concatenate", promoted_tensors("concatenate", tensors), axis, dtype)
 
 
-def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
+def concat(tensors: Iterable[ArrayLike], axis: int | None = 0) -> Tensor:
     """`tk.concatenate` under its name in the array API standard.
 
     Raises:
@@ -77,7 +78,7 @@ def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
 
 
 @with_numpys_names
-def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
+def stack(tensors: Iterable[ArrayLike], axis: int = 0, dtype: Any = None) -> Tensor:
     """Tensors of one shape stacked along a new axis.
 
     Raises:
@@ -99,7 +100,7 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
     return _joined("stack", [expand_dims(piece, new_axis) for piece in pieces], new_axis, dtype)
 
 
-def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
+def hstack(tensors: Iterable[ArrayLike], dtype: Any = None) -> Tensor:
     """Tensors concatenated along axis 1; vectors and numbers along axis 0.
 
     Raises:
@@ -113,7 +114,7 @@ def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     return _joined("hstack", pieces, 0 if pieces[0].ndim == 1 else 1, dtype)
 
 
-def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
+def vstack(tensors: Iterable[ArrayLike], dtype: Any = None) -> Tensor:
     """Tensors concatenated along axis 0; a vector is a row.
 
     Raises:
@@ -126,7 +127,7 @@ def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     return _joined("vstack", [atleast_2d(x) for x in promoted_tensors("vstack", tensors)], 0, dtype)
 
 
-def dstack(tensors: Sequence[Any]) -> Tensor:
+def dstack(tensors: Iterable[ArrayLike]) -> Tensor:
     """Tensors concatenated along axis 2, after `tk.atleast_3d`.
 
     Raises:
@@ -139,7 +140,7 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
     return _joined("dstack", [atleast_3d(x) for x in promoted_tensors("dstack", tensors)], 2)
 
 
-def column_stack(tensors: Sequence[Any]) -> Tensor:
+def column_stack(tensors: Iterable[ArrayLike]) -> Tensor:
     """Tensors concatenated along axis 1; a vector is a column.
 
     Raises:
@@ -157,7 +158,7 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
 
 
 @with_numpys_names
-def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """The tensor split along an axis into equal parts, or at given indices.
 
     Args:
@@ -176,7 +177,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     return _split("split", x, indices_or_sections, axis, equal=True)
 
 
-def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+def array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """`tk.split` into nearly equal parts: the first parts may be longer by one.
 
     Raises:
@@ -189,7 +190,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     return _split("array_split", x, indices_or_sections, axis, equal=False)
 
 
-def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 1, or along axis 0 for a vector.
 
     Raises:
@@ -203,7 +204,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     return _split("hsplit", x, indices_or_sections, 1 if x.ndim > 1 else 0, equal=True)
 
 
-def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 0 of a tensor of at least two axes.
 
     Raises:
@@ -219,7 +220,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     return _split("vsplit", x, indices_or_sections, 0, equal=True)
 
 
-def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 2 of a tensor of at least three axes.
 
     Raises:
@@ -236,7 +237,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
 
 
 @with_numpys_names
-def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without that axis: the inverse of `tk.stack`.
 
     Raises:

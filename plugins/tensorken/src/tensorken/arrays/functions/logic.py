@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.floats import isnan
 from tensorken.arrays.functions.operands import binary_op, first_tensor, floating_of
 from tensorken.arrays.functions.reductions import all
@@ -46,7 +47,7 @@ __all__ = [
 # ---- comparisons -------------------------------------------------------------------------------------------
 
 
-def equal(a: Any, b: Any) -> Tensor:
+def equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a equals b, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -56,7 +57,7 @@ def equal(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["eq"], a, b)
 
 
-def not_equal(a: Any, b: Any) -> Tensor:
+def not_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a differs from b, elementwise, as bool; NaN differs from everything, including NaN.
 
     >>> import tensorken as tk
@@ -66,7 +67,7 @@ def not_equal(a: Any, b: Any) -> Tensor:
     return ~equal(a, b)
 
 
-def less(a: Any, b: Any) -> Tensor:
+def less(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a is less than b, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -76,7 +77,7 @@ def less(a: Any, b: Any) -> Tensor:
     return binary_op(OPS["lt"], a, b)
 
 
-def less_equal(a: Any, b: Any) -> Tensor:
+def less_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a is less than b or equals it, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -87,7 +88,7 @@ def less_equal(a: Any, b: Any) -> Tensor:
     return x <= y
 
 
-def greater(a: Any, b: Any) -> Tensor:
+def greater(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a is greater than b, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -98,7 +99,7 @@ def greater(a: Any, b: Any) -> Tensor:
     return x > y
 
 
-def greater_equal(a: Any, b: Any) -> Tensor:
+def greater_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a is greater than b or equals it, elementwise, as bool.
 
     >>> import tensorken as tk
@@ -112,7 +113,9 @@ def greater_equal(a: Any, b: Any) -> Tensor:
 # ---- comparisons with a tolerance --------------------------------------------------------------------------
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """Whether a and b differ by no more than atol + rtol * abs(b), elementwise, as bool; the shapes broadcast.
 
     An infinity is close only to itself.
@@ -132,7 +135,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     return close | (isnan(x) & isnan(y)) if equal_nan else close
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """Whether all elements are close (see `isclose`), as one bool; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -142,7 +147,7 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
+def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False) -> Tensor:
     """Whether a and b have the same shape and equal elements, as one bool.
 
     Args:
@@ -162,7 +167,7 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
 # ---- logic: a number is true if it is not 0 ----------------------------------------------------------------
 
 
-def logical_and(a: Any, b: Any) -> Tensor:
+def logical_and(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a and b are both true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -173,7 +178,7 @@ def logical_and(a: Any, b: Any) -> Tensor:
     return x & y
 
 
-def logical_or(a: Any, b: Any) -> Tensor:
+def logical_or(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether a or b or both are true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -184,7 +189,7 @@ def logical_or(a: Any, b: Any) -> Tensor:
     return x | y
 
 
-def logical_xor(a: Any, b: Any) -> Tensor:
+def logical_xor(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether exactly one of a and b is true, elementwise, as bool; a nonzero number is true; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -195,7 +200,7 @@ def logical_xor(a: Any, b: Any) -> Tensor:
     return x ^ y
 
 
-def logical_not(x: Any) -> Tensor:
+def logical_not(x: ArrayLike) -> Tensor:
     """Whether x is false, elementwise, as bool; a number is false if it is 0.
 
     >>> import tensorken as tk
@@ -213,7 +218,7 @@ def _truths(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
 # ---- bits --------------------------------------------------------------------------------------------------
 
 
-def bitwise_and(a: Any, b: Any) -> Tensor:
+def bitwise_and(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The bitwise and of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -224,7 +229,7 @@ def bitwise_and(a: Any, b: Any) -> Tensor:
     return x & y
 
 
-def bitwise_or(a: Any, b: Any) -> Tensor:
+def bitwise_or(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The bitwise or of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -235,7 +240,7 @@ def bitwise_or(a: Any, b: Any) -> Tensor:
     return x | y
 
 
-def bitwise_xor(a: Any, b: Any) -> Tensor:
+def bitwise_xor(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The bitwise exclusive or of a and b, in two's complement, elementwise; for ints and bools; the shapes broadcast.
 
     >>> import tensorken as tk
@@ -246,7 +251,7 @@ def bitwise_xor(a: Any, b: Any) -> Tensor:
     return x ^ y
 
 
-def bitwise_invert(x: Any) -> Tensor:
+def bitwise_invert(x: ArrayLike) -> Tensor:
     """The bitwise inverse of x, in two's complement: -1 - x, elementwise; for ints and bools.
 
     >>> import tensorken as tk
@@ -256,7 +261,7 @@ def bitwise_invert(x: Any) -> Tensor:
     return ~as_tensor(x)
 
 
-def bitwise_left_shift(a: Any, b: Any) -> Tensor:
+def bitwise_left_shift(a: ArrayLike, b: ArrayLike) -> Tensor:
     """a * 2**b, elementwise, wrapping; 0 where b is negative or not below the number of bits; for ints.
 
     >>> import tensorken as tk
@@ -267,7 +272,7 @@ def bitwise_left_shift(a: Any, b: Any) -> Tensor:
     return x << y
 
 
-def bitwise_right_shift(a: Any, b: Any) -> Tensor:
+def bitwise_right_shift(a: ArrayLike, b: ArrayLike) -> Tensor:
     """floor(a / 2**b), elementwise; 0 or -1 where b is negative or not below the number of bits; for ints.
 
     >>> import tensorken as tk

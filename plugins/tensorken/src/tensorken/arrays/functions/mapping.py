@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
@@ -24,7 +25,7 @@ from tensorken_core.transforms.vmap import vmap
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, x: Any, *args: Any, **keywords: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, x: ArrayLike, *args: Any, **keywords: Any) -> Any:
     """A function of vectors, applied to all vectors of x along an axis by `vmap`.
 
     Args:
@@ -54,7 +55,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, x: Any, *args: Any, 
     return tree.map(placed, results)
 
 
-def apply_over_axes(func: Callable[..., Any], x: Any, axes: int | Sequence[int]) -> Tensor:
+def apply_over_axes(func: Callable[..., Any], x: ArrayLike, axes: int | Sequence[int]) -> Tensor:
     """A reduction func(x, axis) applied over each of the axes in turn; the axes keep size 1.
 
     Raises:

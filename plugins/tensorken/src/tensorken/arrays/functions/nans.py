@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions import cumulative, reductions, statistics
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.floats import isnan
@@ -44,13 +45,13 @@ __all__ = [
 
 @with_numpys_names
 def nansum(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     keepdims: bool = False,
     *,
     dtype: Any = None,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The sum over axes, all by default, of the elements that are not NaN; see `sum`.
 
@@ -65,13 +66,13 @@ def nansum(
 
 @with_numpys_names
 def nanprod(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     keepdims: bool = False,
     *,
     dtype: Any = None,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The product over axes, all by default, of the elements that are not NaN; see `prod`.
 
@@ -85,7 +86,7 @@ def nanprod(
 
 
 @with_numpys_names
-def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def nancumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative sum along an axis, or over the flattened tensor, where NaN counts as 0; see `cumsum`.
 
     >>> import tensorken as tk
@@ -96,7 +97,7 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @with_numpys_names
-def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def nancumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The cumulative product along an axis, or over the flattened tensor, where NaN counts as 1; see `cumprod`.
 
     >>> import tensorken as tk
@@ -110,7 +111,9 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @with_numpys_names
-def nanmean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+def nanmean(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Tensor:
     """The mean over axes, all by default, of the elements that are not NaN; NaN if there are none; see `mean`.
 
     >>> import tensorken as tk
@@ -123,13 +126,13 @@ def nanmean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = N
 
 @with_numpys_names
 def nanvar(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The variance over axes, all by default, of the elements that are not NaN; NaN if there are too few; see `var`.
 
@@ -143,13 +146,13 @@ def nanvar(
 
 @with_numpys_names
 def nanstd(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The standard deviation over axes, all by default, of the elements that are not NaN; see `std`.
 
@@ -173,7 +176,12 @@ def _variance(
 
 @with_numpys_names
 def nanmax(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The maximum over axes, all by default, of the elements that are not NaN; NaN if there are none; see `max`.
 
@@ -189,7 +197,12 @@ def nanmax(
 
 @with_numpys_names
 def nanmin(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The minimum over axes, all by default, of the elements that are not NaN; NaN if there are none; see `min`.
 
@@ -213,7 +226,7 @@ def _extreme(
 
 
 @with_numpys_names
-def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first maximum of the elements that are not NaN; see `argmax`.
 
     Raises:
@@ -228,7 +241,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 @with_numpys_names
-def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first minimum of the elements that are not NaN; see `argmin`.
 
     Raises:
@@ -254,7 +267,7 @@ def _some_number(name: str, x: Tensor, worst: float, axis: int | None) -> Tensor
 
 
 @with_numpys_names
-def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The median over axes, all by default, of the elements that are not NaN; NaN if there are none; see `median`.
 
     >>> import tensorken as tk
@@ -265,7 +278,9 @@ def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def nanquantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
+def nanquantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
     """The q-th quantile over axes, all by default, of the elements that are not NaN; see `quantile`.
 
     >>> import tensorken as tk
@@ -277,7 +292,7 @@ def nanquantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, metho
 
 @with_numpys_names
 def nanpercentile(
-    x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear"
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """The q-th percentile over axes, all by default, of the elements that are not NaN; see `quantile`.
 

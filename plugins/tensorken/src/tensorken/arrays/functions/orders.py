@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.blocks import resize
 from tensorken.arrays.functions.choices import within
@@ -28,7 +29,7 @@ __all__ = ["argpartition", "lexsort", "partition", "place", "put", "put_along_ax
 
 
 @with_numpys_names
-def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """The elements along an axis, or of the flattened tensor, with the k-th of the sorted order in its place.
 
     Smaller elements are before it, larger ones after it.  They are sorted completely, which numpy does not promise.
@@ -48,7 +49,7 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor
 
 
 @with_numpys_names
-def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+def argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """The int32 indices that put the k-th element of the sorted order in its place; see `partition`.
 
     Args:
@@ -76,7 +77,7 @@ def _kept(name: str, x: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
     return y, along
 
 
-def lexsort(keys: Any, axis: int = -1) -> Tensor:
+def lexsort(keys: ArrayLike, axis: int = -1) -> Tensor:
     """The int32 indices that sort along an axis by several keys: the last key decides first.
 
     Args:
@@ -100,7 +101,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     return order
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tensor:
+def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None) -> Tensor:
     """A copy of x with values at integer indices along an axis, matched along the other axes; differentiable.
 
     It is numpy's function for immutable tensors: the result is returned, and x stays as it is.
@@ -143,7 +144,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tenso
     return y.at[key].set(new)
 
 
-def put(x: Any, ind: Any, v: Any, mode: str = "raise") -> Tensor:
+def put(x: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> Tensor:
     """A copy of x with values at indices of the flattened x; differentiable.
 
     It is numpy's function for immutable tensors: the result is returned, and x stays as it is.
@@ -174,7 +175,7 @@ def put(x: Any, ind: Any, v: Any, mode: str = "raise") -> Tensor:
     return y.ravel().at[index].set(values).reshape(y.shape)
 
 
-def place(x: Any, mask: Any, vals: Any) -> Tensor:
+def place(x: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> Tensor:
     """A copy of x with values where a mask is true: the first of them at the first true element, and so on.
 
     It is numpy's function for immutable tensors: the result is returned, and x stays as it is.

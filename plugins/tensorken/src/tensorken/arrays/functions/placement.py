@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays import creation
 from tensorken_core import tree
 from tensorken_core.tensor.tensor import as_tensor
@@ -11,7 +12,7 @@ from tensorken_core.tensor.tensor import as_tensor
 __all__ = ["with_placement"]
 
 
-def with_placement(x: Any, placement: Any) -> Any:
+def with_placement(x: ArrayLike, placement: Any) -> Any:
     """x, placed on devices as an object of the backend's library says.
 
     In a program it constrains where the value is computed; outside it moves the value.  It is linear: tangents and

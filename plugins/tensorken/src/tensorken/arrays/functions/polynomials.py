@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.broadcasting import atleast_1d
 from tensorken.arrays.functions.grids import vander
 from tensorken.arrays.functions.operands import floating_of, promoted_tensors
@@ -25,7 +26,7 @@ from tensorken_core.tensor.tensor import Tensor
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
 
 
-def polyval(p: Any, x: Any) -> Tensor:
+def polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     """The value of the polynomial p[0] * x**n + ... + p[n] at x, elementwise, by Horner's scheme.
 
     >>> import tensorken as tk
@@ -40,7 +41,14 @@ def polyval(p: Any, x: Any) -> Tensor:
     return value
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None, cov: Any = False) -> Any:
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    w: ArrayLike | None = None,
+    cov: Any = False,
+) -> Any:
     """The coefficients of the polynomial of a degree with the least squares of the distances from the points (x, y).
 
     Args:
@@ -101,7 +109,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None,
     return result, covariance.reshape((order, order)) if values.ndim == 1 else covariance
 
 
-def polyadd(a: Any, b: Any) -> Tensor:
+def polyadd(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The sum of two polynomials.
 
     >>> import tensorken as tk
@@ -113,7 +121,7 @@ def polyadd(a: Any, b: Any) -> Tensor:
     return result
 
 
-def polysub(a: Any, b: Any) -> Tensor:
+def polysub(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The difference of two polynomials.
 
     >>> import tensorken as tk
@@ -125,7 +133,7 @@ def polysub(a: Any, b: Any) -> Tensor:
     return result
 
 
-def polymul(a: Any, b: Any) -> Tensor:
+def polymul(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The product of two polynomials.
 
     >>> import tensorken as tk
@@ -136,7 +144,7 @@ def polymul(a: Any, b: Any) -> Tensor:
     return convolve(x, y)
 
 
-def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
+def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Tensor, Tensor]:
     """The quotient and the remainder of two polynomials; the remainder has one coefficient less than v, at least one.
 
     >>> import tensorken as tk
@@ -159,7 +167,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     return quotient[0].concatenate(*quotient[1:], axis=0), rest
 
 
-def polyder(p: Any, m: int = 1) -> Tensor:
+def polyder(p: ArrayLike, m: int = 1) -> Tensor:
     """The m-th derivative of a polynomial; it has m coefficients less.
 
     Raises:
@@ -176,7 +184,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     return x
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Tensor:
     """The m-th integral of a polynomial; it has m coefficients more.
 
     Args:
@@ -202,7 +210,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     return x
 
 
-def poly(zeros: Any) -> Tensor:
+def poly(zeros: ArrayLike) -> Tensor:
     """The coefficients of the polynomial with these zeros, whose first coefficient is 1.
 
     >>> import tensorken as tk

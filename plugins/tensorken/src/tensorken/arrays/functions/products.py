@@ -11,6 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.functions.reordering import roll
 from tensorken.arrays.functions.shaping import moveaxis
@@ -43,7 +44,7 @@ MATMUL = OPS["matmul"]
 RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute", "expand", "mul", "sum"))
 
 
-def matmul(a: Any, b: Any) -> Tensor:
+def matmul(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The matrix product, by numpy's rules: leading axes are batch axes and broadcast; a vector is a row or a column.
 
     It is the sum over the products of every row with every column; the backends never store these products.
@@ -149,7 +150,7 @@ def _transposed(a: Shape, b: Shape) -> str:
     return f"{hints[0]} would fit" if hints else "they must be equal"
 
 
-def dot(a: Any, b: Any) -> Tensor:
+def dot(a: ArrayLike, b: ArrayLike) -> Tensor:
     """numpy's dot: the sum of products over the last axis of a and the second to last of b; all other axes are kept.
 
     Args:
@@ -174,7 +175,7 @@ def dot(a: Any, b: Any) -> Tensor:
     return _contracted(a, b, (a.ndim - 1,), (inner,))
 
 
-def inner(a: Any, b: Any) -> Tensor:
+def inner(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The sum of products over the last axes of both operands; all other axes are kept, the axes of a first.
 
     Raises:
@@ -195,7 +196,7 @@ def inner(a: Any, b: Any) -> Tensor:
     return _contracted(a, b, (a.ndim - 1,), (b.ndim - 1,))
 
 
-def vdot(a: Any, b: Any) -> Tensor:
+def vdot(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The dot product of the flattened operands, of which the first is conjugated.
 
     Raises:
@@ -213,7 +214,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     return sum_of_products(a.reshape((a.size,)).conj(), b.reshape((b.size,)), -1)
 
 
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Tensor:
     """The dot products of the vectors along an axis, of which the first are conjugated; all other axes broadcast.
 
     Raises:
@@ -236,7 +237,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
         raise ShapeError(f"vecdot: {str(error).removeprefix('mul: ')}") from None
 
 
-def matvec(x1: Any, x2: Any) -> Tensor:
+def matvec(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The products of matrices, of shape (..., m, n), and vectors, of shape (..., n); all other axes broadcast.
 
     Raises:
@@ -250,7 +251,7 @@ def matvec(x1: Any, x2: Any) -> Tensor:
     return vecdot(a.conj(), b.reshape((*b.shape[:-1], 1, b.shape[-1])))
 
 
-def vecmat(x1: Any, x2: Any) -> Tensor:
+def vecmat(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The products of vectors, of shape (..., n), and matrices, of shape (..., n, m); all other axes broadcast.
 
     Raises:
@@ -273,7 +274,7 @@ def _matrix_and_vector(name: str, matrix: Any, vector: Any) -> tuple[Tensor, Ten
     return a, b
 
 
-def outer(a: Any, b: Any) -> Tensor:
+def outer(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The product of every element of a with every element of b: shape (a.size, b.size).
 
     >>> import tensorken as tk
@@ -284,7 +285,7 @@ def outer(a: Any, b: Any) -> Tensor:
     return _multiplied("outer", a.reshape((a.size, 1)), b.reshape((1, b.size)))
 
 
-def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
     """The sum of products over pairs of axes; the other axes of a come first, then the other axes of b.
 
     Args:
@@ -311,7 +312,7 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> 
     return _contracted(a, b, axes_a, axes_b)
 
 
-def kron(a: Any, b: Any) -> Tensor:
+def kron(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The Kronecker product: a block for each element of a, equal to that element times b.
 
     >>> import tensorken as tk
@@ -329,7 +330,7 @@ def kron(a: Any, b: Any) -> Tensor:
     return blocks.reshape(tuple([n * m for n, m in zip(outer_sizes, inner_sizes, strict=True)]))
 
 
-def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
+def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> Tensor:
     """The cross products of the vectors of three elements along an axis; all other axes broadcast.
 
     Raises:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import (
     COMPLEX,
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
+def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
     """x cast to another dtype: floats are truncated to ints, and every nonzero number is True.
 
     Args:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import tensor
 from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken.arrays.functions.shaping import moveaxis
@@ -77,8 +78,8 @@ def arange(
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
@@ -128,8 +129,8 @@ def linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     base: float = 10.0,
@@ -194,7 +195,7 @@ def geomspace(
 # ---- shared code -------------------------------------------------------------------------------------------
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     """Whether an object is a number of Python or another library; not a tensor, as tensors may be differentiated."""
     return isinstance(value, int | float) or (
         not isinstance(value, Tensor | Sequence)

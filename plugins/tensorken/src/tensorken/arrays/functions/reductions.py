@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
@@ -51,13 +52,13 @@ __all__ = [
 
 @with_numpys_names
 def sum(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     keepdims: bool = False,
     *,
     dtype: Any = None,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The sum over axes, all by default; 0 for no elements.
 
@@ -77,13 +78,13 @@ def sum(
 
 @with_numpys_names
 def prod(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     keepdims: bool = False,
     *,
     dtype: Any = None,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The product over axes, all by default; 1 for no elements; its derivative is correct at zeros, too.
 
@@ -102,7 +103,9 @@ def prod(
 
 
 @with_numpys_names
-def mean(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+def mean(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Tensor:
     """The arithmetic mean over axes, all by default; float32 for ints and bools; NaN for no elements.
 
     The sum of a float16 tensor is computed in float32, so that it overflows only if the mean does.
@@ -146,7 +149,12 @@ def _condition(name: str, x: Tensor, where: Any) -> Tensor:
 
 @with_numpys_names
 def max(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The maximum over axes, all by default; NaN propagates; ties share the derivative equally.
 
@@ -168,7 +176,12 @@ def max(
 
 @with_numpys_names
 def min(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The minimum over axes, all by default; NaN propagates; ties share the derivative equally.
 
@@ -208,7 +221,7 @@ def _extreme_from(name: str, x: Tensor, axis: Axis, keepdims: bool, initial: Any
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
-def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The maximum minus the minimum over axes ("peak to peak"), all by default; not defined for bools.
 
     >>> import tensorken as tk
@@ -221,7 +234,7 @@ def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first maximum along an axis, or in the flattened tensor; a NaN counts as the maximum.
 
     Raises:
@@ -235,7 +248,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first minimum along an axis, or in the flattened tensor; a NaN counts as the minimum.
 
     Raises:
@@ -262,7 +275,7 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
 
 
 @with_numpys_names
-def any(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+def any(x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Tensor:
     """Whether any element along axes, all by default, is nonzero (as NaN is), as bool; False for no elements.
 
     >>> import tensorken as tk
@@ -276,7 +289,7 @@ def any(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None)
 
 
 @with_numpys_names
-def all(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+def all(x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Tensor:
     """Whether all elements along axes, all by default, are nonzero (as NaN is), as bool; True for no elements.
 
     >>> import tensorken as tk
@@ -289,7 +302,7 @@ def all(x: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = None)
 
 
 @with_numpys_names
-def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The number of nonzero elements (NaN is one) along axes, all by default, as int32.
 
     >>> import tensorken as tk
@@ -304,7 +317,7 @@ def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf.
 
     Its derivative is `softmax`.
@@ -320,7 +333,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def softmax(x: Any, axis: Axis = -1) -> Tensor:
+def softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the total of 1.
 
     >>> import tensorken as tk
@@ -333,7 +346,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 
 
 @with_numpys_names
-def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
+def log_softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
     """log(softmax(x)) along axes, without rounding the softmax to 0 or 1.
 
     >>> import tensorken as tk

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.functions.shaping import swapaxes
 from tensorken_core.errors import ArgumentError, AxisError
@@ -22,7 +22,7 @@ __all__ = [
 
 
 @with_numpys_names
-def flip(x: Any, axis: Axis = None) -> Tensor:
+def flip(x: ArrayLike, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes, all by default.
 
     Raises:
@@ -35,7 +35,7 @@ def flip(x: Any, axis: Axis = None) -> Tensor:
     return as_tensor(x).flip(axis)
 
 
-def flipud(x: Any) -> Tensor:
+def flipud(x: ArrayLike) -> Tensor:
     """The rows in reverse order: `tk.flip` along axis 0.
 
     Raises:
@@ -49,7 +49,7 @@ def flipud(x: Any) -> Tensor:
     return old.flip(axis_of("flipud", old.shape, 0))
 
 
-def fliplr(x: Any) -> Tensor:
+def fliplr(x: ArrayLike) -> Tensor:
     """The columns in reverse order: `tk.flip` along axis 1.
 
     Raises:
@@ -63,7 +63,7 @@ def fliplr(x: Any) -> Tensor:
     return old.flip(axis_of("fliplr", old.shape, 1))
 
 
-def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """x rotated k times by 90 degrees in the plane of two axes, from the first towards the second.
 
     Raises:
@@ -87,7 +87,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @with_numpys_names
-def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements shifted by `shift` positions along axes; elements shifted past the end reappear at the start.
 
     Args:
@@ -116,7 +116,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     shifts, axes = (entries * count if len(entries) != count else entries for entries in (shifts, axes))
     for by, i in zip(shifts, axes, strict=True):
         x = _rolled(x, by, i)
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import int32, int64
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 
-def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
+def tile(x: ArrayLike, repetitions: int | Sequence[int]) -> Tensor:
     """x repeated as a tile along each axis.
 
     Args:
@@ -49,7 +50,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
 
 
 @with_numpys_names
-def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
+def repeat(x: ArrayLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """Each element, or each slice along an axis, repeated consecutively.
 
     Args:
@@ -85,7 +86,7 @@ def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = Non
 # ---- padding -----------------------------------------------------------------------------------------------
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+def pad(x: ArrayLike, pad_width: ArrayLike, mode: str = "constant", constant_values: ArrayLike = 0) -> Tensor:
     """x padded before and after its elements along each axis.
 
     Args:

@@ -7,8 +7,7 @@ Raises:
 
 from __future__ import annotations
 
-from typing import Any
-
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary
@@ -19,7 +18,7 @@ __all__ = ["cummax", "cummin"]
 
 
 @with_numpys_names
-def cummax(x: Any, axis: int = 0) -> Tensor:
+def cummax(x: ArrayLike, axis: int = 0) -> Tensor:
     """The largest element up to each position along an axis; NaN propagates; ties share the derivative.
 
     >>> import tensorken as tk
@@ -30,7 +29,7 @@ def cummax(x: Any, axis: int = 0) -> Tensor:
 
 
 @with_numpys_names
-def cummin(x: Any, axis: int = 0) -> Tensor:
+def cummin(x: ArrayLike, axis: int = 0) -> Tensor:
     """The smallest element up to each position along an axis; NaN propagates; ties share the derivative.
 
     >>> import tensorken as tk

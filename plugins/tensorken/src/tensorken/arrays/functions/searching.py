@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, overload
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing import checked
 from tensorken.arrays.indexing.masks import true_indices
@@ -30,10 +31,12 @@ _MISSING: Any = object()
 
 
 @overload
-def where(condition: Any) -> tuple[Tensor, ...]: ...
+def where(condition: ArrayLike) -> tuple[Tensor, ...]: ...
 @overload
-def where(condition: Any, a: Any, b: Any) -> Tensor: ...
-def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tuple[Tensor, ...]:
+def where(condition: ArrayLike, a: ArrayLike, b: ArrayLike) -> Tensor: ...
+def where(
+    condition: ArrayLike, a: ArrayLike = _MISSING, b: ArrayLike = _MISSING
+) -> Tensor | tuple[Tensor, ...]:
     """a where the bool condition is true, else b, elementwise; without a and b, `nonzero` of the condition.
 
     The three shapes broadcast.  The operand that is not chosen contributes neither value nor derivative.
@@ -64,7 +67,7 @@ def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tupl
 # ---- indices of nonzero elements: the size depends on the values -------------------------------------------
 
 
-def nonzero(x: Any) -> tuple[Tensor, ...]:
+def nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
     """The int32 indices of the nonzero elements (NaN is nonzero), in row-major order: a vector for each axis.
 
     Raises:
@@ -82,7 +85,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     return _indices(nonzero_indices("nonzero", y.astype(bool_).ravel()), y.shape)
 
 
-def flatnonzero(x: Any) -> Tensor:
+def flatnonzero(x: ArrayLike) -> Tensor:
     """The int32 indices of the nonzero elements of the flattened tensor; see `nonzero`.
 
     >>> import tensorken as tk
@@ -92,7 +95,7 @@ def flatnonzero(x: Any) -> Tensor:
     return nonzero_indices("flatnonzero", as_tensor(x).astype(bool_).ravel())
 
 
-def argwhere(x: Any) -> Tensor:
+def argwhere(x: ArrayLike) -> Tensor:
     """The int32 indices of the nonzero elements, a row for each element; see `nonzero`.
 
     >>> import tensorken as tk
@@ -127,7 +130,9 @@ def nonzero_indices(name: str, mask: Tensor) -> Tensor:
 # ---- search in a sorted vector -----------------------------------------------------------------------------
 
 
-def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    x: ArrayLike, values: ArrayLike, side: str = "left", sorter: ArrayLike | None = None
+) -> Tensor:
     """The int32 indices at which to insert values into an ascending vector x so that x stays sorted.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.joining import concatenate
 from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.searching import nonzero_indices
@@ -21,7 +22,7 @@ from tensorken_core.tensor.tensor import Tensor
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 
-def union1d(a: Any, b: Any) -> Tensor:
+def union1d(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The unique values that are in a or in b, in ascending order.
 
     >>> import tensorken as tk
@@ -32,7 +33,7 @@ def union1d(a: Any, b: Any) -> Tensor:
     return values
 
 
-def intersect1d(a: Any, b: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+def intersect1d(a: ArrayLike, b: ArrayLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The unique values that are both in a and in b, in ascending order.
 
     Args:
@@ -65,7 +66,7 @@ def intersect1d(a: Any, b: Any, assume_unique: bool = False, return_indices: boo
     )
 
 
-def setdiff1d(a: Any, b: Any, assume_unique: bool = False) -> Tensor:
+def setdiff1d(a: ArrayLike, b: ArrayLike, assume_unique: bool = False) -> Tensor:
     """The unique values that are in a and not in b, in ascending order; with `assume_unique` in the order of a.
 
     >>> import tensorken as tk
@@ -77,7 +78,7 @@ def setdiff1d(a: Any, b: Any, assume_unique: bool = False) -> Tensor:
     return take(x, nonzero_indices("setdiff1d", isin(x, y, invert=True)), 0)
 
 
-def setxor1d(a: Any, b: Any, assume_unique: bool = False) -> Tensor:
+def setxor1d(a: ArrayLike, b: ArrayLike, assume_unique: bool = False) -> Tensor:
     """The unique values that are in exactly one of a and b, in ascending order.
 
     >>> import tensorken as tk

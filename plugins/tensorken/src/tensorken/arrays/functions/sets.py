@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.functions.searching import insertion_points, nonzero_indices
 from tensorken_core.language.dtypes import bool_, int32
@@ -50,7 +51,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Any) -> UniqueAll:
+def unique_all(x: ArrayLike) -> UniqueAll:
     """The unique values of x in ascending order, with their first indices, inverse indices and counts.
 
     Each NaN is a separate value; 0.0 and -0.0 are one value.
@@ -70,7 +71,7 @@ def unique_all(x: Any) -> UniqueAll:
     return _unique("unique_all", as_tensor(x), False)
 
 
-def unique_counts(x: Any) -> UniqueCounts:
+def unique_counts(x: ArrayLike) -> UniqueCounts:
     """The unique values of x in ascending order, and their counts; see `unique_all`.
 
     >>> import tensorken as tk
@@ -81,7 +82,7 @@ def unique_counts(x: Any) -> UniqueCounts:
     return UniqueCounts(result.values, result.counts)
 
 
-def unique_inverse(x: Any) -> UniqueInverse:
+def unique_inverse(x: ArrayLike) -> UniqueInverse:
     """The unique values of x in ascending order, and the index of each element among them; see `unique_all`.
 
     >>> import tensorken as tk
@@ -92,7 +93,7 @@ def unique_inverse(x: Any) -> UniqueInverse:
     return UniqueInverse(result.values, result.inverse_indices)
 
 
-def unique_values(x: Any) -> Tensor:
+def unique_values(x: ArrayLike) -> Tensor:
     """The unique values of x in ascending order; see `unique_all`.
 
     >>> import tensorken as tk
@@ -103,7 +104,7 @@ def unique_values(x: Any) -> Tensor:
 
 
 def unique(
-    x: Any,
+    x: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -151,7 +152,7 @@ def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
     return UniqueAll(flat.gather(indices, 0), indices, inverse.reshape(x.shape), ends - starts)
 
 
-def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
+def isin(x: ArrayLike, values: ArrayLike, *, invert: bool = False) -> Tensor:
     """Whether each element of x is among the values, as bool in the shape of x; False for NaN.
 
     Args:

@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.logic import array_equal
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.shapes import Shape, broadcast
@@ -20,7 +21,7 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["array_equiv", "copy", "isscalar", "iterable", "ndim", "shape", "size"]
 
 
-def shape(x: Any) -> Shape:
+def shape(x: ArrayLike) -> Shape:
     """The shape of x.
 
     >>> import tensorken as tk
@@ -30,7 +31,7 @@ def shape(x: Any) -> Shape:
     return as_tensor(x).shape
 
 
-def ndim(x: Any) -> int:
+def ndim(x: ArrayLike) -> int:
     """The number of axes of x.
 
     >>> import tensorken as tk
@@ -40,7 +41,7 @@ def ndim(x: Any) -> int:
     return as_tensor(x).ndim
 
 
-def size(x: Any, axis: int | Sequence[int] | None = None) -> int:
+def size(x: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of x along axes, all by default.
 
     >>> import tensorken as tk
@@ -77,7 +78,7 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def copy(x: Any) -> Tensor:
+def copy(x: ArrayLike) -> Tensor:
     """x as a tensor: tensors are immutable, so a copy would make no difference.
 
     >>> import tensorken as tk
@@ -87,7 +88,7 @@ def copy(x: Any) -> Tensor:
     return as_tensor(x)
 
 
-def array_equiv(a: Any, b: Any) -> Tensor:
+def array_equiv(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Whether two tensors broadcast to one shape and then have equal elements, as a bool tensor of shape ().
 
     >>> import tensorken as tk

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.indexing import checked, indices_like, slices
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -28,7 +28,9 @@ __all__ = [
 ]
 
 
-def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Tensor:
+def reshape(
+    x: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None
+) -> Tensor:
     """The same elements in another shape; one size may be -1, and is computed from the other sizes.
 
     Args:
@@ -53,7 +55,7 @@ def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool 
     return old.transpose().reshape(sizes[::-1]).transpose()
 
 
-def ravel(x: Any, order: str = "C") -> Tensor:
+def ravel(x: ArrayLike, order: str = "C") -> Tensor:
     """x flattened to one axis, with the last index changing fastest, or with `order="F"` the first.
 
     Raises:
@@ -71,7 +73,7 @@ flatten = ravel
 
 
 @with_numpys_names
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
+def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """x with its axes in another order; reversed by default.
 
     Raises:
@@ -87,7 +89,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
 permute_dims = transpose
 
 
-def matrix_transpose(x: Any) -> Tensor:
+def matrix_transpose(x: ArrayLike) -> Tensor:
     """x with its last two axes exchanged; the same as `x.mT`.
 
     Raises:
@@ -103,7 +105,7 @@ def matrix_transpose(x: Any) -> Tensor:
     return old.mT
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Tensor:
     """x with two axes exchanged.
 
     Raises:
@@ -120,7 +122,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     return old.permute(order)
 
 
-def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """x with axes moved to other positions; the other axes keep their order.
 
     Raises:
@@ -146,7 +148,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return old.permute(order)
 
 
-def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
+def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Tensor:
     """x with an axis moved before another, as in numpy; `tk.moveaxis` is easier to read.
 
     Raises:
@@ -163,7 +165,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 
 
 @with_numpys_names
-def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
+def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Tensor:
     """x with new axes of size 1 at these positions in the result.
 
     Raises:
@@ -181,7 +183,7 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
 
 
 @with_numpys_names
-def squeeze(x: Any, axis: Axis = None) -> Tensor:
+def squeeze(x: ArrayLike, axis: Axis = None) -> Tensor:
     """x without its axes of size 1, or without the given axes, which must have size 1.
 
     Raises:
@@ -204,7 +206,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
 
 
 @with_numpys_names
-def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor:
     """Slices of x at integer indices along an axis, or of the flattened tensor; negative indices count from the end.
 
     Raises:

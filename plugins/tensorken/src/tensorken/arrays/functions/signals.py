@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.functions.convolution import convolution
 from tensorken.arrays.functions.cumulative import cumsum, diff
@@ -36,7 +37,14 @@ __all__ = [
 # ---- interpolation -----------------------------------------------------------------------------------------
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: Any = None,
+) -> Tensor:
     """Piecewise linear interpolation of the points (xp, fp) at x; differentiable with respect to x, xp and fp.
 
     Args:
@@ -80,7 +88,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 # ---- convolution -------------------------------------------------------------------------------------------
 
 
-def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Tensor:
     """The discrete convolution of two vectors: element k is the sum of a[i] * v[k - i] over all i.
 
     Args:
@@ -100,7 +108,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     return _sliding(x, kernel.flip(0), mode, (shorter - 1) // 2)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Tensor:
     """The cross-correlation of two vectors: element k is the sum of a[k + i] * v[i] over all i.
 
     Args:
@@ -148,7 +156,9 @@ def _sliding(x: Tensor, kernel: Tensor, mode: str, start: int) -> Tensor:
 # ---- differences and integrals -----------------------------------------------------------------------------
 
 
-def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int = 1
+) -> Any:
     """The derivative of sampled values along axes, all by default, by central differences, and at the ends one-sided.
 
     Args:
@@ -219,7 +229,7 @@ def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tenso
 
 
 @with_numpys_names
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """The integral of sampled values along an axis by the trapezoidal rule.
 
     Args:
@@ -248,7 +258,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     return result
 
 
-def unwrap(x: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
+def unwrap(
+    x: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> Tensor:
     """x with multiples of the period added, so that neighbours along the axis differ by at most half a period.
 
     Args:

@@ -7,8 +7,9 @@ Raises:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.indexing import checked, indices_like
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
@@ -28,7 +29,7 @@ __all__ = [
 
 
 @with_numpys_names
-def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements sorted along an axis, or the sorted elements of the flattened tensor; differentiable.
 
     NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
@@ -47,7 +48,7 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
 
 
 @with_numpys_names
-def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The int32 indices that sort the elements along an axis, or the elements of the flattened tensor.
 
     NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
@@ -73,7 +74,7 @@ class TopK(NamedTuple):
 
 
 @with_numpys_names
-def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
+def topk(x: ArrayLike, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
     """The k largest elements along an axis in descending order, and their int32 indices; differentiable.
 
     NaN counts as greater than all numbers; equal elements are taken in their order in x.
@@ -100,7 +101,7 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
     return TopK(take_along(y, indices, along), indices)
 
 
-def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Tensor:
     """The elements of x at integer indices along an axis, matched along the other axes; differentiable.
 
     Args:

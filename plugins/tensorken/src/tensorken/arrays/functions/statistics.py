@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.arithmetic import floor, round as round_
 from tensorken.arrays.functions.operands import first_operand, floating_of
@@ -38,7 +39,9 @@ __all__ = [
 
 
 @with_numpys_names
-def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = False) -> Tensor:
+def average(
+    x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, keepdims: bool = False
+) -> Tensor:
     """The weighted mean over axes, all by default.
 
     Args:
@@ -69,13 +72,13 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
 
 @with_numpys_names
 def var(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The variance over axes, all by default: the mean of the squared deviation from the mean.
 
@@ -100,13 +103,13 @@ def var(
 
 @with_numpys_names
 def std(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = None,
     correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Tensor:
     """The standard deviation over axes, all by default: the square root of `var`; its derivative is 0 at 0.
 
@@ -189,7 +192,7 @@ METHODS = {
 
 
 @with_numpys_names
-def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The median over axes, all by default: the middle element in sorted order, or the mean of the two middle elements.
 
     Returns:
@@ -203,7 +206,9 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @with_numpys_names
-def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
+def quantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
     """The q-quantile over axes, all by default: a fraction q of the elements is below it.
 
     The derivative with respect to x goes to the selected elements; for ties, to the elements that `sort` selects.
@@ -231,7 +236,9 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
 
 
 @with_numpys_names
-def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
+def percentile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
     """The q-th percentile over axes, all by default; see `quantile`.
 
     >>> import tensorken as tk

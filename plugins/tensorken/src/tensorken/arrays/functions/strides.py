@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from tensorken.array_like import ArrayLike
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.bodies.arrangement import multiples
 from tensorken_core.language.dtypes import int32, int64
@@ -15,7 +15,9 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 __all__ = ["as_strided"]
 
 
-def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> Tensor:
+def as_strided(
+    x: ArrayLike, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0
+) -> Tensor:
     """A strided selection of x: element (i, j, ...) is the flat element offset + i * stride0 + j * stride1 + ...
 
     Unlike numpy's `as_strided`, strides and offset count elements of x in row-major order, not bytes; elements outside
