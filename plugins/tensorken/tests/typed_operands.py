@@ -1,4 +1,3 @@
-# pyright: basic, enableTypeIgnoreComments=true, reportUnnecessaryTypeIgnoreComment=true
 """The types of the operands of functions, which mypy and pyright check; `test_typed_calls.py` runs the file."""
 
 from __future__ import annotations
