@@ -64,8 +64,8 @@ def test_parameters_equal_the_declared_ones() -> None:
         if isinstance(member, property):
             continue
         own = list(inspect.signature(member).parameters.values())[1:]
-        several = [node.args.vararg] if node.args.vararg else []
-        given = [*node.args.posonlyargs, *node.args.args, *several, *node.args.kwonlyargs][1:]
+        several, keywords = ([a] if a else [] for a in (node.args.vararg, node.args.kwarg))
+        given = [*node.args.posonlyargs, *node.args.args, *several, *node.args.kwonlyargs, *keywords][1:]
         assert [p.name for p in own] == [a.arg for a in given], name
         defaults = [p.default for p in own if p.default is not p.empty]
         written = [*node.args.defaults, *node.args.kw_defaults]

@@ -400,7 +400,6 @@ LIKE = tk.tensor([1.0, 2.0, 3.0], dtype="float64")
         lambda a: tk.new((3,), a),
         lambda a: tk.from_dlpack(a),
         lambda a: LIKE + a,
-        lambda a: a + LIKE,
         lambda a: LIKE @ a,
         lambda a: tk.less(LIKE, a),
         lambda a: LIKE.at[...].set(a),

@@ -417,13 +417,9 @@ def test_length_and_iteration_go_along_the_first_axis():
     ]
 
 
-def test_a_tensor_hashes_by_identity():
-    x, y = f64([1.0]), f64([1.0])
-    table = {x: "x", y: "y"}
-    assert (table[x], table[y], len({x, y, x})) == ("x", "y", 2)
-    assert hash(x) == hash(x)
+def test_a_tensor_is_freed_with_its_last_reference():
+    x = f64([1.0])
     kept = weakref.ref(x)
-    table.clear()
     del x
     gc.collect()
     assert kept() is None
@@ -465,8 +461,6 @@ def test_numpy_reads_a_tensor():
     assert np.array(x, "float32").dtype == np.float32
     assert np.array(x, copy=True).flags.writeable
     assert np.sin(np.asarray(x)).shape == (1, 2)
-    with pytest.raises(TypeError):
-        np.sin(x)  # numpy's functions do not take tensors: that would lose the derivative
     with pytest.raises(ValueError, match="copied"):
         np.array(x, copy=False)
 

@@ -22,8 +22,7 @@ class Value:
     """
 
     __slots__ = ("__weakref__", "_dtype", "_shape", "interpreter", "representation")
-    __array_ufunc__ = None  # numpy arrays leave mixed operators to this class
-    __hash__ = object.__hash__
+    __array_ufunc__: Any = None  # numpy arrays leave mixed operators to this class
 
     def __init__(
         self,

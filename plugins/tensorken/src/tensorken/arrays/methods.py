@@ -324,6 +324,10 @@ class Methods(Tensor):
         """A call of a numpy function with tensors: that of the function here of the same name."""
         return numpy_functions.call(function, arguments, keywords)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, /, *operands: Any, **keywords: Any) -> Any:
+        """A call of an elementwise function of numpy with tensors: that of the function here of the same name."""
+        return numpy_functions.call_ufunc(ufunc, method, operands, keywords)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """A new numpy array of the values; an error inside a transform, since the derivative would be lost."""
         return interop.to_numpy(self, dtype, copy)

@@ -21,7 +21,7 @@ from tensorken_core.errors import (
     ShapeError,
     TensorkenError,
 )
-from tensorken_core.language.dtypes import float16
+from tensorken_core.language.dtypes import DType, float16
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.level import Level, lower
@@ -38,6 +38,13 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     numpy = import_module("numpy")  # only numpy calls this
     values = numpy.asarray(flat, dtype=x.dtype.name).reshape(x.shape)
     return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def _numpy_dtype(dtype: DType) -> Any:
+    return import_module("numpy").dtype(dtype.name)  # only numpy reads the attributes below
+
+
+DType.dtype = DType.__numpy_dtype__ = property(_numpy_dtype)  # type: ignore[attr-defined] # as in numpy.zeros(3, x.dtype)
 
 
 def to_readonly_numpy(x: Tensor) -> Any:

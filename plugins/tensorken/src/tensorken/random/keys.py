@@ -42,7 +42,6 @@ class Key(Tensor):
     """
 
     __slots__ = ()
-    __hash__ = Tensor.__hash__
 
     def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]
         """A plain tensor, since ops construct their results by the type of their operands."""
