@@ -33,6 +33,9 @@ FUNCTION = "function"
 MAX_CACHED_KEYS = 64
 """The largest number of cache keys for which a function is recorded as closing over no tensors."""
 
+MAX_NESTED_RULES = 4
+"""The largest number of traced rules of a function within each other.  Deeper ones run when they are needed."""
+
 Cache = dict[Any, Result]
 """The structure of the result, by keys of calls that close over no tensors."""
 
@@ -154,6 +157,8 @@ def close_over(
             if trace.captured is None:
                 return trace.functions.without_captured(), []
             return trace.functions, trace.captured
+    if sum([trace.owner is owner for trace in _rule_traces.get()]) >= MAX_NESTED_RULES:
+        raise ArgumentError(f"{functions.result.name}: its rule calls it with other arguments each time")
     captured = _convert(_RuleTrace(owner, key, functions), level, xs, operands, always=cache is None)
     if cache is not None and functions.result.outputs is not None and not captured and all(plain):
         if len(cache) >= MAX_CACHED_KEYS:
