@@ -77,6 +77,11 @@ def test_the_page_of_an_example_has_all_its_output(name: str) -> None:
         assert line in page or set(line) == {"-"}, line
 
 
+def test_the_gallery_lists_every_program() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert [name for name in (*site.EXAMPLES, *site.GALLERY) if f"](../examples/{name}.py)" not in page] == []
+
+
 def test_links_lead_to_where_pages_are_staged() -> None:
     source = ROOT / "docs" / "adr" / "README.md"
     places = {

@@ -30,6 +30,13 @@ WORKSPACE_PAGES = {
 """Pages at the top of the workspace, and their paths in the site."""
 
 EXAMPLES = ("tour", "autodiff_cookbook", "train", "vertex")
+"""The examples with prose, which are run for their pages."""
+
+GALLERY = (
+    "burgers",
+    *[f"gallery/{path.stem}" for path in sorted((ROOT / "examples" / "gallery").glob("*.py"))],
+)
+"""The compact programs; the tests compare their outputs with files, which their pages show."""
 
 REPORTS = ROOT / "reports"
 """The folder in which `nox -s conformance` saves reports of our backends; the site includes those present."""
@@ -45,7 +52,9 @@ def stage(folder: Path) -> None:
     paths = {page: page.relative_to(docs) for page in docs.rglob("*.md") if page.name != "template.md"}
     paths |= {file: file.relative_to(docs).with_suffix(".md") for file in notebook.notebooks()}
     paths |= {ROOT / name: Path(path) for name, path in WORKSPACE_PAGES.items()}
-    for source, path in paths.items():
+    written = list(paths.items())
+    paths |= {ROOT / "examples" / f"{name}.py": Path(f"examples/{name}.md") for name in (*EXAMPLES, *GALLERY)}
+    for source, path in written:
         text = notebook.page(source) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
         _write(folder / path, rewrite_links(text, source, paths))
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
@@ -53,6 +62,10 @@ def stage(folder: Path) -> None:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
     for name in EXAMPLES:
         _write(folder / "examples" / f"{name}.md", walkthrough.page(ROOT / "examples" / f"{name}.py"))
+    for name in GALLERY:
+        printed = (ROOT / "tests" / "golden" / f"{name}.txt").read_text(encoding="utf-8")
+        page = walkthrough.page(ROOT / "examples" / f"{name}.py", printed)
+        _write(folder / "examples" / f"{name}.md", page)
     stage_reports(REPORTS, folder)
     shutil.copy(docs / "conf.py", folder)
     shutil.copytree(docs / "_static", folder / "_static")

@@ -21,9 +21,15 @@ _PART = re.compile(r"^# ---- (.*?) -+$")
 _TITLE = re.compile(r"^(?P<title>\S.*)\n(?P<line>-+)$", re.MULTILINE)
 
 
-def page(example: Path) -> str:
-    """The page of an example as Markdown; the example is run for its output."""
-    source, printed = example.read_text(encoding="utf-8"), output_of(example)
+def page(example: Path, printed: str | None = None) -> str:
+    """The page of an example as Markdown.
+
+    Args:
+        example: the file.
+        printed: its output; if None, it is run.
+    """
+    source = example.read_text(encoding="utf-8")
+    printed = output_of(example) if printed is None else printed
     outputs = sections(printed)
     about = ast.get_docstring(ast.parse(source)) or ""
     parts = [_prose(about)]

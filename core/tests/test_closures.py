@@ -388,3 +388,35 @@ def test_tensors_captured_by_a_rule_inside_a_checkpoint_are_found():
     assert tk.vmap(tk.grad(f))(f64([0.5])).tolist() == pytest.approx([expected])
     g = lambda x: tk.checkpoint(lambda y: inside(y, tk.stop_gradient(x)))(x)  # noqa: E731
     assert tk.grad(g)(f64(0.5)).item() == pytest.approx(expected)
+
+
+def test_a_rule_may_call_its_function_with_another_function_each_time() -> None:
+    """The derivative of a fixed point is a fixed point of another function; the rules of all orders end."""
+    traced = []
+
+    @functools.partial(tk.custom_vjp, nondiff_argnums=(0,))
+    def fixed_point(f, a, x):
+        return tk.while_loop(
+            lambda c: tk.abs(c[0] - c[1]) > 1e-13, lambda c: (c[1], f(a, c[1])), (x, f(a, x))
+        )[1]
+
+    def adjoint_step(f, packed, u):
+        a, result, cotangent = packed
+        return cotangent + tk.vjp(lambda x: f(a, x), result)[1](u)[0]
+
+    def backward(f, kept, cotangent):
+        traced.append(f)
+        a, result = kept
+        adjoint = fixed_point(functools.partial(adjoint_step, f), (a, result, cotangent), cotangent)
+        return tk.vjp(lambda a: f(a, result), a)[1](adjoint)[0], tk.zeros_like(result)
+
+    fixed_point.defvjp(lambda f, a, x: (y := fixed_point(f, a, x), (a, y)), backward)
+
+    def root(a):
+        return fixed_point(lambda a, x: 0.5 * (x + a / x), a, a)
+
+    derivative, formulas = root, (2.0**0.5, 0.5 * 2.0**-0.5, -0.25 * 2.0**-1.5, 0.375 * 2.0**-2.5)
+    for wanted in formulas:
+        assert derivative(f64(2.0)).item() == pytest.approx(wanted, rel=1e-10)
+        derivative = tk.grad(derivative)
+    assert len(traced) < 200

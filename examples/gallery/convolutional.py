@@ -1,4 +1,4 @@
-"""A convolutional network that learns to tell horizontal from vertical stripes."""
+"""A convolutional network: it learns to tell horizontal from vertical stripes."""
 
 from __future__ import annotations
 
