@@ -80,6 +80,20 @@ def test_other_dtypes_are_refused(wrong):
 
 
 @pytest.mark.feature(7, 165)
+@each_of("name", ["f4", "<f8", "|i1", "=u2", "b1", "c8", "f2", "i8"])
+def test_the_codes_of_numpy_are_names(name):
+    assert as_dtype(name).name == np.dtype(name).name
+
+
+def test_names_of_types_of_python_and_c():
+    assert [as_dtype(name) for name in ("float", "int", "bool", "complex")] == list(
+        map(as_dtype, (float, int, bool, complex))
+    )
+    assert [as_dtype(name).name for name in ("half", "single", "double")] == ["float16", "float32", "float64"]
+    with pytest.raises(DTypeError, match="'>f8' is unknown"):
+        as_dtype(">f8")
+
+
 def test_promotion_takes_the_wider_dtype_and_ranks_bool_int_float():
     floats = ("float16", "float32", "float64")
     for a, b in itertools.product(ORDER, repeat=2):

@@ -22,7 +22,7 @@ import scipy.linalg
 import tensorken as tk
 import tensorken_nn as nn
 from core.tests.each import each_of
-from tensorken.arrays.elsewhere import names, table
+from tensorken.arrays.elsewhere import methods, names, table
 from tensorken_core.errors import ArgumentError, TensorkenError
 from tools import foreign_names
 
@@ -101,6 +101,13 @@ def test_every_equivalent_runs(tmp_path: Path) -> None:
 def test_a_wrong_equivalent_is_noticed(expression: str, error: type[Exception], tmp_path: Path) -> None:
     with pytest.raises(error):
         run(expression, operands(tmp_path))
+
+
+def test_every_other_method_has_its_error() -> None:
+    assert set(methods.OTHERS) == {name for path, name in OTHERS if path == "others of tensors"}
+    for name in methods.OTHERS:
+        with pytest.raises(AttributeError, match=f"a tensor has no attribute '{name}'; "):
+            getattr(tk.ones(2), name)
 
 
 def test_every_written_name_is_of_use() -> None:

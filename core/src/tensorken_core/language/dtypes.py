@@ -84,6 +84,9 @@ COMPLEX: dict[str, DType] = {d.name: d for d in (complex64, complex128)}
 _KINDS: tuple[Kind, ...] = ("bool", "int", "float", "complex")
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
 _ALL = DTYPES | COMPLEX
+_SHORT = {f"{d.kind[0] if d.signed else 'u'}{d.itemsize}": d for d in _ALL.values()}
+_NAMES = {kind.__name__: dtype for kind, dtype in _OF_PYTHON.items()}
+_NAMES |= _SHORT | {"half": float16, "single": float32, "double": float64} | _ALL
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -104,10 +107,11 @@ def as_dtype(dtype: Any) -> DType:
             if isinstance(dtype, str)
             else getattr(dtype, "__name__" if isinstance(dtype, type) else "name", None)
         )
-        result = _ALL.get(name.removesuffix("_")) if isinstance(name, str) else None
+        result = _NAMES.get(name.removesuffix("_").lstrip("=<|")) if isinstance(name, str) else None
     if result is None:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
         hint = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
+        hint = "; give numbers by name, as in maxval=1.0" if isinstance(dtype, float) else hint
         raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(_ALL)}{hint}")
     return result
 

@@ -78,6 +78,9 @@ class Interpreter(Generic[R]):
     depth: int = 0
     """The number of levels below this one."""
 
+    gave_number: bool = False
+    """Whether a value was read as a Python number, which has no derivative."""
+
     levels_below: tuple[Interpreter[Any], ...] = ()
     """The interpreters below this level, the backend first."""
 

@@ -10,6 +10,7 @@ from tensorken_core.errors import (
     ArgumentError,
     ConcretizationError,
     EscapedTensorError,
+    GradientError,
     ShapeError,
 )
 from tensorken_core.language.dtypes import (
@@ -462,6 +463,11 @@ def as_tensor(data: Any) -> Tensor:
 
 def result_at(level: Any, y: Any) -> Tensor:
     """A leaf of a function's result, lifted to the level; a number becomes a tensor of the level's backend."""
+    if level.gave_number and isinstance(y, float | complex):
+        raise GradientError(
+            f"{level.transform}: the result is a number of Python without a derivative, since a value was read, as by "
+            f"float(x) or x.item(); use functions of tensors, such as tk.sin for math.sin"
+        )
     try:
         result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
     except ArgumentError as error:

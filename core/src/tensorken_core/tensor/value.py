@@ -104,6 +104,9 @@ class Value:
                 f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
             )
         value = self.flat()[0]
+        if self._dtype is None or self._dtype.inexact:
+            for level in (*self.interpreter.levels_below, self.interpreter)[1:]:  # the first is the backend
+                level.gave_number = True
         return value.item() if hasattr(value, "item") else value
 
     # ---- methods that are called here and by dispatch; tensor.py defines them --------------------------------

@@ -421,6 +421,11 @@ class Methods(Tensor):
             "assignment: tensors are immutable; x.at[i].set(v) returns a new tensor with v at i"
         )
 
+    def __delitem__(self, key: Any) -> None:
+        raise ImmutableError(
+            "del: tensors are immutable; tk.delete(x, i, axis) returns a new tensor without them"
+        )
+
     @property
     def at(self) -> indexing.At:
         """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i.

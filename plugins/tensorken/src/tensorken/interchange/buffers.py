@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorken.interchange.interop import strided_of
@@ -31,6 +31,8 @@ _ADVICE = {
     "V": "pass each field by itself, x['name']",
 }
 """Advice for arrays whose elements are not real numbers, by the kind of numpy's dtype."""
+
+_DATA = "give numbers, nested lists of them, or a buffer"
 
 _CONVERTIBLE = (*_KINDS, BFLOAT16)
 
@@ -59,9 +61,8 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         return (), *typed("tensor", [data], dtype)
     if isinstance(data, Sequence) and not isinstance(data, str):
         return flat_of(list(data), dtype)
-    raise ArgumentError(
-        f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
-    )
+    hint = "write list(x)" if isinstance(data, Iterable) and not isinstance(data, str | Mapping) else _DATA
+    raise ArgumentError(f"tensor: cannot make a tensor of {type(data).__name__}; {hint}")
 
 
 def unpacked(data: bytes | memoryview, dtype: DType) -> Any:

@@ -19,7 +19,12 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "keepdim": ("keepdims",),
     "unbiased": ("correction",),
     "interpolation": ("method",),
+    "kind": ("stable",),
+    "ascending": ("descending",),
+    "reverse": ("descending",),
+    "largest": ("descending",),
     "out": (),
+    "inplace": (),
 }
 """A map from argument names of other libraries to the names used here; no name for an unsupported argument."""
 

@@ -138,6 +138,10 @@ def histogram(
 
 def edges_of(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
     """The edges of the bins of a vector: those given, or equally spaced edges over the given range or that of x."""
+    if isinstance(bins, str):
+        raise ArgumentError(
+            f"histogram: bins must be a number or edges, got {bins!r}, a number that would depend on values; choose one"
+        )
     if not isinstance(bins, int):
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:

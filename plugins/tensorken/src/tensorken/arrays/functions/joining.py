@@ -95,7 +95,7 @@ def stack(tensors: Iterable[ArrayLike], axis: int = 0, dtype: Any = None) -> Ten
             raise ShapeError(
                 f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
             )
-    _check_axis("stack", axis)
+    _check_one_list("stack", axis)
     new_axis = axis_of("stack", (*pieces[0].shape, 1), axis)
     return _joined("stack", [expand_dims(piece, new_axis) for piece in pieces], new_axis, dtype)
 
@@ -110,6 +110,7 @@ def hstack(tensors: Iterable[ArrayLike], dtype: Any = None) -> Tensor:
     >>> tk.hstack([[[1], [2]], [[3], [4]]]).tolist()
     [[1, 3], [2, 4]]
     """
+    _check_one_list("hstack", dtype)
     pieces = [atleast_1d(x) for x in promoted_tensors("hstack", tensors)]
     return _joined("hstack", pieces, 0 if pieces[0].ndim == 1 else 1, dtype)
 
@@ -124,6 +125,7 @@ def vstack(tensors: Iterable[ArrayLike], dtype: Any = None) -> Tensor:
     >>> tk.vstack([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
+    _check_one_list("vstack", dtype)
     return _joined("vstack", [atleast_2d(x) for x in promoted_tensors("vstack", tensors)], 0, dtype)
 
 
@@ -257,7 +259,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None) -> Tensor:
-    _check_axis(name, axis)
+    _check_one_list(name, axis)
     if axis is None:
         pieces, axis = [x.reshape((x.size,)) for x in pieces], 0
     along = axis_of(name, pieces[0].shape, axis)
@@ -272,10 +274,10 @@ def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None
     return result
 
 
-def _check_axis(name: str, axis: Any) -> None:
-    """Raise if the axis is a tensor or a list, since the tensors were then not passed in one list."""
-    if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
-        raise ArgumentError(f"{name}: pass the tensors as one list, then the axis:  {name}([a, b], 0)")
+def _check_one_list(name: str, second: Any) -> None:
+    """Raise if the second argument is a tensor or a list, since the tensors were then not passed in one list."""
+    if (isinstance(second, Tensor) and second.shape) or isinstance(second, list | tuple):
+        raise ArgumentError(f"{name}: pass the tensors as one list: {name}([a, b])")
 
 
 def _slice_of(x: Tensor, axis: int, start: int, end: int) -> Tensor:
