@@ -430,3 +430,12 @@ def test_mistakes_are_one_clear_line(call, error, message):
     assert isinstance(caught.value, TensorkenError)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_a_dtype_converts_its_argument() -> None:
+    """As in numpy and JAX: `np.float32(x)`."""
+    assert tk.float32(1.5).dtype is tk.float32
+    assert tk.uint8([1, 2]).tolist() == [1, 2]
+    assert tk.bool([0, 2]).tolist() == [False, True]
+    assert tk.complex64(1.0).item() == 1 + 0j
+    assert tk.grad(lambda x: tk.float64(x) ** 2)(tk.float32(3.0)).item() == 6.0

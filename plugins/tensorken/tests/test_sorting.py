@@ -252,3 +252,12 @@ def test_extremes_of_no_elements_are_errors(name: str, backend: Any) -> None:
     with pytest.raises(ShapeError, match=f"^{name}: no elements to reduce"):
         getattr(tk, name)(x, 1)
     assert getattr(tk, name)(x.reshape((0, 2)), 1).shape == (0,)
+
+
+def test_every_kind_of_sorting_is_stable() -> None:
+    x = np.array([2, 1, 2, 1])
+    for kind in ("quicksort", "mergesort", "heapsort", "stable"):
+        assert (
+            tk.argsort(x, kind=kind).tolist() == np.argsort(tk.asarray(x), kind=kind).tolist() == [1, 3, 0, 2]
+        )
+        assert tk.asarray(x).sort(kind=kind).tolist() == [1, 1, 2, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorken_core.errors import DTypeError, ScalarRangeError
 
@@ -29,6 +29,10 @@ class DType:
     itemsize: int  # bytes
     format: str  # of the struct module and the buffer protocol
     signed: bool = True  # False of the unsigned integers
+
+    if TYPE_CHECKING:  # a library of functions attaches it
+
+        def __call__(self, x: Any) -> Any: ...
 
     @property
     def inexact(self) -> bool:

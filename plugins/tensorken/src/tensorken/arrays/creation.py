@@ -369,4 +369,10 @@ def _coerced(data: Any, dtype: Any = None, interpreter: Any = None) -> Tensor:
     return tensor(data, dtype, backend=interpreter)
 
 
+def _of_dtype(dtype: DType, x: Any) -> Tensor:
+    """x as a tensor of a dtype: `tk.float32(x)`, as in numpy and JAX."""
+    return tensor(x, dtype)
+
+
 Interpreter.coerce = staticmethod(_coerced)
+DType.__call__ = _of_dtype  # type: ignore[method-assign, assignment]

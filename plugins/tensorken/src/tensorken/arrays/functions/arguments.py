@@ -19,7 +19,6 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "keepdim": ("keepdims",),
     "unbiased": ("correction",),
     "interpolation": ("method",),
-    "kind": ("stable",),
     "ascending": ("descending",),
     "reverse": ("descending",),
     "largest": ("descending",),

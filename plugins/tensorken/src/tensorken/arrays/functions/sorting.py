@@ -7,7 +7,7 @@ Raises:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
@@ -29,16 +29,24 @@ __all__ = [
 
 
 @with_numpys_names
-def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+    kind: str | None = None,
+) -> Tensor:
     """The elements sorted along an axis, or the sorted elements of the flattened tensor; differentiable.
 
-    NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
+    NaN counts as greater than all numbers.  Equal elements keep their order, whatever `stable` and `kind` are.
 
     >>> import tensorken as tk
     >>> print(tk.sort([3.0, 1.0, 2.0]))
     [1. 2. 3.]
     """
     y = as_tensor(x)
+    _check_kind("sort", kind)
     if axis is None:
         return sort(y.ravel(), 0, descending=descending)
     along = axis_of("sort", y.shape, axis)
@@ -48,22 +56,35 @@ def sort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stabl
 
 
 @with_numpys_names
-def argsort(x: ArrayLike, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+    kind: str | None = None,
+) -> Tensor:
     """The int32 indices that sort the elements along an axis, or the elements of the flattened tensor.
 
-    NaN counts as greater than all numbers.  Equal elements keep their order, even if `stable` is False.
+    NaN counts as greater than all numbers.  Equal elements keep their order, whatever `stable` and `kind` are.
 
     >>> import tensorken as tk
     >>> print(tk.argsort([3.0, 1.0, 2.0]), tk.argsort([3.0, 1.0, 2.0], descending=True))
     [1 2 0] [0 2 1]
     """
     y = as_tensor(x)
+    _check_kind("argsort", kind)
     if axis is None:
         return argsort(y.ravel(), 0, descending=descending)
     along = axis_of("argsort", y.shape, axis)
     if descending:
         return (y.shape[along] - 1) - argsort(y.flip(along), along).flip(along)
     return unary(OPS["argsort"], y, (along,))
+
+
+def _check_kind(name: str, kind: Any) -> None:
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise ArgumentError(f"{name}: unknown kind {kind!r}; leave it out, as sorting is always stable")
 
 
 class TopK(NamedTuple):
