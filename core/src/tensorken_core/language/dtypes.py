@@ -29,6 +29,22 @@ class DType:
     itemsize: int  # bytes
     format: str  # of the struct module and the buffer protocol
     signed: bool = True  # False of the unsigned integers
+    precision: int = 0  # of floats: the bits of a significand, with the hidden one
+
+    @property
+    def limit(self) -> int:
+        """Of floats: every finite number is below 2**limit."""
+        return 1 << (8 * self.itemsize - self.precision - 1)
+
+    @property
+    def least(self) -> int:
+        """Of floats: the smallest positive number is 2**least."""
+        return 3 - self.limit - self.precision
+
+    @property
+    def wide(self) -> DType:
+        """The dtype to compute in: float32 for narrower floats, to which results are rounded; else itself."""
+        return float32 if 0 < self.precision < float32.precision else self
 
     if TYPE_CHECKING:  # a library of functions attaches it
 
@@ -68,9 +84,9 @@ uint8 = DType("uint8", "int", 1, "B", False)
 uint16 = DType("uint16", "int", 2, "H", False)
 uint32 = DType("uint32", "int", 4, "I", False)
 uint64 = DType("uint64", "int", 8, "Q", False)
-float16 = DType("float16", "float", 2, "e")
-float32 = DType("float32", "float", 4, "f")
-float64 = DType("float64", "float", 8, "d")
+float16 = DType("float16", "float", 2, "e", precision=11)
+float32 = DType("float32", "float", 4, "f", precision=24)
+float64 = DType("float64", "float", 8, "d", precision=53)
 complex64 = DType("complex64", "complex", 8, "Zf")
 complex128 = DType("complex128", "complex", 16, "Zd")
 

@@ -21,7 +21,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, Generic
 
-from tensorken_core.language.dtypes import DType, float16, wrap_integer
+from tensorken_core.language.dtypes import DType, wrap_integer
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
@@ -430,9 +430,9 @@ def _factors(count: int, dtype: DType) -> list[int | float]:
         return [wrap_integer(count, dtype)]
     factors: list[int | float] = []
     rest: int | float = count
-    while dtype is float16 and rest > 2.0**15:
-        factors.append(2.0**15)
-        rest /= 2.0**15
+    while rest > 2.0 ** (dtype.limit - 1):
+        factors.append(2.0 ** (dtype.limit - 1))
+        rest /= factors[-1]
     return [*factors, rest]
 
 

@@ -250,7 +250,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
         outputs, inputs = shape[0], math.prod(shape[1:])
         tall = max(outputs, inputs), min(outputs, inputs)
         drawn = tk.random.normal(key, tall, dtype)
-        q, r = tk.linalg.qr(drawn.astype(tk.float32) if drawn.dtype is tk.float16 else drawn)
+        q, r = tk.linalg.qr(drawn.astype(drawn.dtype.wide))
         q = tk.where(tk.diagonal(r) < 0.0, -q, q) * gain
         return (q if outputs >= inputs else q.T).reshape(shape).astype(drawn.dtype)
 

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
-from tensorken_core.language.dtypes import DType, float16, float32, float64, minus_one
+from tensorken_core.language.dtypes import DType, float32, float64, minus_one
 from tensorken_core.language.op import OPS
 
 Tensor = Any
+
+
+def in_float32(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function of tensors of one dtype, then params; it computes narrower floats in float32 and rounds once."""
+
+    @functools.wraps(f)
+    def call(x: Tensor, *others: Any) -> Tensor:
+        dtype = x.dtype
+        if dtype.wide is dtype:
+            return f(x, *others)
+        return f(*[y.astype(dtype.wide) if hasattr(y, "astype") else y for y in (x, *others)]).astype(dtype)
+
+    return call
 
 
 def either(a: Tensor, b: Tensor) -> Tensor:
@@ -92,12 +107,11 @@ _DIGITS: dict[DType, tuple[int, int, int]] = {float32: (12, 12, 277), float64: (
 """For each dtype the number of bits of a digit, of the lower part of a divisor, and of the longest quotient."""
 
 
+@in_float32
 def remainder(a: Tensor, b: Tensor) -> Tensor:
     """The exact remainder of abs(a) by abs(b), with the sign of b as in Python, also for a zero."""
     if a.dtype.kind == "int":
         return b.eq(0).where(0, a - a.apply(OPS["floor_divide"], b) * b)
-    if a.dtype is float16:
-        return remainder(a.astype(float32), b.astype(float32)).astype(float16)
     p, q = a.abs(), b.abs()
     rest = (p < q).where(p, _long_division(p, q) + ((a - a) + (b - b)))  # NaN if a or b is infinite
     opposite = rest.eq(0.0).where(False, (a < 0.0).eq(b < 0.0).where(False, True))

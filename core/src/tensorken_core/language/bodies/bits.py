@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.bodies.arithmetic import either, is_nan
+from tensorken_core.language.bodies.arithmetic import either, in_float32, is_nan
 from tensorken_core.language.dtypes import float16, float32
 from tensorken_core.language.op import OPS
 
@@ -22,27 +22,24 @@ def _float(bits: Tensor) -> Tensor:
     return bits.apply(OPS["from_bits"])
 
 
-def _lowest(bits: Tensor) -> int:
-    """The bits of -0.0: only the sign bit is set."""
-    return -1 << (8 * int(bits.dtype.itemsize) - 1)
+def _lowest(x: Tensor) -> int:
+    """The bits of -0.0 in the dtype of x: only the sign bit is set, and its copies in front."""
+    return -1 << (8 * int(x.dtype.itemsize) - 1)
 
 
 def signbit(x: Tensor) -> Tensor:
     return _bits(x) < 0
 
 
+@in_float32
 def copysign(a: Tensor, b: Tensor) -> Tensor:
-    if a.dtype is float16:
-        return copysign(a.astype(float32), b.astype(float32)).astype(float16)
-    magnitude, sign = _bits(a), _bits(b)
-    return _float((magnitude & ~_lowest(sign)) | (sign & _lowest(sign)))
+    return _float((_bits(a) & ~_lowest(a)) | (_bits(b) & _lowest(b)))
 
 
 def nextafter(a: Tensor, b: Tensor) -> Tensor:
     """One step in the order of the floats, in which both zeros have the ordinal 0."""
     bits = _bits(a)
-    lowest = -(2**15) if a.dtype is float16 else _lowest(bits)
-    a_ordinal, b_ordinal = _ordinal(bits, lowest), _ordinal(_bits(b), lowest)
+    a_ordinal, b_ordinal = _ordinal(bits, _lowest(a)), _ordinal(_bits(b), _lowest(b))
     ordinal = a_ordinal + (a_ordinal < b_ordinal).where(bits.ones_like(), -1)
     negative = either(ordinal < 0, ordinal.eq(0).where(bits < 0, False))
     magnitude = (ordinal < 0).where(-ordinal, ordinal)

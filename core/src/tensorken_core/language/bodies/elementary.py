@@ -1,35 +1,22 @@
 """Bodies of the elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
 
 Where a formula would suffer from cancellation, mostly near a zero of the function, a polynomial replaces it.  The
-error, including the errors of the backend's exp, log, sin and cos, is at most 4 units in the last place.  float16 is
-computed in float32.
+error, including the errors of the backend's exp, log, sin and cos, is at most 4 units in the last place.  Narrower
+floats are computed in float32.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorken_core.language.bodies import coefficients
-from tensorken_core.language.bodies.arithmetic import either, signed
-from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
+from tensorken_core.language.bodies.arithmetic import either, in_float32, signed
+from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
 from tensorken_core.language.op import OPS
 
 Tensor = Any
-
-
-def _in_float32(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The body, which computes float16 in float32."""
-
-    @functools.wraps(body)
-    def call(*operands: Tensor) -> Tensor:
-        if operands[0].dtype is not float16:
-            return body(*operands)
-        return body(*[x.astype(float32) for x in operands]).astype(float16)
-
-    return call
 
 
 def _polynomial(x: Tensor, table: Mapping[DType, Sequence[float]]) -> Tensor:
@@ -54,7 +41,7 @@ _EXPM1_BOUND = {float32: 18.0, float64: 38.0}
 _INTEGERS = {float32: int32, float64: int64}
 
 
-@_in_float32
+@in_float32
 def expm1(x: Tensor) -> Tensor:
     """With x = k * log(2) + r: 2**k * expm1(r) + (2**k - 1), where 2**k is exact.
 
@@ -73,25 +60,25 @@ def expm1(x: Tensor) -> Tensor:
     return (x > bound).where(x.exp(), k.eq(0.0).where(near, far))
 
 
-@_in_float32
+@in_float32
 def exp2(x: Tensor) -> Tensor:
     return 2.0**x
 
 
-@_in_float32
+@in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """z / (1 + z) with z = exp(min(x, 40)), which cannot overflow; beyond 40 the result is 1 in every dtype."""
     z = x.minimum(40.0).exp()
     return z / (z + 1.0)
 
 
-@_in_float32
+@in_float32
 def softplus(x: Tensor) -> Tensor:
     """max(x, 0) + log1p(exp(-abs(x))): neither term is negative, so nothing cancels."""
     return x.maximum(0.0) + (-x.abs()).exp().log1p()
 
 
-@_in_float32
+@in_float32
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """max(a, b) + log1p(exp(-abs(a - b))); the difference of equal infinities is taken as 0."""
     return a.maximum(b) + a.eq(b).where(0.0, -(a - b).abs()).exp().log1p()
@@ -100,7 +87,7 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 # ---- logarithms --------------------------------------------------------------------------------------------
 
 
-@_in_float32
+@in_float32
 def log1p(x: Tensor) -> Tensor:
     """Near 0 as 2 * atanh(x / (x + 2)), else log(1 + x), where the rounding of 1 + x costs half a unit."""
     return _is_near(x).where(_log1p_near(x), (x + 1.0).log())
@@ -118,7 +105,7 @@ def _log1p_near(x: Tensor) -> Tensor:
     return x * (1.0 - (s - q * (1.0 - s)))
 
 
-@_in_float32
+@in_float32
 def log2(x: Tensor) -> Tensor:
     y = _log(x) * (1.0 / math.log(2.0))
     rounded = y.apply(OPS["round"])
@@ -129,7 +116,7 @@ _SMALLEST_POWER_OF_10 = {float32: -37.0, float64: -307.0}
 """The smallest k for which the number of the dtype nearest to 10**k is precise enough that its logarithm is k."""
 
 
-@_in_float32
+@in_float32
 def log10(x: Tensor) -> Tensor:
     y = _log(x) * (1.0 / math.log(10.0))
     rounded = y.apply(OPS["round"])
@@ -145,12 +132,12 @@ def _log(x: Tensor) -> Tensor:
 # ---- circular functions ------------------------------------------------------------------------------------
 
 
-@_in_float32
+@in_float32
 def tan(x: Tensor) -> Tensor:
     return x.sin() / x.cos()
 
 
-@_in_float32
+@in_float32
 def asin(x: Tensor) -> Tensor:
     """A polynomial for abs(x) <= 1/2, else pi/2 - 2 * asin(sqrt((1 - abs(x)) / 2)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
@@ -158,7 +145,7 @@ def asin(x: Tensor) -> Tensor:
     return signed(is_large.where(high - ((p + p) - low), p), x)
 
 
-@_in_float32
+@in_float32
 def acos(x: Tensor) -> Tensor:
     """pi/2 - asin(x) for abs(x) <= 1/2, else 2 * asin(sqrt((1 - x) / 2)); pi - acos(-x) for x < -1/2."""
     high, low = coefficients.HALF_PI[x.dtype]
@@ -175,7 +162,7 @@ def _asin_of_half(x: Tensor) -> tuple[Tensor, Tensor]:
     return is_large, _series(is_large.where(z.sqrt(), a), z, coefficients.ASIN)
 
 
-@_in_float32
+@in_float32
 def atan(x: Tensor) -> Tensor:
     """A polynomial for abs(x) <= 1, else pi/2 - atan(1 / abs(x)), with the sign of x."""
     high, low = coefficients.HALF_PI[x.dtype]
@@ -186,7 +173,7 @@ def atan(x: Tensor) -> Tensor:
     return signed(is_large.where(high - (p - low), p), x)
 
 
-@_in_float32
+@in_float32
 def atan2(y: Tensor, x: Tensor) -> Tensor:
     """atan(smaller / larger magnitude), with 0/0 = 0 and inf/inf = 1, mapped to the octant of the point."""
     high, low = coefficients.HALF_PI[x.dtype]
@@ -214,7 +201,7 @@ exp(x - 3) * (exp(3) / 2); exp(3) / 2 has almost no rounding error in either dty
 _HALF_EXP_3 = math.exp(3.0) / 2.0
 
 
-@_in_float32
+@in_float32
 def sinh(x: Tensor) -> Tensor:
     """(e + e / (e + 1)) / 2 with e = expm1(abs(x))."""
     a = x.abs()
@@ -223,7 +210,7 @@ def sinh(x: Tensor) -> Tensor:
     return signed((a > _NEAR_OVERFLOW[x.dtype]).where(far, (e + e / (e + 1.0)) * 0.5), x)
 
 
-@_in_float32
+@in_float32
 def cosh(x: Tensor) -> Tensor:
     """w + 1 / (4w) with w = exp(abs(x)) / 2."""
     a = x.abs()
@@ -232,7 +219,7 @@ def cosh(x: Tensor) -> Tensor:
     return w + 0.25 / w
 
 
-@_in_float32
+@in_float32
 def tanh(x: Tensor) -> Tensor:
     """x / (1 + z * P(z)) with z = x**2 for abs(x) < 0.9, else 1 - 2 / (exp(2 * abs(x)) + 1), where exp may be inf."""
     a, z = x.abs(), x * x
@@ -241,14 +228,14 @@ def tanh(x: Tensor) -> Tensor:
     return (a < 0.9).where(near, (x < 0.0).where(-far, far))
 
 
-@_in_float32
+@in_float32
 def sech_squared(x: Tensor) -> Tensor:
     """4 * e / (1 + e)**2 with e = exp(-2 * abs(x)); the square is expanded, so that 1 + ... rounds once for small e."""
     e = (x.abs() * -2.0).exp()
     return e * 4.0 / (e * (e + 2.0) + 1.0)
 
 
-@_in_float32
+@in_float32
 def asinh(x: Tensor) -> Tensor:
     """log1p(a + a**2 / (1 + sqrt(1 + a**2))) with a = abs(x); log(2a) where a**2 might overflow."""
     a = x.abs()
@@ -258,14 +245,14 @@ def asinh(x: Tensor) -> Tensor:
     return signed(far.where(a, near).log1p() + far.where(x.scalar(math.log(2.0)), 0.0), x)
 
 
-@_in_float32
+@in_float32
 def acosh(x: Tensor) -> Tensor:
     """2 * asinh(sqrt((x - 1) / 2))."""
     half = ((x - 1.0) * 0.5).sqrt().apply(OPS["asinh"])
     return half + half
 
 
-@_in_float32
+@in_float32
 def atanh(x: Tensor) -> Tensor:
     """log1p(2a / (1 - a)) / 2 with a = abs(x)."""
     a = x.abs()
@@ -275,7 +262,7 @@ def atanh(x: Tensor) -> Tensor:
 # ---- others ------------------------------------------------------------------------------------------------
 
 
-@_in_float32
+@in_float32
 def erf(x: Tensor) -> Tensor:
     """x * P(x**2) for abs(x) < 1, else 1 - erfc(a) with a = abs(x) and erfc(a) = exp(-a**2) * P(1 / (a + 3)).
 
@@ -290,7 +277,7 @@ def erf(x: Tensor) -> Tensor:
 _SPLIT = {float32: 2.0**12 + 1.0, float64: 2.0**27 + 1.0}
 
 
-@_in_float32
+@in_float32
 def gaussian(x: Tensor) -> Tensor:
     """exp(-p) * (1 - r), where p is x * x rounded, and r its rounding error; 0 in every dtype for abs(x) > 30.
 
@@ -305,7 +292,7 @@ def gaussian(x: Tensor) -> Tensor:
     return y - y * r
 
 
-@_in_float32
+@in_float32
 def erfinv(x: Tensor) -> Tensor:
     """x * P(w) with w = -log((1 - x) * (1 + x)) < 4, else x * s * P(1 / s - 0.375) with s = sqrt(w).
 
@@ -318,7 +305,7 @@ def erfinv(x: Tensor) -> Tensor:
     return x * (w < 4.0).where(_polynomial(w, coefficients.ERFINV), far)
 
 
-@_in_float32
+@in_float32
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     """larger * sqrt(1 + (smaller / larger)**2); infinite if either operand is, even if the other is NaN."""
     p, q = a.abs(), b.abs()

@@ -2,35 +2,21 @@
 
 All compute exp(x - top), where top is the maximum.  The rounding error of x - top grows with its size and would cost
 small terms many units in the last place, so the result is corrected by it.  Each maximum contributes exactly 1, also
-an infinite one.  The other terms are summed separately and go through log1p, which keeps a small sum.  float16 is
-computed in float32.
+an infinite one.  The other terms are summed separately and go through log1p, which keeps a small sum.  Narrower floats
+are computed in float32.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.bodies.arithmetic import in_float32
 from tensorken_core.language.shapes import Axes
 
 Tensor = Any
 
 
-def _in_float32(body: Callable[[Tensor, Axes], Tensor]) -> Callable[[Tensor, Axes], Tensor]:
-    """The body, which computes float16 in float32."""
-
-    @functools.wraps(body)
-    def call(x: Tensor, axes: Axes) -> Tensor:
-        if x.dtype is not float16:
-            return body(x, axes)
-        return body(x.astype(float32), axes).astype(float16)
-
-    return call
-
-
-@_in_float32
+@in_float32
 def softmax(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x
@@ -39,7 +25,7 @@ def softmax(x: Tensor, axes: Axes) -> Tensor:
     return powers / powers.sum(axes, keepdims=True)
 
 
-@_in_float32
+@in_float32
 def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x
@@ -47,7 +33,7 @@ def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     return is_top.where(0.0, x - top) - _log_of_sum(x, top, is_top, axes)
 
 
-@_in_float32
+@in_float32
 def logsumexp(x: Tensor, axes: Axes) -> Tensor:
     if x.size == 0:
         return x.sum(axes, keepdims=True).log()

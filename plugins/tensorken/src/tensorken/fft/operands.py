@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorken.arrays.functions.arguments import ordered_axes_of
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.dtypes import float32
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -25,9 +25,7 @@ def operand(name: str, x: Any, real: bool = False) -> Tensor:
     y = as_tensor(x)
     if real and y.dtype.kind == "complex":
         raise DTypeError(f"{name}: takes real numbers, got {y.dtype}; use tk.fft.fft, or take x.real")
-    if not y.dtype.inexact or y.dtype is float16:
-        y = y.astype(float32)
-    return y
+    return y.astype(y.dtype.wide if y.dtype.inexact else float32)
 
 
 def size_of(name: str, size: Any) -> int:

@@ -13,7 +13,6 @@ from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.linalg.operands import square
 from tensorken.linalg.systems import solve
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import float16, float32
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["expm"]
@@ -49,8 +48,8 @@ def expm(x: ArrayLike) -> Tensor:
      [0. 1.]]
     """
     y = square("expm", as_tensor(x))
-    if y.dtype is float16:
-        return expm(y.astype(float32)).astype(float16)
+    if y.dtype.wide is not y.dtype:
+        return expm(y.astype(y.dtype.wide)).astype(y.dtype)
     if y.shape[-1] == 0:
         return y
     norm = abs(stop_gradient(y)).sum(-2).max(-1)

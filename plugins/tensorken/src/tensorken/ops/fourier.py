@@ -11,15 +11,15 @@ from tensorken.ops import fourier_bodies as bodies
 from tensorken_core.errors import DTypeError, ShapeError
 from tensorken_core.language.declare import primitive
 from tensorken_core.language.dtype_rules import floating
-from tensorken_core.language.dtypes import DType, float16
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.shapes import Shape
 
 
 def _dtype(*dtypes: DType) -> DType:
     dtype = floating(*dtypes)
-    if dtype is float16:
-        raise DTypeError("not defined for float16; it takes float32, float64; cast first (x.astype)")
+    if dtype.wide is not dtype:
+        raise DTypeError(f"not defined for {dtype}; it takes float32, float64; cast first (x.astype)")
     return dtype
 
 

@@ -13,7 +13,7 @@ from tensorken.ops.matrices import as_column, identity
 from tensorken_core.errors import DTypeError, ShapeError
 from tensorken_core.language.declare import Method, primitive
 from tensorken_core.language.dtype_rules import floating
-from tensorken_core.language.dtypes import DType, float16
+from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import Sample
 from tensorken_core.language.shapes import Shape
 
@@ -67,15 +67,15 @@ def matrix_op(
     samples: tuple[Sample, ...] = SQUARES,
     **facts: Any,
 ) -> Callable[[Method], Method]:
-    """Declare an op on matrices of one dtype, float32 or float64; float16 is too imprecise for these algorithms.
+    """Declare an op on matrices of one dtype, float32 or float64; narrower floats are too imprecise for them.
 
     By default it takes one square matrix.
     """
 
     def rule(*args: Any) -> Any:
         dtype: DType = floating(*args[: len(args) - len(params)])
-        if dtype is float16:
-            raise DTypeError("not defined for float16; it takes float32, float64; cast first (x.astype)")
+        if dtype.wide is not dtype:
+            raise DTypeError(f"not defined for {dtype}; it takes float32, float64; cast first (x.astype)")
         return dtype if results == 1 else (dtype,) * results
 
     facts |= {"results": results, "adjust_samples": adjust_samples, "samples": samples}

@@ -140,7 +140,7 @@ def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
     """The dtype of a result; raise if its kind is another, or if the key's backend does not support the dtype."""
     result = as_dtype(dtype)
     if result.kind != kind:
-        takes = "an integer dtype" if kind == "int" else "float16, float32 or float64"
+        takes = "an integer dtype" if kind == "int" else "a floating-point dtype"
         raise DTypeError(f"{name}: the dtype must be {takes}, got {result}; cast the result (x.astype)")
     check_supported(name, key.interpreter.base, result)
     return result

@@ -8,7 +8,7 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
-from tensorken.random.floats import PRECISION, computed_in, exponentials, fractions, normals, symmetric
+from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.parameters import floating_parameters
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
@@ -86,7 +86,7 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("normal", shape),
         dtype_of("normal", dtype, "float", key),
     )
-    return normals(key, sizes, computed_in(result_dtype)).astype(result_dtype)
+    return normals(key, sizes, result_dtype.wide).astype(result_dtype)
 
 
 def truncated_normal(
@@ -117,7 +117,7 @@ def truncated_normal(
     inner, sizes = low.dtype, low.shape
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
     u = (start + end) * 0.5 + (end - start) * 0.5 * symmetric(key, sizes, inner)
-    last = 1.0 - 2.0 ** -PRECISION[inner]
+    last = 1.0 - 2.0**-inner.precision
     x = u.maximum(-last).minimum(last).apply(OPS["erfinv"]) * math.sqrt(2.0)
     result: Tensor = x.maximum(low).minimum(high).astype(result_dtype)
     return result
@@ -147,7 +147,7 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("exponential", shape),
         dtype_of("exponential", dtype, "float", key),
     )
-    return exponentials(key, sizes, computed_in(result_dtype)).astype(result_dtype)
+    return exponentials(key, sizes, result_dtype.wide).astype(result_dtype)
 
 
 def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
@@ -173,7 +173,7 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
         shape_of("gumbel", shape),
         dtype_of("gumbel", dtype, "float", key),
     )
-    return (-exponentials(key, sizes, computed_in(result_dtype)).log()).astype(result_dtype)
+    return (-exponentials(key, sizes, result_dtype.wide).log()).astype(result_dtype)
 
 
 def bernoulli(key: Tensor, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
@@ -195,7 +195,7 @@ def bernoulli(key: Tensor, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
     """
     key = checked("bernoulli", key)
     probability = floating_of(as_operand("bernoulli", p, key))
-    probability = probability.astype(computed_in(probability.dtype))
+    probability = probability.astype(probability.dtype.wide)
     sizes = probability.shape if shape is None else shape_of("bernoulli", shape)
     probability = broadcast_argument("bernoulli", "p", probability, sizes)
     return fractions(key, sizes, probability.dtype) < probability

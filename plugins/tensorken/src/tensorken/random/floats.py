@@ -5,31 +5,28 @@ from __future__ import annotations
 import math
 
 from tensorken.random.bits import logical_right_shift, words
-from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
+from tensorken_core.language.dtypes import DType, float64, int32, int64
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
-PRECISION = {float16: 11, float32: 24, float64: 53}
-"""The number of bits of a significand, including the leading bit."""
-
 
 def fractions(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     """Multiples of 2**-precision from [0, 1)."""
-    precision = PRECISION[dtype]
+    precision = dtype.precision
     return _upper_bits(key, shape, dtype, precision).astype(dtype) * 2.0**-precision
 
 
 def symmetric(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     """Odd multiples of 2**-precision from (-1, 1)."""
-    precision = PRECISION[dtype]
+    precision = dtype.precision
     odd = _upper_bits(key, shape, dtype, precision + 1) | 1
     return (odd - (1 << precision)).astype(dtype) * 2.0**-precision
 
 
 def exponentials(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     """-log(1 - u), u an odd multiple of 2**-precision from (0, 1)."""
-    precision = PRECISION[dtype]
+    precision = dtype.precision
     odd = _upper_bits(key, shape, dtype, precision) | 1
     return -(odd.astype(dtype) * -(2.0**-precision)).log1p()
 
@@ -38,11 +35,6 @@ def normals(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     """sqrt(2) * erfinv(u), u an odd multiple of 2**-precision from (-1, 1)."""
     result: Tensor = symmetric(key, shape, dtype).apply(OPS["erfinv"]) * math.sqrt(2.0)
     return result
-
-
-def computed_in(dtype: DType) -> DType:
-    """The dtype of intermediate results: float32 for float16, whose precision would cut off the tails."""
-    return float32 if dtype is float16 else dtype
 
 
 def _upper_bits(key: Tensor, shape: Shape, dtype: DType, count: int) -> Tensor:

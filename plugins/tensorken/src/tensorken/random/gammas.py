@@ -13,7 +13,7 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.reductions import softmax
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
-from tensorken.random.floats import computed_in, exponentials, normals
+from tensorken.random.floats import exponentials, normals
 from tensorken.random.keys import split
 from tensorken.random.parameters import floating_parameters, in_one_shape
 from tensorken.random.rejection import first_accepted
@@ -126,7 +126,7 @@ def dirichlet(key: Tensor, alpha: ArrayLike, shape: Any = None, dtype: Any = flo
     """
     name = "dirichlet"
     key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)
-    (concentration,) = in_one_shape(name, key, None, computed_in(result_dtype), alpha=alpha)
+    (concentration,) = in_one_shape(name, key, None, result_dtype.wide, alpha=alpha)
     if not concentration.shape:
         raise ShapeError(f"{name}: alpha must have an axis, got shape (); give one number for each component")
     if shape is not None:

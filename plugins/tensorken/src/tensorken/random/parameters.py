@@ -8,7 +8,6 @@ from typing import Any
 
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
-from tensorken.random.floats import computed_in
 from tensorken_core.errors import DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, as_dtype, float32, float64
 from tensorken_core.language.shapes import Shape, broadcast
@@ -34,7 +33,7 @@ def floating_parameters(
         DTypeError: if the dtype is not floating-point.
     """
     key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)
-    return key, result_dtype, in_one_shape(name, key, shape, computed_in(result_dtype), **parameters)
+    return key, result_dtype, in_one_shape(name, key, shape, result_dtype.wide, **parameters)
 
 
 def counting_parameters(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.random.bits import checked, dtype_of, shape_of, words
-from tensorken.random.floats import computed_in, exponentials, fractions, normals, symmetric
+from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.keys import split
 from tensorken.random.parameters import floating_parameters
 from tensorken.special.error_functions import erfcx
@@ -339,7 +339,7 @@ def _push_wald(primals: Any, tangents: Any) -> Any:
 def _arguments(name: str, key: Any, shape: Any, dtype: Any) -> tuple[Tensor, Shape, DType, DType]:
     """The key, the shape, the dtype of the result and that of the computation."""
     key, sizes, result = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "float", key)
-    return key, sizes, result, computed_in(result)
+    return key, sizes, result, result.wide
 
 
 def _signs(key: Tensor, shape: Shape) -> Tensor:

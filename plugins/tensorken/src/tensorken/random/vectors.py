@@ -8,7 +8,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.linalg.decompositions import cholesky, eigh, qr, svd
 from tensorken.linalg.products import diagonal
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
-from tensorken.random.floats import computed_in, normals
+from tensorken.random.floats import normals
 from tensorken.random.parameters import broadcast_shape, in_one_shape
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.dtypes import float32
@@ -51,7 +51,7 @@ def multivariate_normal(
     """
     name = "multivariate_normal"
     key, result_dtype = checked(name, key), dtype_of(name, dtype, "float", key)
-    inner = computed_in(result_dtype)
+    inner = result_dtype.wide
     (center,), (matrix,) = [in_one_shape(name, key, None, inner, x=x) for x in (mean, cov)]
     if method not in ("cholesky", "eigh", "svd"):
         raise ArgumentError(f"{name}: method must be 'cholesky', 'eigh' or 'svd', got {method!r}")

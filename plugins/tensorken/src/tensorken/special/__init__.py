@@ -2,7 +2,7 @@
 
 They work on every backend and have derivatives of all orders.  `logsumexp`, `softmax` and `log_softmax` take an axis,
 the others are elementwise.  Integers and bools become float32;
-float16 is computed in float32.
+Narrower floats are computed in float32.
 
 Raises:
     DTypeError: if the function is not defined for the dtype.

@@ -9,7 +9,8 @@ from typing import Any, overload
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of, promoted_tensors
 from tensorken.derivatives import elementwise
-from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.bodies.arithmetic import in_float32
+from tensorken_core.language.dtypes import float32
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
@@ -18,15 +19,11 @@ def with_derivative(
 ) -> Callable[[Callable[[Any], Any]], Callable[[ArrayLike], Tensor]]:
     """Decorate an elementwise function of one operand that has its own derivative.
 
-    The function gets float32 or float64: float32 for integers, bools and float16, whose result is rounded to float16.
+    The function gets float32 or float64: float32 for integers, bools and narrower floats, which the result has again.
     """
 
     def decorate(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]:
-        @functools.wraps(f)
-        def body(x: Any) -> Any:
-            return f(x.astype(float32)).astype(float16) if x.dtype is float16 else f(x)
-
-        op = elementwise(body, derivative)
+        op = elementwise(in_float32(f), derivative)
 
         @functools.wraps(f)
         def call(x: ArrayLike) -> Tensor:
@@ -46,15 +43,13 @@ def in_wide_floats(f: Callable[[Any, Any], Any]) -> Callable[[ArrayLike, ArrayLi
 @overload
 def in_wide_floats(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]: ...
 def in_wide_floats(f: Callable[..., Any]) -> Callable[..., Tensor]:
-    """Decorate a function of several operands: they are promoted and broadcast; float16 is computed in float32."""
+    """Decorate a function of several operands: they are promoted and broadcast, and narrower floats computed in float32."""
+    computed = in_float32(f)
 
     @functools.wraps(f)
     def call(*operands: ArrayLike) -> Tensor:
         xs = [floating_of(x) for x in promoted_tensors(f.__name__.lstrip("_"), operands)]
-        if xs[0].dtype is float16:
-            narrow: Tensor = f(*[x.astype(float32) for x in xs]).astype(float16)
-            return narrow
-        result: Tensor = f(*xs)
+        result: Tensor = computed(*xs)
         return result
 
     return call

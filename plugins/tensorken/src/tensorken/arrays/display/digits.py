@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, float64, real_dtype
+
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
@@ -32,15 +34,15 @@ class FloatFormat:
         return math.ldexp(round(math.ldexp(value, -exponent)), exponent)
 
 
+def _format(dtype: DType) -> FloatFormat:
+    decimals = math.floor((dtype.precision - 1) * math.log10(2.0))
+    return FloatFormat(dtype.precision, dtype.least, decimals, 1e16 if dtype is float64 else 10.0**decimals)
+
+
 FLOAT_FORMATS = {
-    "float16": FloatFormat(11, -24, 3, 1e3),
-    "bfloat16": FloatFormat(8, -133, 2, 1e2),
-    "float32": FloatFormat(24, -149, 6, 1e6),
-    "float64": FloatFormat(53, -1074, 15, 1e16),
-    "complex64": FloatFormat(24, -149, 6, 1e6),  # of the real and the imaginary part
-    "complex128": FloatFormat(53, -1074, 15, 1e16),
+    name: _format(real_dtype(dtype)) for name, dtype in (DTYPES | COMPLEX).items() if dtype.inexact
 }
-"""The format of the numbers of each dtype."""
+"""The format of the numbers of each dtype; of a complex one, of the real and the imaginary part."""
 
 
 def shortest_digits(

@@ -14,7 +14,6 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
 from tensorken.arrays.functions.stop_gradient import stop_gradient
-from tensorken_core.language.dtypes import float16, float32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -113,7 +112,7 @@ def cbrt(x: ArrayLike) -> Tensor:
     [-2.  0.  3.]
     """
     y = floating_of(as_tensor(x))
-    wide: Any = y.astype(float32) if y.dtype is float16 else y
+    wide: Any = y.astype(y.dtype.wide)
     size = wide.abs()
     zero = wide.eq(0.0)
     inside = (size < math.inf) & ~zero

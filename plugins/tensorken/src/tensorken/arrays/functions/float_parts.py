@@ -16,7 +16,7 @@ from tensorken.arrays.functions.floats import copysign, nextafter
 from tensorken.arrays.functions.operands import first_operand, first_tensor, floating_of
 from tensorken.arrays.functions.promotion import finfo
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
+from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -37,7 +37,7 @@ def frexp(x: ArrayLike) -> tuple[Tensor, Tensor]:
     [[0.5, -0.75, 0.0], [4, 0, 0]]
     """
     y: Any = floating_of(as_tensor(x))
-    wide = y.astype(float32) if y.dtype is float16 else y
+    wide = y.astype(y.dtype.wide)
     _, width, bias = _BITS[wide.dtype]
     regular = (wide.abs() < math.inf) & ~wide.eq(0.0)
     small = wide.abs() < finfo(wide.dtype).smallest_normal
@@ -63,7 +63,7 @@ def ldexp(x: ArrayLike, exponent: ArrayLike) -> Tensor:
     n = as_operand("ldexp", exponent, y)
     if n.dtype.kind != "int":
         raise DTypeError(f"ldexp: exponents must be int32 or int64, got {n.dtype}; cast them (x.astype)")
-    wide = y.astype(float32) if y.dtype is float16 else y
+    wide = y.astype(y.dtype.wide)
     result: Tensor = _scaled(wide, n).astype(y.dtype)
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,6 @@ from tensorken_core.language.dtypes import (
     DType,
     as_dtype,
     bool_,
-    float16,
-    float32,
-    float64,
     integer_bounds,
     of_scalar,
     promote,
@@ -90,14 +86,13 @@ class IntegerInfo:
     dtype: DType
 
 
-_FLOATS = {
-    dtype: FloatInfo(8 * dtype.itemsize, eps, top, -top, normal, dtype)
-    for dtype, eps, top, normal in (
-        (float16, 2.0**-10, 65504.0, 2.0**-14),
-        (float32, 2.0**-23, (2.0 - 2.0**-23) * 2.0**127, 2.0**-126),
-        (float64, sys.float_info.epsilon, sys.float_info.max, sys.float_info.min),
-    )
-}
+def _float_info(dtype: DType) -> FloatInfo:
+    eps = 2.0 ** (1 - dtype.precision)
+    top = (2.0 - eps) * 2.0 ** (dtype.limit - 1)
+    return FloatInfo(8 * dtype.itemsize, eps, top, -top, 2.0 ** (2 - dtype.limit), dtype)
+
+
+_FLOATS = {dtype: _float_info(dtype) for dtype in FLOATS}
 
 
 def finfo(type: Any) -> FloatInfo:

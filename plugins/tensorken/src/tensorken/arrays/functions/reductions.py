@@ -19,7 +19,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import bool_, float16, float32, int32
+from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 from tensorken_core.tensor.coercion import as_operand
@@ -108,7 +108,7 @@ def mean(
 ) -> Tensor:
     """The arithmetic mean over axes, all by default; float32 for ints and bools; NaN for no elements.
 
-    The sum of a float16 tensor is computed in float32, so that it overflows only if the mean does.
+    Narrower floats are added and divided in float32, so that the sum overflows only if the mean does.
 
     >>> import tensorken as tk
     >>> tk.mean([1, 2, 4, 5]).item()
@@ -116,7 +116,7 @@ def mean(
     """
     y = floating_of(as_tensor(x))
     axes = axes_of("mean", y.shape, axis)
-    wide = y.astype(float32) if y.dtype is float16 else y
+    wide = y.astype(y.dtype.wide)
     count: Any = math.prod([y.shape[i] for i in axes])
     if where is not None:
         wide, count = selected("mean", wide, where, 0), counted("mean", wide, where, axes, keepdims)

@@ -19,7 +19,7 @@ from tensorken.arrays.functions.reductions import counted, mean, selected
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
-from tensorken_core.language.dtypes import bool_, float16, float32, int32, real_dtype
+from tensorken_core.language.dtypes import bool_, int32, real_dtype
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.normalization import Axis, axes_of
@@ -150,7 +150,7 @@ def variance(
     subtracted = correction if ddof is None else ddof
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)
-    wide = y.astype(float32) if y.dtype is float16 else y
+    wide = y.astype(y.dtype.wide)
     degrees: Any = max(math.prod([y.shape[i] for i in axes]) - subtracted, 0)
     if where is not None:
         degrees = (counted(name, wide, where, axes, keepdims) - subtracted).maximum(0.0)
@@ -341,7 +341,7 @@ def _interpolated_at_each(ordered: Tensor, fractions: Tensor, method: Method, sk
     rows, size = ordered.shape
     if size == 0:
         return mean(ordered, 1, keepdims=True) + fractions
-    wide = fractions.astype(float32) if fractions.dtype is float16 else fractions
+    wide = fractions.astype(fractions.dtype.wide)
     count: Any = ordered.eq(ordered).astype(wide.dtype).sum(1, True) if skips_nan else size
     position: Any = wide.eq(wide).where(wide, 0.0) * (count + (1.0 - method.alpha - method.beta))
     position = method.rounded(position + (method.alpha - 1.0), floor, round_)

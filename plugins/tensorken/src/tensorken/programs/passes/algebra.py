@@ -207,16 +207,14 @@ def _into_literal(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 # ---- quotients and products --------------------------------------------------------------------------------
 
-_SMALLEST_EXPONENT = {"float16": -14, "float32": -126, "float64": -1022}
-
 
 def _by_power_of_two(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x / 2**k is x * 2**-k if 2**-k is a normal number: both round the same real number."""
     value = number(e.operands[1])
     if value is None or not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
         return None
-    limit = _SMALLEST_EXPONENT[e.results[0].dtype.name]
-    if not limit < math.frexp(value)[1] - 1 <= -limit:
+    largest = e.results[0].dtype.limit - 2
+    if not -largest < math.frexp(value)[1] - 1 <= largest:
         return None
     b = e.operands[1]
     return rewriting.write(MUL, (e.operands[0], Literal(b.shape, b.dtype, 1.0 / value)))

@@ -218,8 +218,9 @@ def _uniform(x: Tensor, v: Variable) -> Literal | None:
             [repr(element) == repr(first) for element in elements]
         )
     else:
-        data = memoryview(elements).tobytes()
-        equal = data == data[: v.dtype.itemsize] * math.prod(v.shape)
+        view = memoryview(elements)
+        data = view.tobytes()
+        equal = data == data[: view.itemsize] * math.prod(v.shape)
     if equal:
         return Literal(v.shape, v.dtype, _number(first))
     remember_unequal(x)
