@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tensorken_core.language.diffable import Diffable
     from tensorken_core.language.dtypes import (
         DType,
+        bfloat16,
         bool_,
         float16,
         float32,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPS", "Batch", "DType", "Diffable", "Forward", "Fuse", "Interpreter", "Level", "Op"]
 __all__ += ["Program", "RawTensor", "Reverse", "ShapeTracker", "Tensor", "Trace", "View"]
-__all__ += ["as_tensor", "backends", "bool_", "checkpoint", "current_level", "custom_jvp"]
+__all__ += ["as_tensor", "backends", "bfloat16", "bool_", "checkpoint", "current_level", "custom_jvp"]
 __all__ += ["custom_vjp", "default_backend", "devices", "errors", "float16", "float32", "float64"]
 __all__ += ["grad", "hessian", "int8", "int16", "int32", "int64", "interpreter_below"]
 __all__ += ["jacfwd", "jacrev", "jvp"]
@@ -67,8 +68,8 @@ _MODULES = {
     "host.registry": ("backends", "default_backend", "devices", "use_backend"),
     "language.diffable": ("Diffable",),
     "language.dtypes": (
-        *("DType", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
-        *("uint8", "uint16", "uint32", "uint64"),
+        *("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int8", "int16", "int32"),
+        *("int64", "uint8", "uint16", "uint32", "uint64"),
     ),
     "language.interpreter": ("Interpreter",),
     "language.op": ("OPS", "Op", "register", "run"),

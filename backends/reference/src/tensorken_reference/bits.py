@@ -6,9 +6,9 @@ import math
 import struct
 from collections.abc import Sequence
 
-from tensorken_core.language.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import DType, bfloat16, float16, float32, float64
 
-_INTEGER = {float16: "h", float32: "i", float64: "q"}
+_INTEGER = {float16: "h", bfloat16: "i", float32: "i", float64: "q"}
 
 
 def to_bits(values: Sequence[float], dtype: DType) -> tuple[int, ...]:
@@ -18,12 +18,15 @@ def to_bits(values: Sequence[float], dtype: DType) -> tuple[int, ...]:
     (0, -2147483648)
     """
     count = len(values)
-    return struct.unpack(f"={count}{_INTEGER[dtype]}", struct.pack(f"={count}{dtype.format}", *values))
+    bits = struct.unpack(f"={count}{_INTEGER[dtype]}", struct.pack(f"={count}{dtype.format}", *values))
+    return tuple([n >> 16 for n in bits]) if dtype is bfloat16 else bits  # the upper half of a float32
 
 
 def from_bits(values: Sequence[int], dtype: DType) -> tuple[float, ...]:
     """The floats of the dtype with these bits."""
     count = len(values)
+    if dtype is bfloat16:
+        values = [n << 16 for n in values]
     return struct.unpack(f"={count}{dtype.format}", struct.pack(f"={count}{_INTEGER[dtype]}", *values))
 
 

@@ -4,7 +4,7 @@ A function consists of its double from the C library; its special cases (special
 results); and an enclosure, `enclose(*operands, bits)`, which returns `(n, e, error)` such that the true value is
 within `error * 2**e` of `n * 2**e`, with about `bits` significant bits.
 
-float16 and float32 results are the rounded double, unless the double is close to a tie. Then, and always for
+Results narrower than float64 are the rounded double, unless the double is close to a tie. Then, and always for
 float64, Ziv's strategy decides: enclose with growing precision until the whole enclosure rounds to one number (A.
 Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991). It terminates
 unless the value is a tie. By the theorems of Lindemann and Weierstrass, of Gelfond and Schneider for logarithms to

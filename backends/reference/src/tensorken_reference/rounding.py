@@ -13,19 +13,19 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorken_core.language.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import FLOATS, DType, bfloat16, float32, float64, round_float
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary format of IEEE 754: the bits of the significand, with the hidden one, and two exponents."""
+    """A binary format: the bits of the significand, with the hidden one, and two exponents."""
 
     precision: int
     least: int  # the smallest positive number is 2**least
     limit: int  # every finite number is below 2**limit
 
 
-FORMATS = {float16: Format(11, -24, 16), float32: Format(24, -149, 128), float64: Format(53, -1074, 1024)}
+FORMATS = {dtype: Format(dtype.precision, dtype.least, dtype.limit) for dtype in FLOATS}
 
 # An estimate in double, from the C library or from `math.fsum`, is trusted to 32 ulps.
 _BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
@@ -115,6 +115,8 @@ def round_doubles(values: Iterable[float], dtype: DType) -> list[float]:
         return array("f", values).tolist()
     if dtype is float64:
         return list(values)
+    if dtype is bfloat16:
+        return [round_float(v, dtype) for v in values]
     bound = _HALF_PRECISION_OVERFLOW
     clamped = [v if -bound < v < bound or v != v else math.copysign(math.inf, v) for v in values]
     code = f"{len(clamped)}e"
@@ -122,7 +124,7 @@ def round_doubles(values: Iterable[float], dtype: DType) -> list[float]:
 
 
 def round_estimates(estimates: Sequence[float], dtype: DType, exactly: Callable[[int], float]) -> list[float]:
-    """Round each estimate to float16 or float32; `exactly(i)` computes the result where the estimate is not enough.
+    """Round each estimate to a dtype narrower than float64; `exactly(i)` computes the result where the estimate is not enough.
 
     An estimate may be wrong in its last five bits. Where that could matter, next to a tie, and where the estimate
     is NaN, `exactly` is called.

@@ -165,7 +165,7 @@ class Diffable(Derived[R]):
 
     @elementwise(scalar.to_bits, None, dtype=bits_of)
     def to_bits(self, x: R) -> R:
-        """The bits of a float as an int of its size; of a float16 as an int32, with copies of the sign bit in front."""
+        """The bits of a float as an int of its size; of a narrower one as an int32, the sign repeated in front."""
 
     @elementwise(scalar.from_bits, dtype=float_of_bits)
     def from_bits(self, x: R) -> R:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class DType:
     name: str
     kind: Kind
     itemsize: int  # bytes
-    format: str  # of the struct module and the buffer protocol
+    format: str  # of the struct module and the buffer protocol; bfloat16, which they lack, is exchanged as float32
     signed: bool = True  # False of the unsigned integers
     precision: int = 0  # of floats: the bits of a significand, with the hidden one
 
@@ -85,6 +86,7 @@ uint16 = DType("uint16", "int", 2, "H", False)
 uint32 = DType("uint32", "int", 4, "I", False)
 uint64 = DType("uint64", "int", 8, "Q", False)
 float16 = DType("float16", "float", 2, "e", precision=11)
+bfloat16 = DType("bfloat16", "float", 2, "f", precision=8)
 float32 = DType("float32", "float", 4, "f", precision=24)
 float64 = DType("float64", "float", 8, "d", precision=53)
 complex64 = DType("complex64", "complex", 8, "Zf")
@@ -93,7 +95,7 @@ complex128 = DType("complex128", "complex", 16, "Zd")
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 INTEGERS = (*SIGNED, *UNSIGNED)
-FLOATS = (float16, float32, float64)
+FLOATS = (float16, bfloat16, float32, float64)
 
 DTYPES: dict[str, DType] = {d.name: d for d in (bool_, *INTEGERS, *FLOATS)}
 """The dtypes of the language, which a backend may have."""
@@ -164,10 +166,10 @@ def real_dtype(dtype: DType) -> DType:
 def promote(a: DType, b: DType) -> DType:
     """The dtype to which two operands are promoted.
 
-    Two dtypes of one kind promote to the wider, int and float to the float, bool and another to the other; float64 and
-    a complex dtype to complex128, all other dtypes and a complex dtype to it.  A signed
-    and an unsigned integer promote to the smallest signed integer that has the numbers of both, as in the array API
-    standard; uint64 and a signed integer to float64, as in numpy.
+    Two dtypes of one kind promote to the wider, float16 and bfloat16 to float32, int and float to the float, bool and
+    another to the other; float64 and a complex dtype to complex128, all other dtypes and a complex dtype to it.  A
+    signed and an unsigned integer promote to the smallest signed integer that has the numbers of both, as in the array
+    API standard; uint64 and a signed integer to float64, as in numpy.
 
     >>> promote(int32, float32), promote(float32, float64), promote(uint8, int8), promote(uint64, int8)
     (tensorken.float32, tensorken.float64, tensorken.int16, tensorken.float64)
@@ -179,7 +181,7 @@ def promote(a: DType, b: DType) -> DType:
             signed, unsigned = (a, b) if a.signed else (b, a)
             size = max(signed.itemsize, 2 * unsigned.itemsize)
             return next((dtype for dtype in SIGNED if dtype.itemsize == size), float64)
-        return a if a.itemsize >= b.itemsize else b
+        return float32 if a.itemsize == b.itemsize else a if a.itemsize > b.itemsize else b
     wider, other = (a, b) if _KINDS.index(a.kind) > _KINDS.index(b.kind) else (b, a)
     return complex128 if wider is complex64 and other is float64 else wider
 
@@ -264,12 +266,11 @@ def check_scalar(value: bool | int | float, dtype: DType) -> None:
 
 def round_float(value: float, dtype: DType) -> float:
     """The float nearest to `value` in a floating-point dtype (infinity beyond its range)."""
-    if dtype is float64:
+    if dtype is float64 or not math.isfinite(value):
         return value
-    try:
-        return float(struct.unpack(dtype.format, struct.pack(dtype.format, value))[0])
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+    unit = 2.0 ** max(math.frexp(value)[1] - dtype.precision, dtype.least)
+    size = round(abs(value) / unit) * unit
+    return math.copysign(size if size < 2.0**dtype.limit else math.inf, value)
 
 
 def exact(value: bool | int | float) -> tuple[type, bool | int | bytes]:

@@ -70,5 +70,6 @@ def is_supported(interpreter: Any, dtype: DType) -> bool:
 def check_supported(op_name: str, interpreter: Any, dtype: DType) -> None:
     """Raise DTypeError if a backend declares its dtypes and this dtype is not among them."""
     if not is_supported(interpreter, dtype):
-        name, declared = Interpreter.name_of(interpreter), ", ".join(interpreter.capabilities.dtypes)
-        raise DTypeError(f"{op_name}: the backend {name} has no {dtype}; use one of {declared}")
+        name, capabilities = Interpreter.name_of(interpreter), interpreter.capabilities
+        remedy = capabilities.unsupported.get(f"*.{dtype}", f"use one of {', '.join(capabilities.dtypes)}")
+        raise DTypeError(f"{op_name}: the backend {name} has no {dtype}; {remedy}")

@@ -21,6 +21,7 @@ import safetensors
 
 import tensorken as tk
 from tensorken import Tensor
+from tensorken.interchange.elements import packed, unpacked
 from tensorken.programs.forms.files import checksum, little_endian
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ScalarRangeError, TensorkenError
@@ -39,7 +40,8 @@ CHECKSUM = "tensorken.checksum"
 CHECKSUM_PLACEHOLDER = f"sha256:{'0' * 64}"
 """Written in place of the checksum until the elements are written."""
 
-CODES = {name: f"{name[0].upper()}{8 * dtype.itemsize}" for name, dtype in DTYPES.items()} | {"bool": "BOOL"}
+CODES = {name: f"{name[0].upper()}{8 * dtype.itemsize}" for name, dtype in DTYPES.items()}
+CODES |= {"bool": "BOOL", "bfloat16": "BF16"}
 """The names of dtypes in the header."""
 
 NAMES = {code: name for name, code in CODES.items()}
@@ -283,19 +285,15 @@ def _dtype(entry: Entry) -> DType:
 def _elements(leaf: Any, dtype: DType) -> bytes:
     """The elements of a tensor or number as bytes, row-major and little-endian."""
     flat = leaf.flat() if isinstance(leaf, Tensor) else [leaf]
-    if isinstance(flat, list):
-        return struct.pack(f"<{len(flat)}{dtype.format}", *flat)
-    return little_endian(memoryview(flat).tobytes(), dtype)
+    return little_endian(packed(flat, dtype), dtype)
 
 
 def _value(like: Any, entry: Entry, data: bytes) -> Any:
     """The elements as a tensor on the backend of `like`, or as a number if `like` is one."""
     dtype = _dtype(entry)
-    if dtype.format in "e?" or not isinstance(like, Tensor):
-        # memoryview has no float16 before Python 3.12, and the bytes of a bool may differ from 0 and 1.
-        values: Any = list(struct.unpack(f"<{len(data) // dtype.itemsize}{dtype.format}", data))
-    else:
-        values = memoryview(little_endian(data, dtype)).cast(dtype.format)  # type: ignore[call-overload]
+    if dtype is tk.bool:  # a byte may be neither 0 nor 1
+        data = bytes(map(bool, data))
+    values = unpacked(little_endian(data, dtype), dtype)
     if not isinstance(like, Tensor):
         return values[0]
     return tk.new(entry.shape, values, dtype, backend=like.interpreter.base)

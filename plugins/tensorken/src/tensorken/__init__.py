@@ -64,6 +64,7 @@ from tensorken_core.host.registry import (
 )
 from tensorken_core.language.dtypes import (
     DType as DType,
+    bfloat16 as bfloat16,
     bool_ as bool_,
     complex64 as complex64,
     complex128 as complex128,

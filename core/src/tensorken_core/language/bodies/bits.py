@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken_core.language.bodies.arithmetic import either, in_float32, is_nan
-from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.dtypes import DType, bfloat16, float32
 from tensorken_core.language.op import OPS
 
 Tensor = Any
@@ -43,7 +43,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     ordinal = a_ordinal + (a_ordinal < b_ordinal).where(bits.ones_like(), -1)
     negative = either(ordinal < 0, ordinal.eq(0).where(bits < 0, False))
     magnitude = (ordinal < 0).where(-ordinal, ordinal)
-    value = _float16(magnitude) if a.dtype is float16 else _float(magnitude)
+    value = _float(magnitude) if a.dtype.wide is a.dtype else _narrow(magnitude, a.dtype)
     y = negative.where(-value, value)
     return either(is_nan(a), is_nan(b)).where(a + b, a_ordinal.eq(b_ordinal).where(b, y))
 
@@ -53,8 +53,10 @@ def _ordinal(bits: Tensor, lowest: int) -> Tensor:
     return (bits < 0).where(lowest - bits, bits)
 
 
-def _float16(magnitude: Tensor) -> Tensor:
-    """The float16 with these bits, computed in float32; subnormal numbers are multiples of 2**-24."""
+def _narrow(magnitude: Tensor, dtype: DType) -> Tensor:
+    """The float16, computed in float32, or bfloat16 with these bits; subnormal float16 are multiples of 2**-24."""
+    if dtype is bfloat16:  # the upper half of a float32
+        return _float(magnitude << 16).astype(dtype)
     exponent, fraction = magnitude >> 10, (magnitude & 1023).astype(float32)
     unit = _float((exponent + 102) << 23)
-    return exponent.eq(0).where(fraction * 2.0**-24, (fraction + 1024.0) * unit).astype(float16)
+    return exponent.eq(0).where(fraction * 2.0**-24, (fraction + 1024.0) * unit).astype(dtype)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.complex_numbers.tensor import ComplexTensor
-from tensorken.interchange.buffers import flat_of, unpacked
+from tensorken.interchange.buffers import flat_of
+from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import check_unmasked, not_exported
 from tensorken.ops.placement import check_has_placements
 from tensorken_core import tree

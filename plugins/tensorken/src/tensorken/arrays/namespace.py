@@ -9,7 +9,7 @@ from tensorken.arrays.functions.promotion import KINDS
 from tensorken.interchange.interop import API_VERSION
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import devices, resolve
-from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, complex64, float16, float32, int32
+from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, complex64, float32, int32
 from tensorken_core.language.shapes import short_repr
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
@@ -31,9 +31,8 @@ newaxis = None
 pi = math.pi
 """The ratio of a circle's circumference to its diameter."""
 
-_DTYPES = tuple(
-    [dtype for dtype in (*DTYPES.values(), *COMPLEX.values()) if dtype is not float16]
-)  # float16 is not one of the standard's
+_DTYPES = tuple([dtype for dtype in (*DTYPES.values(), *COMPLEX.values()) if dtype.wide is dtype])
+"""The dtypes of the standard, which has no float16 and no bfloat16."""
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name

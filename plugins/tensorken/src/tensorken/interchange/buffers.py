@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import strided_of
-from tensorken.interchange.strided import BFLOAT16, Strided, bfloat16_to_floats
+from tensorken.interchange.strided import BFLOAT16, Strided
 from tensorken_core.errors import ArgumentError, DTypeError
-from tensorken_core.language.dtypes import DTYPES, DType, float16
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.nested import NUMBERS, collect, typed
 
@@ -34,8 +35,6 @@ _ADVICE = {
 
 _DATA = "give numbers, nested lists of them, or a buffer"
 
-_CONVERTIBLE = (*_KINDS, BFLOAT16)
-
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     """The shape, the row-major values and the dtype of any data that `tensor` accepts."""
@@ -50,7 +49,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     keep: list[Any] = []
     their_dtype = getattr(data, "dtype", None)
     hint = _ADVICE.get(getattr(their_dtype, "kind", ""))
-    if hint is not None and not isinstance(data, type):
+    if hint is not None and not isinstance(data, type) and str(their_dtype) != BFLOAT16:
         raise DTypeError(
             f"tensor: cannot make a tensor of {type(data).__name__} of dtype {their_dtype!s:.60}; {hint}"
         )
@@ -65,21 +64,15 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     raise ArgumentError(f"tensor: cannot make a tensor of {type(data).__name__}; {hint}")
 
 
-def unpacked(data: bytes | memoryview, dtype: DType) -> Any:
-    """Bytes as flat values of a dtype; a list for float16, which memoryview does not support before Python 3.12."""
-    if dtype is float16:
-        return list(struct.unpack(f"{len(data) // dtype.itemsize}e", data))
-    return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]
-
-
 def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
     buffer_dtype = next(
-        (d for d in DTYPES.values() if (d.kind, d.signed) == kind and d.itemsize == view.itemsize), None
+        (d for d in DTYPES.values() if (d.kind, d.signed) == kind and d.itemsize == view.itemsize),
+        bfloat16 if code == BFLOAT16 else None,
     )
-    if buffer_dtype is None and (dtype is None or code not in _CONVERTIBLE):
-        hint = "pass dtype= to convert it" if code in _CONVERTIBLE else "convert the buffer first"
+    if buffer_dtype is None and (dtype is None or kind is None):
+        hint = "convert the buffer first" if kind is None else "pass dtype= to convert it"
         raise DTypeError(
             f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {hint}"
         )
@@ -95,8 +88,6 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
             if dtype in (None, buffer_dtype)
             else (shape, *typed("tensor", list(flat), dtype))
         )
-    if code == BFLOAT16:
-        return (shape, *typed("tensor", bfloat16_to_floats(view.tobytes()), dtype))
     count = view.nbytes // view.itemsize
     values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
     return (shape, *typed("tensor", values, dtype or buffer_dtype))

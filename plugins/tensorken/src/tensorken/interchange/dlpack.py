@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorken.interchange.strided import BFLOAT16, Strided
 from tensorken_core.errors import DTypeError, ExchangeError
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, bfloat16
 from tensorken_core.language.shapes import Shape
 
 CPU = (1, 0)
@@ -28,12 +28,12 @@ READABLE = {1: "CPU", 3: "CUDA host memory", 11: "ROCm host memory"}
 _ALIGNMENT = 256  # of the values in an exported block, as dlpack.h requires for version 0
 _READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1
 _CODES = {"int": 0, "float": 2, "bool": 6}
-_UNSIGNED = 1
+_UNSIGNED, _BFLOAT = 1, 4
 _FORMATS = {
     **{(0, bits): code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
     **{(1, bits): code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
     **{(2, bits): code for bits, code in ((16, "e"), (32, "f"), (64, "d"))},
-    (4, 16): BFLOAT16,
+    (_BFLOAT, 16): BFLOAT16,
     (6, 8): "?",
 }
 """Formats by DLPack's type code and number of bits."""
@@ -102,7 +102,7 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
     """A capsule with a copy of flat row-major values, which its consumer owns.
 
     Args:
-        flat: a 1-D C-contiguous buffer of the dtype's format.
+        flat: a 1-D C-contiguous buffer of the dtype's elements.
         shape: of the tensor.
         dtype: of the values.
         versioned: whether to make the struct of DLPack 1; else the struct of version 0.
@@ -129,7 +129,7 @@ def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
         data if size else None,
         *CPU,
         len(shape),
-        _CODES[dtype.kind] if dtype.signed else _UNSIGNED,
+        _BFLOAT if dtype is bfloat16 else _CODES[dtype.kind] if dtype.signed else _UNSIGNED,
         8 * dtype.itemsize,
         1,
         block + sizes_at if shape else None,

@@ -6,12 +6,12 @@ as read-only, if the backend's library exports its arrays; else it is copied.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from tensorken.interchange.dlpack import CPU, READABLE, exported, imported, mark_read_only
+from tensorken.interchange.elements import packed
 from tensorken.interchange.strided import Strided, of_interface
 from tensorken_core.errors import (
     ArgumentError,
@@ -21,7 +21,7 @@ from tensorken_core.errors import (
     ShapeError,
     TensorkenError,
 )
-from tensorken_core.language.dtypes import DType, float16
+from tensorken_core.language.dtypes import DType, bfloat16
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.level import Level, lower
@@ -36,6 +36,13 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     if copy is False:
         raise ExchangeError("__array__: the values are always copied; leave out copy=False")
     numpy = import_module("numpy")  # only numpy calls this
+    if x.dtype is bfloat16:
+        try:
+            import_module("ml_dtypes")
+        except ImportError:
+            raise ExchangeError(
+                "__array__: numpy has no bfloat16 without ml_dtypes; run pip install ml_dtypes, or cast it (x.astype)"
+            ) from None
     values = numpy.asarray(flat, dtype=x.dtype.name).reshape(x.shape)
     return values if dtype is None else values.astype(dtype, copy=False)
 
@@ -107,15 +114,15 @@ def to_dlpack(
         )
     if copy is False:
         raise ExchangeError("__dlpack__: the values are always copied; leave out copy=False")
-    if isinstance(flat, list):
-        flat = struct.pack(f"{len(flat)}{x.dtype.format}", *flat)
+    if isinstance(flat, list) or x.dtype is bfloat16:
+        flat = packed(flat, x.dtype)
     return exported(flat, x.shape, x.dtype, max_version is not None and max_version[0] >= 1)
 
 
 def to_mutable(x: Tensor) -> memoryview:
     """A mutable copy of the values as a memoryview."""
-    if x.dtype is float16:  # memoryview cannot assign its elements before Python 3.12
-        raise DTypeError("to_mutable: float16 has no mutable form in Python; cast it (x.astype)")
+    if x.dtype.wide is not x.dtype:  # memoryview has no bfloat16, and float16 only from Python 3.12 on
+        raise DTypeError(f"to_mutable: {x.dtype} has no mutable form in Python; cast it (x.astype)")
     if not x.size:
         raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
     return memoryview(bytearray(to_bytes("to_mutable", x))).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
@@ -128,8 +135,8 @@ def to_bytes(name: str, x: Tensor) -> bytes | memoryview:
         ConcretizationError: inside a transform.
     """
     flat = _elements_outside_transforms(name, x)
-    if isinstance(flat, list):
-        return struct.pack(f"{len(flat)}{x.dtype.format}", *flat)
+    if isinstance(flat, list) or x.dtype is bfloat16:
+        return packed(flat, x.dtype)
     return memoryview(flat).cast("B") if len(flat) else b""
 
 
@@ -208,7 +215,7 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     interface = getattr(x, "__array_interface__", None)
     if isinstance(interface, Mapping):
         keep.append(x)
-        return of_interface(interface, keep)
+        return of_interface(interface, keep, str(getattr(x, "dtype", "")))
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return strided_of_dlpack(x, keep)
     return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None

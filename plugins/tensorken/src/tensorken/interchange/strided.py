@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import struct
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -85,15 +83,6 @@ def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int
     return sizes, steps
 
 
-def bfloat16_to_floats(halves: bytes) -> list[float]:
-    """Numbers of format BFLOAT16 as float32, which represents each exactly."""
-    upper = 2 if sys.byteorder == "little" else 0
-    floats = bytearray(2 * len(halves))
-    for byte in (0, 1):
-        floats[upper + byte :: 4] = halves[byte::2]
-    return list(struct.unpack(f"{len(halves) // 2}f", floats))
-
-
 _FORMATS = {
     **{f"i{size}": code for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
     **{f"u{size}": code for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))},
@@ -103,7 +92,7 @@ _FORMATS = {
 """Formats of the struct module, by kind and size of `__array_interface__`."""
 
 
-def of_interface(interface: Mapping[str, Any], keep: list[Any]) -> Strided | None:
+def of_interface(interface: Mapping[str, Any], keep: list[Any], dtype: str = "") -> Strided | None:
     """The memory that an `__array_interface__` describes, or None if its elements have no supported format.
 
     The protocol is version 3 of https://numpy.org/doc/stable/reference/arrays.interface.html.
@@ -111,9 +100,10 @@ def of_interface(interface: Mapping[str, Any], keep: list[Any]) -> Strided | Non
     Args:
         interface: the value of the attribute; the owner of the memory must be kept alive.
         keep: a list to which further objects are added that must stay alive until the memory has been read.
+        dtype: the name of the array's dtype, as the protocol has no kind for bfloat16.
     """
     order, kind = interface["typestr"][0], interface["typestr"][1:]
-    code, data = _FORMATS.get(kind), interface.get("data")
+    code, data = BFLOAT16 if dtype == BFLOAT16 else _FORMATS.get(kind), interface.get("data")
     if code is None or data is None or interface.get("mask") is not None:
         return None
     if isinstance(data, tuple):

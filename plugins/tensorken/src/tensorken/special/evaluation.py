@@ -43,7 +43,7 @@ def in_wide_floats(f: Callable[[Any, Any], Any]) -> Callable[[ArrayLike, ArrayLi
 @overload
 def in_wide_floats(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]: ...
 def in_wide_floats(f: Callable[..., Any]) -> Callable[..., Tensor]:
-    """Decorate a function of several operands: they are promoted and broadcast, and narrower floats computed in float32."""
+    """Decorate a function of several operands: promoted and broadcast, and of narrower floats in float32."""
     computed = in_float32(f)
 
     @functools.wraps(f)

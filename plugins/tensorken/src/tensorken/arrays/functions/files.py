@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.creation import of_flat
-from tensorken.interchange.buffers import unpacked
+from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import to_bytes
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, float32
+from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, bfloat16, float32
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["frombuffer", "load", "save", "savez", "savez_compressed"]
@@ -155,6 +155,8 @@ def _save_zipped(name: str, file: Any, args: Any, kwds: dict[str, Any], compress
 def _written(name: str, x: Any) -> tuple[bytes, bytes | memoryview]:
     """The header of version 1 of the format, and the elements."""
     y = as_tensor(x)
+    if y.dtype is bfloat16:
+        raise DTypeError(f"{name}: numpy's format has no bfloat16; cast it (x.astype), or write a checkpoint")
     order = "|" if y.dtype.itemsize == 1 else ORDER
     kind = (
         "b" if y.dtype.kind == "bool" else "f" if y.dtype.kind == "float" else "i" if y.dtype.signed else "u"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tensorken.interchange.elements import packed
 from tensorken.programs.forms.json_values import format_float, structure_to_json, to_json
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
 from tensorken.programs.names import callers_first
@@ -150,9 +150,7 @@ def elements_of(x: Tensor) -> bytes:
         flat = x.flat()
     except TensorkenError as error:
         raise ProgramError(f"a constant of shape {x.shape} has no elements to save: {error}") from None
-    if isinstance(flat, list):
-        return struct.pack(f"<{len(flat)}{x.dtype.format}", *flat)
-    return little_endian(memoryview(flat).tobytes(), x.dtype)
+    return little_endian(packed(flat, x.dtype), x.dtype)
 
 
 def little_endian(data: bytes, dtype: DType) -> bytes:

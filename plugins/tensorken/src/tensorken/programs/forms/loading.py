@@ -7,17 +7,17 @@ import binascii
 import json
 import keyword
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken.interchange.elements import unpacked
 from tensorken.programs.forms.checks import check_equation
 from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
 from tensorken.programs.forms.json_values import from_json, parse_float, structure_from_json
 from tensorken.programs.names import printable
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
-from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, check_scalar
 from tensorken_core.language.op import named
 from tensorken_core.language.shapes import MOST_AXES, MOST_ELEMENTS
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -120,13 +120,9 @@ class _Reader:
             raise ProgramError(
                 f"the file is damaged: a constant {dtype.name} {variable.shape} has {count} bytes, need {expected}"
             )
-        if (
-            dtype.format in "e?"
-        ):  # memoryview has no float16 before Python 3.12, and a byte of a bool may be neither 0 nor 1
-            return make_tensor(
-                variable.shape, list(struct.unpack(f"{count // dtype.itemsize}{dtype.format}", data)), dtype
-            )
-        return make_tensor(variable.shape, memoryview(data).cast(dtype.format), dtype)  # type: ignore[call-overload]
+        if dtype is bool_:  # a byte may be neither 0 nor 1
+            data = bytes(map(bool, data))
+        return make_tensor(variable.shape, unpacked(data, dtype), dtype)
 
     def _variable(self, row: Any) -> Variable:
         name, sizes, *literal = row

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
+from tensorken.interchange.elements import unpacked
 from tensorken.programs.forms.expressions import COMPARISONS, Expression, expression_of
-from tensorken.programs.forms.files import elements_of
+from tensorken.programs.forms.files import elements_of, little_endian
 from tensorken.programs.forms.text import INDENT, source_text
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
 from tensorken.programs.names import Names, all_programs, fold, labels, parameters, root, unique_names
@@ -237,13 +238,13 @@ class _Functions:
 
     def _constant(self, v: Variable, x: Tensor, anchor: str | None, name: str) -> str:
         try:
-            data = elements_of(x)
+            elements = unpacked(little_endian(elements_of(x), v.dtype), v.dtype)
         except ProgramError as error:
             raise ProgramError(f"to_python: {error}") from None
         if x.size <= MAX_INLINE_SIZE:
-            elements = struct.unpack(f"<{x.size}{v.dtype.format}", data)
             shown = f"[{', '.join([_number(e) for e in elements])}]"
         else:
+            data = struct.pack(f"<{x.size}{v.dtype.format}", *elements)
             text = base64.b64encode(data).decode()
             lines = [f"{text[i : i + 100]}\n" for i in range(0, len(text), 100)]
             self.large.append((name, f"<{v.dtype.format}", "".join(lines)))
