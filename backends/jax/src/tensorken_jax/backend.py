@@ -14,7 +14,7 @@ from jax import lax
 
 from tensorken_core.errors import ExchangeError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16, round_float
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
@@ -33,7 +33,7 @@ CPU = (1, 0)
 """The CPU as a device of DLPack."""
 
 _DTYPE: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
-_SAME_SIZE = {"float16": jnp.int16, "float32": jnp.int32, "float64": jnp.int64}
+_SAME_SIZE = {"float16": jnp.int16, "bfloat16": jnp.int16, "float32": jnp.int32, "float64": jnp.int64}
 _FLOATS = {"int32": jnp.float32, "int64": jnp.float64}
 
 
@@ -67,7 +67,7 @@ class Jax(RawTensor[Array]):
 
     capabilities = Capabilities(
         dtypes=tuple(DTYPES),
-        flushes_subnormals=("float32", "float64"),
+        flushes_subnormals=("bfloat16", "float32", "float64"),
         contracts=True,  # LLVM does
         shares_memory=True,
     )
@@ -79,11 +79,15 @@ class Jax(RawTensor[Array]):
 
     @wide
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
+        if dtype is bfloat16 and isinstance(data, list | tuple | range):  # numpy would round twice
+            data = [round_float(float(number), dtype) for number in data]
         # A copy: XLA reads the memory of a numpy array later, or keeps it.
         return jax.device_put(np.array(data, dtype.name).reshape(shape), self.device)
 
     @wide
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
+        if dtype is bfloat16:
+            value = round_float(float(value), dtype)
         return jax.device_put(np.full(shape, value, dtype.name), self.device)
 
     @wide
@@ -121,7 +125,7 @@ class Jax(RawTensor[Array]):
 
     @wide
     def ravel(self, x: Array) -> Any:
-        return np.array(x, order="C").reshape(-1)
+        return np.array(x, np.float32 if x.dtype == jnp.bfloat16 else None, order="C").reshape(-1)
 
     # ---- elementwise -----------------------------------------------------------------------------------------
 
@@ -143,12 +147,12 @@ class Jax(RawTensor[Array]):
 
     @wide
     def cast(self, x: Array, dtype: DType) -> Array:
-        return x.astype(dtype.name)
+        return elementary.cast(x, jnp.dtype(dtype.name))
 
     @wide
     def to_bits(self, x: Array) -> Array:
         bits = lax.bitcast_convert_type(x, _SAME_SIZE[x.dtype.name])
-        return bits.astype(jnp.int32) if x.dtype == jnp.float16 else bits
+        return bits.astype(jnp.int32) if bits.dtype == jnp.int16 else bits
 
     @wide
     def from_bits(self, x: Array) -> Array:

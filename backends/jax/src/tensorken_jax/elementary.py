@@ -13,14 +13,18 @@ from tensorken_core.language.shapes import Axes
 
 Array = Any
 
+NARROW = (jnp.float16, jnp.bfloat16)
+"""The floats that are computed in float32."""
+
 
 def in_float32(function: Callable[..., Array]) -> Callable[..., Array]:
-    """The function, which computes float16 in float32."""
+    """The function of arrays of one dtype, then params, which computes narrower floats in float32."""
 
     def call(x: Array, *params: Any) -> Array:
-        if x.dtype != jnp.float16:
+        if x.dtype not in NARROW:
             return function(x, *params)
-        return function(x.astype(jnp.float32), *params).astype(jnp.float16)
+        wide = [y.astype(jnp.float32) if getattr(y, "dtype", None) == x.dtype else y for y in (x, *params)]
+        return function(*wide).astype(x.dtype)
 
     return call
 
@@ -91,11 +95,22 @@ def tanh(x: Array) -> Array:
     return jnp.where(size < 2.0, y, jnp.copysign(1.0 - 2.0 / (1.0 + jnp.exp(2.0 * size)), x))
 
 
+@in_float32
 def div(a: Array, b: Array) -> Array:
     """a / b; float16 is computed in float32, as XLA multiplies by the reciprocal, which overflows in float16."""
-    if a.dtype != jnp.float16:
-        return lax.div(a, b)
-    return lax.div(a.astype(jnp.float32), b.astype(jnp.float32)).astype(jnp.float16)
+    return lax.div(a, b)
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """x in another dtype; bfloat16 is rounded once, where XLA's goes by way of float32."""
+    if dtype != jnp.bfloat16 or x.dtype not in (jnp.float64, jnp.int32, jnp.int64, jnp.uint32, jnp.uint64):
+        return x.astype(dtype)
+    if x.dtype in (jnp.int64, jnp.uint64):
+        # float64 has no more than 48 bits of large integers, the last of them set if others were: enough to round.
+        sticky = (x >> 16 << 16) | jnp.where(x & 0xFFFF, 1 << 16, 0).astype(x.dtype)
+        small = (x < 2**40) & ((x > -(2**40)) if x.dtype == jnp.int64 else True)
+        x = jnp.where(small, x, sticky)
+    return lax.reduce_precision(x.astype(jnp.float64), 8, 7).astype(dtype)
 
 
 def pow(a: Array, b: Array) -> Array:
@@ -118,7 +133,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 def nextafter(x: Array, y: Array) -> Array:
     """The number next to x in the direction of y, by their bits, as XLA's comparisons take subnormals for zeros."""
-    integer = np.dtype(f"int{np.finfo(x.dtype).bits}")
+    integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     sign = np.array(np.iinfo(integer).min, integer)
     one = np.array(1, integer)
     bits, other_bits = (lax.bitcast_convert_type(z, integer) for z in (x, y))

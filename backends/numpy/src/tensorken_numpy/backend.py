@@ -10,10 +10,11 @@ import numpy as np
 
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.language.shapes import MOST_AXES, Axes, Pairs, Shape
 from tensorken_numpy import exponential_sums, special
 from tensorken_numpy.arrays import Array
+from tensorken_numpy.bfloat16 import BFLOAT16, INSTALL, in_float32, rounded
 from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import contract, multiply_matrices
@@ -27,14 +28,17 @@ from tensorken_numpy.threefry import threefry2x32
 if TYPE_CHECKING:
     from tensorken_core.program.program import Program
 
-_DTYPE: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
-_NUMPY_DTYPE: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_NUMPY_DTYPE: dict[DType, Any] = {
+    dtype: np.dtype(name) for name, dtype in DTYPES.items() if dtype is not bfloat16 or BFLOAT16 is not None
+}
+_DTYPE: dict[Any, DType] = {of_numpy: dtype for dtype, of_numpy in _NUMPY_DTYPE.items()}
 _UNSIGNED: dict[Any, Any] = {np.dtype(f"int{bits}"): np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 _ULP: dict[str, int] = {
     **dict.fromkeys(("add", "sub", "mul", "square", "div", "reciprocal", "sqrt"), 0),
     "log.float32": 4,
     "sech_squared.float32": 4,
     "*.float16": 1,
+    "*.bfloat16": 1,
     "*.float32": 3,
     "*": 2,
 }
@@ -52,15 +56,22 @@ class Numpy(Factorizations, FourierTransforms):
     broadcasts = True
     compiles_opaque_ops = True
 
-    capabilities = Capabilities(dtypes=tuple(DTYPES), ulp=_ULP, shares_memory=True)
+    capabilities = Capabilities(
+        dtypes=tuple([dtype.name for dtype in _NUMPY_DTYPE]),
+        unsupported={} if BFLOAT16 is not None else {"*.bfloat16": INSTALL},
+        ulp=_ULP,
+        shares_memory=True,
+    )
 
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         _check_axes("new", shape)
-        if type(data) is range:
+        if type(data) is range and dtype is not bfloat16:
             numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_NUMPY_DTYPE[dtype])
             return numbers.reshape(shape)
+        if dtype is bfloat16:
+            return quiet.run(rounded, np.array(data)).reshape(shape)
         return quiet.run(np.array, data, _NUMPY_DTYPE[dtype]).reshape(shape)
 
     def adopt(self, array: Any, copy: bool) -> Array | None:
@@ -79,6 +90,8 @@ class Numpy(Factorizations, FourierTransforms):
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         _check_axes("full", shape)
+        if dtype is bfloat16:
+            value = quiet.run(rounded, np.asarray(value))[()]
         return quiet.run(np.full, shape, value, _NUMPY_DTYPE[dtype])
 
     # Every op reads a shape; attrgetter reads it without a Python frame.
@@ -88,6 +101,8 @@ class Numpy(Factorizations, FourierTransforms):
         return _DTYPE[x.dtype]
 
     def ravel(self, x: Array) -> Array:
+        if x.dtype is BFLOAT16:
+            return x.astype(np.float32, "C").reshape(-1)
         return np.array(x, order="C").reshape(-1)
 
     # ---- elementwise -----------------------------------------------------------------------------------------
@@ -97,7 +112,7 @@ class Numpy(Factorizations, FourierTransforms):
     log = quiet.method(np.log)
     log1p = quiet.method(np.log1p)
     log2 = quiet.method(np.log2)
-    log10 = quiet.method(special.log10)
+    log10 = quiet.method(in_float32(special.log10))
     logaddexp = quiet.method(np.logaddexp)
     expm1 = quiet.method(np.expm1)
     exp2 = quiet.method(np.exp2)
@@ -119,12 +134,12 @@ class Numpy(Factorizations, FourierTransforms):
     atanh = quiet.method(np.arctanh)
     hypot = quiet.method(np.hypot)
 
-    sigmoid = quiet.method(special.sigmoid)
-    softplus = quiet.method(special.softplus)
-    sech_squared = quiet.method(special.sech_squared)
-    gaussian = quiet.method(special.gaussian)
-    erf = quiet.method(special.erf)
-    erfinv = quiet.method(special.erfinv)
+    sigmoid = quiet.method(in_float32(special.sigmoid))
+    softplus = quiet.method(in_float32(special.softplus))
+    sech_squared = quiet.method(in_float32(special.sech_squared))
+    gaussian = quiet.method(in_float32(special.gaussian))
+    erf = quiet.method(in_float32(special.erf))
+    erfinv = quiet.method(in_float32(special.erfinv))
 
     floor = quiet.method(np.floor)
     ceil = quiet.method(np.ceil)
@@ -141,8 +156,8 @@ class Numpy(Factorizations, FourierTransforms):
     sub = quiet.method(np.subtract)
     mul = quiet.method(np.multiply)
     div = quiet.method(np.divide)
-    remainder = quiet.method(np.remainder)
-    pow = quiet.method(special.power)
+    remainder = quiet.method(in_float32(np.remainder))
+    pow = quiet.method(in_float32(special.power))
     maximum = quiet.method(np.maximum)
     minimum = quiet.method(np.minimum)
     lt = quiet.method(np.less)
@@ -178,45 +193,43 @@ class Numpy(Factorizations, FourierTransforms):
     def sum(self, x: Array, axes: Axes) -> Array:
         if not axes:
             return x  # numpy would add each element to 0.0, which turns -0.0 into 0.0
-        if x.size < BLAS_MIN_SIZE:
+        if x.size < BLAS_MIN_SIZE and x.dtype is not BFLOAT16:
             return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # the dtype, as numpy widens int32
-        return quiet.run(sum_axes, x, axes)
+        return quiet.run(_sum, x, axes)
 
     def prod(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(np.multiply.reduce, x, axes, x.dtype, None, True)
+        return quiet.run(_prod, x, axes)
 
     def max(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(np.maximum.reduce, x, axes, None, None, True)
+        return quiet.run(_max, x, axes)
 
     def min(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(np.minimum.reduce, x, axes, None, None, True)
+        return quiet.run(_min, x, axes)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        indices: Array = np.argmax(x, axis, keepdims=True)
-        return indices.astype(np.int32)
+        return _argmax(x, axis).astype(np.int32)
 
     def argmin(self, x: Array, axis: int) -> Array:
-        indices: Array = np.argmin(x, axis, keepdims=True)
-        return indices.astype(np.int32)
+        return _argmin(x, axis).astype(np.int32)
 
     def sort(self, x: Array, axis: int) -> Array:
-        return np.sort(x, axis, "stable")
+        return _sort(x, axis)
 
     def argsort(self, x: Array, axis: int) -> Array:
-        return np.argsort(x, axis, "stable").astype(np.int32)
+        return _argsort(x, axis).astype(np.int32)
 
     def cumsum(self, x: Array, axis: int) -> Array:
-        return quiet.run(np.add.accumulate, x, axis, x.dtype)
+        return quiet.run(_cumsum, x, axis)
 
     def cumprod(self, x: Array, axis: int) -> Array:
-        return quiet.run(np.multiply.accumulate, x, axis, x.dtype)
+        return quiet.run(_cumprod, x, axis)
 
-    softmax = quiet.method(exponential_sums.softmax)
-    log_softmax = quiet.method(exponential_sums.log_softmax)
-    logsumexp = quiet.method(exponential_sums.logsumexp)
-    fused_multiply_add = quiet.method(contract)
-    matmul = quiet.method(multiply_matrices)
-    convolution = quiet.method(convolve)
+    softmax = quiet.method(in_float32(exponential_sums.softmax))
+    log_softmax = quiet.method(in_float32(exponential_sums.log_softmax))
+    logsumexp = quiet.method(in_float32(exponential_sums.logsumexp))
+    fused_multiply_add = quiet.method(in_float32(contract))
+    matmul = quiet.method(in_float32(multiply_matrices))
+    convolution = quiet.method(in_float32(convolve))
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -260,10 +273,25 @@ class Numpy(Factorizations, FourierTransforms):
     # ---- programs --------------------------------------------------------------------------------------------
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
+        if any([v.dtype is bfloat16 for v in program.variables()]):
+            return None
         names = {equation.op.name for equation in program.equations}
         if any([getattr(type(self), name, None) is not getattr(Numpy, name, None) for name in names]):
             return None  # a subclass overrides a method, which the compiled program would not call
         return compiled(program, self)
+
+
+# numpy's reductions take the dtype, as they widen small integers.
+_sum = in_float32(sum_axes)
+_prod = in_float32(lambda x, axes: np.multiply.reduce(x, axes, x.dtype, None, True))
+_max = in_float32(lambda x, axes: np.maximum.reduce(x, axes, None, None, True))
+_min = in_float32(lambda x, axes: np.minimum.reduce(x, axes, None, None, True))
+_argmax = in_float32(lambda x, axis: np.argmax(x, axis, keepdims=True))
+_argmin = in_float32(lambda x, axis: np.argmin(x, axis, keepdims=True))
+_sort = in_float32(lambda x, axis: np.sort(x, axis, "stable"))
+_argsort = in_float32(lambda x, axis: np.argsort(x, axis, "stable"))
+_cumsum = in_float32(lambda x, axis: np.add.accumulate(x, axis, x.dtype))
+_cumprod = in_float32(lambda x, axis: np.multiply.accumulate(x, axis, x.dtype))
 
 
 def _check_axes(name: str, shape: Shape) -> None:
@@ -275,6 +303,8 @@ def _check_axes(name: str, shape: Shape) -> None:
 
 def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
     """Add the slices of x to y in place, and return y."""
+    if x.dtype is BFLOAT16:
+        return _updated(name, y.astype(np.float32), x.astype(np.float32), indices, axis).astype(BFLOAT16)
     try:
         quiet.run(special.add_at, y, x, indices, axis)
     except IndexError:
@@ -284,6 +314,10 @@ def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
 
 def _cast(x: Array, dtype: Any) -> Array:
     """Float to int truncates, maps NaN to 0 and clips to the range; numpy leaves the last two undefined."""
+    if dtype is BFLOAT16:
+        return rounded(x)
+    if x.dtype is BFLOAT16:
+        x = x.astype(np.float32)
     if dtype.kind in "iu" and x.dtype.kind == "f":
         limits = np.iinfo(dtype)
         beyond = float(limits.max // 2 + 1) * 2.0  # a power of two; the largest int64 is not a float64

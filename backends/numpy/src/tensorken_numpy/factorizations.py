@@ -10,6 +10,7 @@ import numpy as np
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes
 from tensorken_numpy.arrays import Array
+from tensorken_numpy.bfloat16 import in_float32
 from tensorken_numpy.contraction import contract
 from tensorken_numpy.quiet import quiet
 
@@ -62,7 +63,7 @@ class Factorizations(RawTensor[Array]):
         return _batched(lambda x: np.linalg.svd(x, compute_uv=False), x)
 
     def norm(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(_norm, x, axes)
+        return quiet.run(in_float32(_norm), x, axes)
 
 
 def _check_lower(x: Array) -> Array:

@@ -11,19 +11,23 @@ import numpy as np
 from tensorken_core.language.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
 from tensorken_core.language.dtypes import float32, float64
 from tensorken_numpy.arrays import Array
+from tensorken_numpy.bfloat16 import BFLOAT16
 from tensorken_numpy.clamping import clamp
 
 _BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
 """For each float dtype the integer dtype of its size."""
+
+if BFLOAT16 is not None:
+    _BITS[BFLOAT16] = np.int16
 
 _BLOCK = 16384
 """How many elements are computed at a time, so that temporaries stay in the cache."""
 
 
 def to_bits(x: Array) -> Array:
-    """The bits as integers of the same size; the bits of float16 are widened to int32."""
+    """The bits as integers of the same size; 16 bits are widened to int32."""
     bits: Array = np.asarray(x).view(_BITS[x.dtype])
-    return bits.astype(np.int32) if x.dtype == np.float16 else bits
+    return bits.astype(np.int32) if bits.itemsize == 2 else bits
 
 
 def from_bits(x: Array) -> Array:

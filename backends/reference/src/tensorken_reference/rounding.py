@@ -124,7 +124,7 @@ def round_doubles(values: Iterable[float], dtype: DType) -> list[float]:
 
 
 def round_estimates(estimates: Sequence[float], dtype: DType, exactly: Callable[[int], float]) -> list[float]:
-    """Round each estimate to a dtype narrower than float64; `exactly(i)` computes the result where the estimate is not enough.
+    """Round each estimate to a dtype narrower than float64; `exactly(i)` computes it where the estimate is not enough.
 
     An estimate may be wrong in its last five bits. Where that could matter, next to a tie, and where the estimate
     is NaN, `exactly` is called.

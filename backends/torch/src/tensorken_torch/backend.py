@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tensorken_core.errors import DTypeError, ExchangeError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, bfloat16, round_float
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
@@ -66,9 +66,14 @@ class Torch(RawTensor[Tensor]):
     def new(self, shape: Shape, data: Any, dtype: DType) -> Tensor:
         if dtype not in TORCH_DTYPES:
             raise DTypeError(f"new: torch has no arithmetic on {dtype}; use int64")
-        return torch.from_numpy(np.array(data, dtype.name).reshape(shape)).to(self.device)
+        name = None if dtype is bfloat16 else dtype.name
+        return functions.cast(torch.from_numpy(np.array(data, name).reshape(shape)), TORCH_DTYPES[dtype]).to(
+            self.device
+        )
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
+        if dtype is bfloat16:
+            value = round_float(float(value), dtype)
         return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
 
     def adopt(self, array: Any, copy: bool) -> Tensor | None:
@@ -97,7 +102,9 @@ class Torch(RawTensor[Tensor]):
         return _DTYPES[x.dtype]
 
     def ravel(self, x: Tensor) -> Any:
-        return np.array(x.cpu().contiguous().numpy()).reshape(-1)
+        return np.array((x.float() if x.dtype == torch.bfloat16 else x).cpu().contiguous().numpy()).reshape(
+            -1
+        )
 
     # ---- elementwise -----------------------------------------------------------------------------------------
 

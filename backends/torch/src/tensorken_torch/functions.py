@@ -21,18 +21,24 @@ TORCH_DTYPES: dict[DType, torch.dtype] = {
 }
 """torch has no arithmetic on its other unsigned integers."""
 
-_BITS = {torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
+_NARROW = (torch.float16, torch.bfloat16)
+_BITS = {
+    **dict.fromkeys(_NARROW, torch.int16),
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
 _FLOATS = {torch.int32: torch.float32, torch.int64: torch.float64}
 
 
 def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function, which computes float16 in float32."""
+    """The function of tensors of one dtype, then params, which computes narrower floats in float32."""
 
     @functools.wraps(function)
     def call(x: Tensor, *params: Any) -> Tensor:
-        if x.dtype != torch.float16:
+        if x.dtype not in _NARROW:
             return function(x, *params)
-        return function(x.float(), *params).half()
+        wide = [y.float() if isinstance(y, Tensor) and y.dtype == x.dtype else y for y in (x, *params)]
+        return function(*wide).to(x.dtype)
 
     return call
 
@@ -54,10 +60,9 @@ def sign(x: Tensor) -> Tensor:
     return torch.where(x.isnan(), x, y) if x.is_floating_point() else y
 
 
+@in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """z / (1 + z) with z = exp(min(x, 40)), which is exact to the smallest numbers; torch's is 0 below -89."""
-    if x.dtype == torch.float16:
-        return sigmoid(x.float()).half()
     z = torch.clamp_max(x, 40.0).exp_()
     return torch.div(z, z + 1.0)
 
@@ -111,31 +116,44 @@ def floor_divide(a: Tensor, b: Tensor) -> Tensor:
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
     """x in another dtype: floats are truncated to ints and clipped to their range, and NaN becomes 0."""
+    if dtype == torch.bfloat16 and x.dtype in (torch.int32, torch.int64):
+        return _rounded_once(_to_double(x), dtype)
     if not x.is_floating_point() or dtype in (torch.bool, x.dtype):
         return x.to(dtype)
     if dtype.is_floating_point:
-        return _rounded_once(x) if (x.dtype, dtype) == (torch.float64, torch.float16) else x.to(dtype)
+        return _rounded_once(x, dtype) if x.dtype == torch.float64 and dtype in _NARROW else x.to(dtype)
     least, greatest = torch.iinfo(dtype).min, torch.iinfo(dtype).max
     beyond = float(greatest // 2 + 1) * 2.0  # a power of two; the largest int64 is not a float64
     y = torch.where((x >= float(least)) & (x < beyond), x, 0.0).to(dtype)
     return torch.where(x >= beyond, greatest, torch.where(x < float(least), least, y))
 
 
-def _rounded_once(x: Tensor) -> Tensor:
-    """float64 to float16 by way of float32, which torch does too, but rounded to odd there.
+def _to_double(x: Tensor) -> Tensor:
+    """Integers as float64; of large ones, the last bits are replaced by one that is set if any of them was.
+
+    The bits before them suffice to round to bfloat16.
+    """
+    if x.dtype == torch.int32:
+        return x.double()
+    sticky = (x >> 16 << 16) | torch.where(x & 0xFFFF != 0, 1 << 16, 0)
+    return torch.where((x < 2**40) & (x > -(2**40)), x, sticky).double()
+
+
+def _rounded_once(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """float64 to a narrow float by way of float32, which torch does too, but rounded to odd there.
 
     S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008, theorem 1.
     """
     y = x.float()
     inexact = (y.double() != x) & (y.view(torch.int32) & 1 == 0)
     step = torch.where(y.double().abs() < x.abs(), 1, -1).to(torch.int32)
-    return (y.view(torch.int32) + torch.where(inexact, step, 0)).view(torch.float32).half()
+    return (y.view(torch.int32) + torch.where(inexact, step, 0)).view(torch.float32).to(dtype)
 
 
 def to_bits(x: Tensor) -> Tensor:
-    """The bits as integers of the same size; the bits of float16 are widened to int32."""
+    """The bits as integers of the same size; 16 bits are widened to int32."""
     bits = x.view(_BITS[x.dtype])
-    return bits.to(torch.int32) if x.dtype == torch.float16 else bits
+    return bits.to(torch.int32) if x.dtype in _NARROW else bits
 
 
 def from_bits(x: Tensor) -> Tensor:
@@ -256,11 +274,13 @@ def gather(x: Tensor, indices: Tensor, axis: int) -> Tensor:
     return torch.index_select(x, axis, indices)
 
 
+@in_float32
 def scatter_add(x: Tensor, indices: Tensor, axis: int, size: int) -> Tensor:
     """Zeros of `size` along the axis, with the slices of x added at the indices."""
     return x.new_zeros((*x.shape[:axis], size, *x.shape[axis + 1 :])).index_add_(axis, indices, x)
 
 
+@in_float32
 def add_at(y: Tensor, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """y with the slices of x added at the indices."""
     return torch.index_add(y, axis, indices, x)
@@ -274,11 +294,10 @@ def softmax(x: Tensor, axes: Axes) -> Tensor:
     return _along_one_axis(torch.softmax, x, axes)
 
 
+@in_float32  # torch adds up in float16, and is then off by 1 % near 0
 def log_softmax(x: Tensor, axes: Axes) -> Tensor:
     """x - log(sum(exp(x), axes))."""
-    if x.dtype != torch.float16:
-        return _along_one_axis(torch.log_softmax, x, axes)
-    return log_softmax(x.float(), axes).half()  # torch adds up in float16, and is then off by 1 % near 0
+    return _along_one_axis(torch.log_softmax, x, axes)
 
 
 def _along_one_axis(function: Callable[[Tensor, int], Tensor], x: Tensor, axes: Axes) -> Tensor:

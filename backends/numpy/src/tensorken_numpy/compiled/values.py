@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.dtypes import DTYPES, bfloat16
 from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.compiled.layouts import Layout, address
 from tensorken_numpy.compiled.memory import Region
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
 
 
-NUMPY_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in DTYPES}
-"""numpy's dtypes by the language's names."""
+NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name) for name, dtype in DTYPES.items() if dtype is not bfloat16
+}
+"""numpy's dtypes by the language's names; no function is generated for bfloat16."""
 
 
 class Value:

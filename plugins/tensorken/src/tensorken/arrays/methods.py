@@ -32,6 +32,7 @@ from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.reflected import or_reflected
 from tensorken.complex_numbers import methods as complex_methods  # noqa: F401 -- attaches methods
 from tensorken.interchange import interop
+from tensorken.interchange.elements import packed
 from tensorken_core.errors import ArgumentError, ImmutableError, IndexingError
 from tensorken_core.host.registry import name_of
 from tensorken_core.language.dtypes import DType
@@ -378,7 +379,8 @@ class Methods(Tensor):
         flat = self.flat()
         # An interpreter passed as an object has no name, so another process could not find it.
         backend = None if self.device == "default" else self.backend
-        return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
+        data = flat if isinstance(flat, list) else packed(flat, self.dtype)
+        return unpickle, (self.shape, data, self.dtype, backend)
 
     def __dir__(self) -> list[str]:
         """The names of attributes, without those that only name an equivalent."""
