@@ -16,7 +16,8 @@ its embedded profile has it.
 
 If float16 is computed in float32 and rounded at the end, sums, differences, products, quotients and roots are still
 correctly rounded, since 24 bits are two more than twice 11 (S. A. Figueroa, "When is double rounding
-innocuous?", 1995).  So these have no error in float16 either; functions have the errors of the table for float16.
+innocuous?", 1995); so are those of bfloat16, which has 8 bits.  So these have no error in float16 and bfloat16 either;
+functions have the errors of the table for float16.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ARITHMETIC = ("add", "sub", "mul", "square")
 """The ops that every device rounds correctly."""
 
 QUOTIENTS = ("div", "reciprocal", "sqrt")
-"""The ops that the table rounds correctly in float64 and float16, and within 2.5 (div) or 3 units (sqrt) in float32."""
+"""The ops that the table rounds correctly, but in float32 within 2.5 (div) or 3 units (sqrt)."""
 
 FUNCTIONS: dict[str, int] = {
     "exp": 4,
@@ -62,13 +63,16 @@ FUNCTIONS: dict[str, int] = {
 }
 """Units in the last place at level 2 in float32 and float64."""
 
-IN_FLOAT16 = {"pow": 4, "erf": 4, "erfinv": 4}
-"""The same in float16, for functions with more than 2."""
+NARROW = ("float16", "bfloat16")
+"""The dtypes that are narrower than float32."""
+
+IN_NARROW = {"pow": 4, "erf": 4, "erfinv": 4}
+"""The same in narrow dtypes, for functions with more than 2."""
 
 OTHERS = 16
 """The same for functions of plugins."""
 
-USABLE = {"float16": 4, "float32": 8192, "float64": 8192}
+USABLE = {"float16": 4, "bfloat16": 4, "float32": 8192, "float64": 8192}
 """Level 1."""
 
 
@@ -84,8 +88,8 @@ def largest(op: str, dtype: str, level: int) -> int:
         return 0
     if op in QUOTIENTS:
         return 3 if dtype == "float32" else 0
-    if dtype == "float16":
-        return IN_FLOAT16.get(op, 2)
+    if dtype in NARROW:
+        return IN_NARROW.get(op, 2)
     return FUNCTIONS.get(op, OTHERS)
 
 

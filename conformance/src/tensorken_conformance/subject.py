@@ -11,10 +11,11 @@ import numpy as np
 from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_core.errors import BackendError
 from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
@@ -114,11 +115,14 @@ class Subject:
         """The values of a tensor; Failure if their number or their format is wrong."""
         flat = x.interpreter.ravel(x.representation)  # type: ignore[attr-defined]
         if isinstance(flat, list):
-            values = _from_list(flat, x.dtype)
+            values = _in_dtype(flat, x.dtype)
         else:
             values = np.array(memoryview(flat), copy=True)
-            if values.dtype != np.dtype(x.dtype.name):
-                raise Failure(f"ravel: expected a buffer of {x.dtype}, got {values.dtype}")
+            expected = "float32" if x.dtype is bfloat16 else x.dtype.name  # the dtype of bfloat16 buffers
+            if values.dtype != np.dtype(expected):
+                raise Failure(f"ravel: expected a buffer of {expected}, got {values.dtype}")
+            if x.dtype is bfloat16:
+                values = _in_dtype(values, x.dtype)
         if values.shape != (x.size,):
             raise Failure(f"ravel: expected {x.size} values in one dimension, got shape {values.shape}")
         return values.reshape(x.shape)
@@ -156,12 +160,12 @@ class Subject:
 
 def put(interpreter: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
     """A tensor of these values on an interpreter, made from a new buffer."""
-    flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
-    return Tensor(interpreter, interpreter.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
+    flat = flat_buffer(np.array(values, dtype.name))
+    return Tensor(interpreter, interpreter.new(values.shape, flat, dtype), values.shape, dtype)
 
 
-def _from_list(flat: list[Any], dtype: DType) -> Array:
-    """The numbers of a list; each must be a number of the dtype, since backends have to round."""
+def _in_dtype(flat: Any, dtype: DType) -> Array:
+    """The numbers that a backend returns; each must be a number of the dtype, since backends have to round."""
     with np.errstate(over="ignore"):
         values: Array = np.array(flat, dtype.name)
     if dtype.kind == "float":

@@ -23,6 +23,7 @@ from tensorken_conformance.enclosure.interval import (
     rounded,
 )
 from tensorken_conformance.enclosure.reductions import summed
+from tensorken_conformance.host_arrays import BITS, in_dtype
 from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
 from tensorken_core.language.shapes import Pairs
 
@@ -93,9 +94,10 @@ def _truncated(x: Array, dtype: DType) -> Array:
 
 def to_bits(errors: Errors, x: Interval) -> Interval:
     """The bits of ends of the same sign; else all integers, since signs of zeros and bits of NaN are unknown."""
-    bits: Any = {"float16": np.int16, "float32": np.int32, "float64": np.int64}[x.dtype.name]
     dtype = int64 if x.dtype is float64 else int32
-    low, high = [end.astype(x.dtype.name).view(bits).astype(np.int64) for end in (x.low, x.high)]
+    low, high = [
+        in_dtype(end, x.dtype.name).view(BITS[x.dtype.name]).astype(np.int64) for end in (x.low, x.high)
+    ]
     one_sign = ((x.low > 0) | (x.high < 0)) & ~x.maybe_nan
     wide = anything(x.shape, dtype)
     return chosen(one_sign, Interval(np.minimum(low, high), np.maximum(low, high), no_nan(low), dtype), wide)

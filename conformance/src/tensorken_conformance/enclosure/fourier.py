@@ -12,6 +12,7 @@ import numpy as np
 from tensorken_conformance.enclosure.arithmetic import Rule
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import (
+    LARGEST,
     PRECISION,
     Array,
     Interval,
@@ -38,7 +39,7 @@ def _transformed(errors: Errors, real: Interval, imag: Interval, inverse: bool) 
     size = np.sqrt((np.abs(z) ** 2).sum(-1, keepdims=True) * n)  # the norm of the result
     share = 0.0 if n == 1 else 16 * (2 + 3 * np.log2(n)) * (errors.unit(dtype) + PRECISION["float64"])
     slack = radius + share * (size + radius * np.sqrt(n)) + n * errors.lost(dtype)
-    known = known & np.isfinite(slack) & (size + slack < np.finfo(dtype.name).max / 8)
+    known = known & np.isfinite(slack) & (size + slack < LARGEST[dtype.name] / 8)
     return _around(y.real, slack, known, real), _around(y.imag, slack, known, real)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.host_arrays import BITS, in_dtype
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_core.language.dtypes import DType, integer_bounds
 
 Array = np.ndarray[Any, Any]
@@ -20,15 +22,14 @@ LIBRARY = 4
 """The largest error of numpy's float64 functions, in representable numbers: that of Intel's SVML, which numpy uses; C
 libraries are more accurate."""
 
-PRECISION = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
+PRECISION = {name: float(form.unit) for name, form in FORMATS.items()}
 """The unit roundoff of each dtype: the largest relative error of rounding to nearest."""
 
-LARGEST = {name: float(np.finfo(name).max) for name in PRECISION}
-SMALLEST_NORMAL = {name: float(np.finfo(name).tiny) for name in PRECISION}
-SMALLEST = {name: float(np.finfo(name).smallest_subnormal) for name in PRECISION}
+LARGEST = {name: form.max for name, form in FORMATS.items()}
+SMALLEST_NORMAL = {name: form.tiny for name, form in FORMATS.items()}
+SMALLEST = {name: form.smallest for name, form in FORMATS.items()}
 
-_BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
-_INFINITE = {name: int(np.array(np.inf, name).view(bits)) for name, bits in _BITS.items()}
+_INFINITE = {name: int(np.array(np.inf, name).view(bits)) for name, bits in BITS.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +88,7 @@ def exactly(values: Array, dtype: DType) -> Interval:
     if dtype.kind != "float":
         wide = np.array(values, np.bool_ if dtype.kind == "bool" else np.int64)
         return Interval(wide, wide, no_nan(wide), dtype)
-    wide = np.asarray(values).astype(dtype.name).astype(np.float64)
+    wide = in_dtype(np.asarray(values, np.float64), dtype.name).astype(np.float64)
     nan = np.isnan(wide)
     if not nan.any():
         return Interval(wide, wide, nan, dtype)
@@ -132,8 +133,8 @@ def ordinal(x: Array, dtype: str) -> Array:
     >>> ordinal(np.array([0.0, 1e-45, -1e-45]), "float32").tolist()
     [0, 1, -1]
     """
-    bits = x.astype(dtype).view(_BITS[dtype]).astype(np.int64)
-    least = np.iinfo(_BITS[dtype]).min
+    bits = in_dtype(x, dtype).view(BITS[dtype]).astype(np.int64)
+    least = np.iinfo(BITS[dtype]).min
     return np.asarray(np.where(bits < 0, least - np.minimum(bits, 0), bits))
 
 
@@ -144,12 +145,12 @@ def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
     [1.0009765625]
     """
     if isinstance(steps, int) and steps == 0:
-        return x.astype(dtype).astype(np.float64)
+        return in_dtype(x, dtype).astype(np.float64)
     infinite = _INFINITE[dtype]
     position = ordinal(x, dtype)
     position = np.clip(position + steps, -infinite, infinite)
-    bits = np.where(position < 0, np.iinfo(_BITS[dtype]).min - np.minimum(position, 0), position)
-    return bits.astype(_BITS[dtype]).view(dtype).astype(np.float64)
+    bits = np.where(position < 0, np.iinfo(BITS[dtype]).min - np.minimum(position, 0), position)
+    return bits.astype(BITS[dtype]).view(dtype).astype(np.float64)
 
 
 def outward(low: Array, high: Array, spare: float | Array) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ from tensorken_conformance.laws.elementwise import (
     shown,
     subnormal_hint,
 )
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.shapes import SHAPES, need, operand
 from tensorken_conformance.oracles import ulp
@@ -40,7 +41,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         shapes = [*SHAPES, WHOLE] if subject.depth == "deep" else SHAPES
         for shape, values in itertools.product(shapes, pools.classes(source)):
             yield Case("values.cast", "cast", source.name, shape, values, target.name)
-        if source.name == "float16":
+        if source.name in NARROW:
             yield Case("values.cast", "cast", source.name, WHOLE, pools.EXHAUSTIVE, target.name)
 
 

@@ -13,8 +13,10 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.sums import added_over
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import reductions, shapes, terms
 from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
@@ -211,7 +213,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             for name, pattern in patterns.items():
                 for values, view in _kinds(subject, op, dtype.name, name, pattern):
                     possible = all(exact.makes(subject, one, dtype) for one in view.split("-"))
-                    long = dtype.name == "float16" and max(pattern.a + (1,)) > 257
+                    long = dtype.name in NARROW and max(pattern.a + (1,)) > FORMATS[dtype.name].terms
                     if possible and (not long or values == "small-integers"):
                         yield Case(ID, op, dtype.name, name, values, "" if view == "plain-plain" else view)
 
@@ -345,7 +347,7 @@ def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count
 
 def _sums(a: Array, b: Array, add: terms.Add) -> terms.Sums:
     """The sums of the products of operands that broadcast."""
-    if a.dtype.kind != "f":
+    if not is_float(a):
         return terms.sums(np.asarray(a.astype(object) * b.astype(object), object), add)
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(all="ignore"):

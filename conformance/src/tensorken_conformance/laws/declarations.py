@@ -10,6 +10,7 @@ import numpy as np
 from tensorken_conformance.capability_checks import FIELDS, fault_of
 from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.expectations import BLOCKED
+from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
 from tensorken_conformance.operands.samples import dtypes_of, methods, repeated, samples_of, takes, tensors_of
@@ -102,7 +103,9 @@ def _created(subject: Subject, way: str, dtype: DType) -> Any:
     if way == "full":
         return subject.call_counter.full((3,), 1, dtype)
     values: Any = np.ones(3, dtype.name)
-    return subject.call_counter.new((3,), values.tolist() if way == "sequence" else memoryview(values), dtype)
+    return subject.call_counter.new(
+        (3,), values.tolist() if way == "sequence" else flat_buffer(values), dtype
+    )
 
 
 def _any_dtype(subject: Subject) -> DType:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.samples import kinds_of
@@ -69,7 +70,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             shapes = [*SHAPES, WHOLE] if subject.depth == "deep" else SHAPES
             for shape, values in itertools.product(shapes, pools.classes(dtype)):
                 yield Case("values.elementwise", op.name, dtype.name, shape, values, detail)
-            if dtype.name == "float16" and op.arity == 1:
+            if dtype.name in limits.NARROW and op.arity == 1:
                 yield Case("values.elementwise", op.name, dtype.name, WHOLE, pools.EXHAUSTIVE, detail)
 
 
@@ -166,7 +167,7 @@ def alternatives(
         flat = tuple([np.ravel(row) for row in rows])
         found = oracle.expected(p.op, p.dtype, flat).reshape(expected.shape) if any(chosen) else expected
         yield found
-        if found.dtype.kind == "f":
+        if is_float(found):
             yield flushed_to_zero(found, p.dtype, bound or int(p.op.name not in EXACT))
 
 
@@ -177,7 +178,7 @@ def flushed_to_zero(values: Array, dtype: DType, beyond: int = 0) -> Array:
     >>> flushed_to_zero(np.float32([-1e-40, 1e-30]), float32).tolist()
     [-0.0, 1.0000000031710769e-30]
     """
-    if values.dtype.kind != "f":
+    if not is_float(values):
         return values
     form = FORMATS[dtype.name]
     end = form.tiny + beyond * form.smallest

@@ -13,6 +13,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.scenarios import of_some
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core import tree
 from tensorken_core.language.dtypes import DTYPES
@@ -160,7 +161,7 @@ BATCHED: dict[str, tuple[Transform, bool]] = {
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Each loop under each transform; a smoke run takes one loop."""
-    floats = [dtype.name for dtype in subject.dtypes() if dtype.kind == "float" and dtype.name != "float16"]
+    floats = [dtype.name for dtype in subject.dtypes() if dtype.kind == "float" and dtype.name not in NARROW]
     if not floats:
         return
     dtype = "float32" if "float32" in floats else floats[0]

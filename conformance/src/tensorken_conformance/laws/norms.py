@@ -15,6 +15,7 @@ import numpy as np
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.sums import added_over
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact
@@ -41,7 +42,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def longest(dtype: DType, values: str) -> int:
     """The most terms to which the bound applies."""
-    return 257 if dtype.name == "float16" else 10**6
+    return FORMATS[dtype.name].terms if dtype.name in NARROW else 10**6
 
 
 @dataclass(frozen=True, slots=True)

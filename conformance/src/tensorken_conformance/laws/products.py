@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact, rounded
@@ -53,7 +55,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def longest(dtype: DType, values: str) -> int:
     """The most factors to which the bound applies; factors that need no rounding have no limit."""
-    return 257 if dtype.name == "float16" and values != "small-factors" else 10**6
+    return FORMATS[dtype.name].terms if dtype.name in NARROW and values != "small-factors" else 10**6
 
 
 def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
@@ -196,7 +198,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     params = VARIANTS[case.op](shape)[case.detail]
     count = reductions.length(params, shape)
     values = fitted(case.shape, factors(rng, case.values, shape, case.dtype, count))
-    if values.dtype.kind == "f":
+    if is_float(values):
         return Problem(values, params, products(values, params), None)
     modulus = 2 ** (8 * values.dtype.itemsize)
     rows, placed = _rows(values, params)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType, wrap_integer
 from tensorken_core.tensor.tensor import Tensor
@@ -44,11 +46,17 @@ def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
                 [wrap_integer(v, dtype) for v in (0, 1, -1, 127, -127, int(ends.min), int(ends.max))]
             )
         )
-    facts = np.finfo(dtype.name)
-    edges = [facts.max, facts.min, facts.tiny, 1 + facts.eps, facts.dtype.type(1 / 3)]
+    form = FORMATS[dtype.name]
+    edges = [
+        form.max,
+        -form.max,
+        form.tiny,
+        1.0 + 2.0 ** (1 - form.precision),
+        float(np.array(1 / 3, dtype.name)),
+    ]
     if dtype.name not in subject.capabilities.flushes_subnormals:
-        edges += [facts.smallest_subnormal, facts.tiny - facts.smallest_subnormal]
-    return [*SPECIALS, *map(float, edges)]
+        edges += [form.smallest, form.tiny - form.smallest]
+    return [*SPECIALS, *edges]
 
 
 def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
@@ -93,6 +101,6 @@ def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
 
 def bits(values: Array) -> bytes:
     """The bits of values in row-major order, all NaNs alike."""
-    if values.dtype.kind == "f":
+    if is_float(values):
         values = np.where(np.isnan(values), np.array(np.nan, values.dtype), values)
     return np.ascontiguousarray(values).tobytes()

@@ -12,10 +12,12 @@ import numpy as np
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import placement
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS
@@ -42,9 +44,10 @@ VARIANTS = {"sum": reductions.several, "cumsum": reductions.one, "scatter_add": 
 
 def longest(dtype: DType, values: str) -> int:
     """The most terms to which the bound applies, or of whole numbers the most that need no rounding."""
-    if dtype.name != "float16":
+    if dtype.name not in NARROW:
         return 10**9
-    return 2048 if values == "small-integers" else 257
+    form = FORMATS[dtype.name]
+    return 2**form.precision if values == "small-integers" else form.terms
 
 
 def cases(subject: Subject) -> Iterator[Case]:

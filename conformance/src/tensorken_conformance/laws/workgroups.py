@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.operands.shapes import WORKGROUPS
 from tensorken_conformance.oracles import exact
@@ -52,9 +53,10 @@ def repeated(dtype: str, period: int, most: int) -> Array:
 def dense(dtype: str) -> Array:
     """Numbers with partial sums below 2**24 in any order, so that float32 represents them without rounding.
 
-    For float16 all but every 4099th are zero, which keeps sums below 2**11.
+    For narrow floats all but every 4099th are zero, which keeps float16's sums below 2**11; sums of more than 256 ones
+    would be rounded in bfloat16.
     """
-    if dtype != "float16":
+    if dtype not in NARROW:
         return repeated(dtype, 1021, 2)
     values = np.zeros(WORKGROUPS, dtype)
     values[5::4099] = 1

@@ -64,7 +64,7 @@ def rows(op: Op, dtype: DType, value_class: str, seed: int, count: int) -> tuple
     [-inf, inf]
     """
     if value_class == EXHAUSTIVE:
-        return (np.arange(2**16, dtype=np.uint16).view(np.float16),)
+        return (np.arange(2**16, dtype=np.uint16).view(dtype.name),)
     arity = op.arity or 1
     rng = random.Random(f"{seed} {op.name} {dtype.name} {value_class}")
     places = [i for i in range(arity) if not op.operand_kinds or op.operand_kinds[i] != "condition"]
@@ -138,7 +138,7 @@ def _of_ints(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng
     musts = [p + d for p in (*powers, 1 << (bits - 2)) for d in (-1, 0, 1)]
     musts += [-p for p in powers] + [0, 1, 2, 7, 8, bits // 2, bits - 2, bits - 1, bits, bits + 1, -1, -bits]
     if op.name == "cast":  # ties and thresholds of rounding to the significands of floats
-        for p in (11, 24, 53):
+        for p in (8, 11, 24, 53):
             musts += [(1 << p) + 1, (1 << p) + 3, -(1 << p) - 1, (3 << p) + 2]
         musts += [65504, 65519, 65520, 2**31, -(2**31), 2**32 + 1, 2**40 + 3]
         for shift in range(bits - 1):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.host_arrays import in_dtype
 from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly, mp
 from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
 from tensorken_core.language.dtypes import DType, bool_, float64, integer_bounds
@@ -134,7 +135,7 @@ def numbers(values: Sequence[Any], dtype: DType) -> Array:
     if dtype.kind == "bool":
         return np.array([bool(v) for v in values], bool)
     with np.errstate(over="ignore", under="ignore"):
-        return np.array(values, np.float64).astype(dtype.name)
+        return in_dtype(np.array(values, np.float64), dtype.name)
 
 
 def _whole(value: float, low: int, high: int) -> int:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.operands import chains, shapes
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -58,9 +60,9 @@ def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
         return shuffled(rng, np.array(numbers, dtype))
     if values == "ordinary":
         return rng.uniform(-100.0, 100.0, LONGEST).astype(dtype)
-    facts = np.finfo(dtype)
-    least, tiny = facts.smallest_subnormal, facts.tiny
-    numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, tiny, -tiny]
+    form = FORMATS[dtype]
+    least, tiny = form.smallest, form.tiny
+    numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, form.max, -form.max, tiny, -tiny]
     return shuffled(rng, np.array(numbers + [least, -least, tiny - least] * subnormals, dtype))
 
 
@@ -158,7 +160,7 @@ def differing(got: Array, expected: Array) -> Array | None:
     """Where the bits differ, all NaNs being equal; None if they agree everywhere."""
     if got.tobytes() == expected.tobytes():
         return None
-    if got.dtype.kind == "f":
+    if is_float(got):
         unsigned = f"u{got.dtype.itemsize}"
         different = np.ascontiguousarray(got).view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
         different = different.reshape(got.shape) & ~(np.isnan(got) & np.isnan(expected))

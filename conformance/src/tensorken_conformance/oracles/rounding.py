@@ -61,6 +61,11 @@ class Format:
         return power_of_two(self.top) * (1 - self.unit / 2)
 
     @property
+    def terms(self) -> int:
+        """The most terms of a sum or a product for which the bound of its error is small."""
+        return 2 ** (self.precision - 3) + 1
+
+    @property
     def max(self) -> float:
         """The largest number, as a float."""
         return float(self.largest)
@@ -78,10 +83,11 @@ class Format:
 
 FORMATS = {
     "float16": Format(11, -24, 16),
+    "bfloat16": Format(8, -133, 128),
     "float32": Format(24, -149, 128),
     "float64": Format(53, -1074, 1024),
 }
-"""IEEE 754's binary16, binary32 and binary64."""
+"""IEEE 754's binary16, binary32 and binary64, and bfloat16, which has the exponents of binary32."""
 
 
 def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | None:

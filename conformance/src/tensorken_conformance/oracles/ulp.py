@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.host_arrays import BITS, is_float
+from tensorken_conformance.oracles.rounding import FORMATS
+
 Array = np.ndarray[Any, Any]
 
 FAR = 2**62
 """The largest distance: of NaN from a number, of a zero from the other zero."""
-
-_BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
 
 
 def distance(got: Array, expected: Array) -> Array:
@@ -26,9 +27,9 @@ def distance(got: Array, expected: Array) -> Array:
     >>> distance(np.float32([1.0, np.inf, 0.0]), np.float32([1.0000001, 3.4028235e38, -0.0])).tolist()
     [1, 1, 4611686018427387904]
     """
-    if got.dtype.kind != "f":
+    if not is_float(got):
         return np.asarray(np.minimum(abs(got.astype(object) - expected.astype(object)), FAR)).astype(np.int64)
-    bits = _BITS[got.dtype.name]
+    bits = BITS[got.dtype.name]
     a, b = np.ascontiguousarray(got).view(bits), np.ascontiguousarray(expected).view(bits)
     same = a == b
     if same.all():
@@ -59,7 +60,10 @@ def distance_beside(got: Array, expected: Array, operands: tuple[Array, ...]) ->
     with np.errstate(all="ignore"):
         apart = np.abs(got.astype(np.float64) - expected.astype(np.float64))
         spacings = np.ceil(
-            apart / np.spacing(np.minimum(largest, np.finfo(got.dtype).max)).astype(np.float64)
+            apart
+            / np.spacing(np.minimum(largest, np.array(FORMATS[got.dtype.name].max, got.dtype))).astype(
+                np.float64
+            )
         )
     near = np.isfinite(spacings) & (spacings < found)
     result: Array = np.where(near, np.where(near, spacings, 0).astype(np.int64), found)

@@ -9,6 +9,7 @@ import numpy as np
 
 import tensorken
 from tensorken_conformance.enclosure import compiles, enclosure_for
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.programs.judging import (
     Tally,
     Values,
@@ -74,7 +75,7 @@ def judge_compiled(subject: Subject, program: Program, tally: Tally, values: Val
         ("of another call with the same, got {}", again),
     ):
         for i, got, now in zip(ends, found, after, strict=True):
-            if not np.array_equal(got, now, equal_nan=got.dtype.kind == "f"):
+            if not np.array_equal(got, now, equal_nan=is_float(got)):
                 raise Wrong(i, f"compiled: expected {got.tolist()} {what.format(now.tolist())}")
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
 from tensorken_conformance.enclosure.interval import apart
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_conformance.subject import Subject
@@ -140,7 +141,7 @@ def _read(subject: Subject, x: Tensor, number: int) -> Array:
 
 def _unchanged(subject: Subject, number: int, leaf: Leaf, x: Tensor) -> None:
     got = _read(subject, x, number)
-    if not np.array_equal(got, leaf.values, equal_nan=got.dtype.kind == "f"):
+    if not np.array_equal(got, leaf.values, equal_nan=is_float(got)):
         raise Wrong(number, f"expected {leaf.values.tolist()} as given, read {got.tolist()}")
 
 
@@ -175,7 +176,7 @@ def _described(may_be: Interval, got: Array, inside: Array) -> str:
         expected += " or nan"
     at = f" at {list(index)}" if index else ""
     found = got[index]
-    return f"expected {expected}{at}, got {found if got.dtype.kind == 'f' else found.item()}"
+    return f"expected {expected}{at}, got {found if is_float(got) else found.item()}"
 
 
 def _shown(end: Any, may_be: Interval) -> str:
@@ -242,7 +243,7 @@ def _on_reference(subject: Subject, program: Program) -> Array:
 
 def _within(got: Array, reference: Array, steps: int, either_zero: bool) -> Array:
     """Whether results are at most so many representable numbers apart; zeros differ by sign, unless `either_zero`."""
-    if got.dtype.kind != "f":
+    if not is_float(got):
         return np.asarray(got == reference)
     name = got.dtype.name
     near = np.abs(apart(got, reference, name)) <= steps

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import tensorken
+from tensorken_conformance.host_arrays import is_float
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor
@@ -177,7 +178,7 @@ def _function(text: str, count: int) -> Callable[..., Any]:
 
 def _listed(values: Array) -> str:
     """The values as nested lists, with the fewest digits that identify each."""
-    if values.dtype.kind != "f":
+    if not is_float(values):
         return str(values.tolist())
     if values.ndim == 0:
         return str(values[()]) if np.isfinite(values) else repr(float(values))

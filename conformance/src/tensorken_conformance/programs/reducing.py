@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_core.language.dtypes import DTYPES
 
@@ -66,7 +67,7 @@ def _simpler(values: Array) -> Iterator[Array]:
         options = [np.zeros_like(values), np.ones_like(values)]
     else:
         options = [np.ones_like(values), np.arange(1, values.size + 1).astype(kind).reshape(values.shape)]
-    if kind.kind == "f":
+    if is_float(values):
         with np.errstate(all="ignore"):
             options += [np.full_like(values, flat[0]), *[np.round(values, digits) for digits in (0, 1, 3)]]
     size = _length(values)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Failure
+from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DType
@@ -158,7 +159,7 @@ class Life:
         """A tensor from a buffer that is overwritten at once, as callers may overwrite it."""
         shape, interpreter = leaf.values.shape, self.subject.stack
         buffer: Any = np.array(leaf.values, order="C").reshape(-1)
-        x = Tensor(interpreter, interpreter.new(shape, memoryview(buffer), leaf.dtype), shape, leaf.dtype)
+        x = Tensor(interpreter, interpreter.new(shape, flat_buffer(buffer), leaf.dtype), shape, leaf.dtype)
         buffer.fill(0)
         return x
 

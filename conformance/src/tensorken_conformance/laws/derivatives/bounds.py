@@ -19,6 +19,7 @@ from tensorken_conformance.enclosure import Enclosure, Interval, interval
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import chosen, exactly, hull
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.laws.derivatives.monte_carlo_rounding import exaggerated, monte_carlo_bounds
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.capabilities import Capabilities
@@ -61,7 +62,7 @@ class Bounds:
         """Where the values lie within."""
         wide = values.astype(self.low.dtype)
         within = (self.low <= wide) & (wide <= self.high)
-        return np.where(np.isnan(wide), self.maybe_nan, within) if wide.dtype.kind == "f" else within
+        return np.where(np.isnan(wide), self.maybe_nan, within) if is_float(wide) else within
 
     def meets(self, other: Bounds) -> Array:
         """Where there is a number within both, or both may be NaN."""
@@ -315,7 +316,7 @@ def bounds_of(y: Tensor) -> Bounds:
 
 def between(interpreter: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
     """The intervals between pairs of floats as a tensor; values of other dtypes are exact."""
-    kind = dtype if a.dtype.kind == "f" else DTYPES[a.dtype.name]
+    kind = dtype if is_float(a) else DTYPES[a.dtype.name]
     x = hull(exactly(a, kind), exactly(b, kind)) if kind is dtype else exactly(a, kind)
     return Tensor(interpreter, interpreter.wrap(x) if isinstance(interpreter, Fuse) else x, a.shape, kind)
 

@@ -11,6 +11,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.enclosure.interval import PRECISION
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import (
     Bounds,
@@ -69,7 +70,7 @@ class Stretch:
     ) -> None:
         self.scenario, self.dtype, self.second = scenario, dtype, second
         self.places = scenario.variables
-        self.middle = [x.astype(dtype.name) if x.dtype.kind == "f" else x for x in scenario.draw(rng)]
+        self.middle = [x.astype(dtype.name) if is_float(x) else x for x in scenario.draw(rng)]
         self.step = step
         self.tangents = [dyadic(rng, self.middle[i].shape) for i in self.places]
         self.way = [dyadic(rng, self.middle[i].shape) for i in self.places]

@@ -22,6 +22,7 @@ import numpy as np
 
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interval import PRECISION
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -69,7 +70,7 @@ class MonteCarloRounding(RawTensor[Array]):
         return tuple([self._rounded(op, y) for y in result]) if op.results != 1 else self._rounded(op, result)
 
     def _rounded(self, op: Op, y: Array) -> Array:
-        if y.dtype.kind != "f":
+        if not is_float(y):
             return y
         self.places += y.size
         if op.adjust_samples is not None:
@@ -82,12 +83,12 @@ class MonteCarloRounding(RawTensor[Array]):
         The distance is relative to the largest element, and grows with the number of elements: N. J. Higham, "Accuracy
         and Stability of Numerical Algorithms", 2nd edition, 2002, theorem 19.4 and section 19.3.
         """
-        if x.dtype.kind != "f" or not x.size:
+        if not is_float(x) or not x.size:
             return x
         return self._moved(x, float(x.size) * np.abs(x).max())
 
     def _perturbed(self, x: Array, by: float) -> Array:
-        return x if x.dtype.kind != "f" else self._moved(x, by * np.abs(x))
+        return x if not is_float(x) else self._moved(x, by * np.abs(x))
 
     def _moved(self, x: Array, sizes: Any) -> Array:
         if self.random is None:
@@ -139,7 +140,7 @@ def monte_carlo_bounds(
                 square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS
     found = []
     for centre, square in zip(centres, squares, strict=True):
-        name = "float64" if centre.dtype.kind != "f" else centre.dtype.name
+        name = "float64" if not is_float(centre) else centre.dtype.name
         share = math.sqrt(still.places) * PRECISION[name] / exaggerated(name)
         away = 2.0 * share * np.sqrt(square)  # the centre is rounded as well
         found.append((centre - away, centre + away))

@@ -12,11 +12,12 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case
+from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS, Written
 from tensorken_conformance.operands import chains
 from tensorken_conformance.operands.samples import drawn, role_of, takes
 from tensorken_conformance.subject import Array, Subject, put
-from tensorken_core.language.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16, bool_, float16, float32, float64, int32
 from tensorken_core.language.op import OPS, Op, Sample
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
@@ -97,7 +98,7 @@ def tensors(interpreter: RawTensor[Any], values: Sequence[Array], dtype: DType) 
 
 
 def _kind(values: Array, dtype: DType) -> DType:
-    return dtype if values.dtype.kind == "f" else DTYPES[values.dtype.name]
+    return dtype if is_float(values) else DTYPES[values.dtype.name]
 
 
 def result_of(
@@ -238,7 +239,7 @@ def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", dtype: DType =
         data,
         (view, *[""] * (len(shapes) - 1)) if view else (),
         main,
-        crossing=any(param in (float16, float32) for param in params),  # rounding makes values jump
+        crossing=any(param in (float16, bfloat16, float32) for param in params),  # rounding makes values jump
     )
 
 

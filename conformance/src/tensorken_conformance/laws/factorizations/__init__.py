@@ -12,6 +12,7 @@ from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.factorizations import factors, operands, systems
 from tensorken_conformance.laws.factorizations.residuals import Given, demand
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import reductions, shapes, terms
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
@@ -99,7 +100,7 @@ CUT = {"float32": 2.0**-10, "float64": 2.0**-30}
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Each op, dtype and shape on regular matrices; views and irregular matrices on some shapes; few large ones."""
-    dtypes = [dtype for dtype in reductions.dtypes_of(subject, ("float",)) if dtype.name != "float16"]
+    dtypes = [dtype for dtype in reductions.dtypes_of(subject, ("float",)) if dtype.name not in NARROW]
     for op, kind in KINDS.items():
         for dtype in dtypes:
             for shape, sizes in (operands.SQUARE | operands.RECTANGULAR).items():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
+from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.tensor.tensor import Tensor
@@ -22,7 +23,8 @@ HELD_BY_NUMPY = ("float16",)
 
 def bytes_of(values: Array) -> Any:
     """A bytearray as a memoryview of the dtype."""
-    return memoryview(bytearray(np.ascontiguousarray(values).tobytes())).cast(values.dtype.char)
+    buffer = flat_buffer(values)
+    return memoryview(bytearray(buffer.tobytes())).cast(buffer.format)
 
 
 def standard(values: Array) -> Any:
@@ -49,7 +51,7 @@ def _user(name: str) -> Callable[[Subject, Array, DType], tuple[Any, Tensor]]:
 
 
 WAYS_IN: dict[str, Callable[[Subject, Array, DType], tuple[Any, Tensor]]] = {
-    "new-numpy": _new(lambda values: np.array(values).reshape(-1)),
+    "new-numpy": _new(lambda values: np.array(flat_buffer(values))),
     "new-bytearray": _new(bytes_of),
     "new-array": _new(standard),
     "new-list": _new(lambda values: values.reshape(-1).tolist()),
