@@ -35,6 +35,16 @@ def flat_buffer(values: Array) -> Any:
     return memoryview(flat.astype(np.float32) if flat.dtype == BFLOAT16 else flat)
 
 
+def ascending(values: Array, axis: int) -> Array:
+    """The elements in order, NaN last, where numpy's sort would leave bfloat16 with NaN in disorder.
+
+    >>> ascending(np.array([2.0, np.nan, 1.0], "bfloat16"), 0).tolist()
+    [1.0, 2.0, nan]
+    """
+    wide = np.asarray(values, np.float32) if values.dtype == BFLOAT16 else values
+    return np.sort(wide, axis).astype(values.dtype)
+
+
 def in_dtype(values: Array, dtype: str) -> Array:
     """float64 rounded to a floating-point dtype once.
 

@@ -145,7 +145,7 @@ class Numpy(Factorizations, FourierTransforms):
     ceil = quiet.method(np.ceil)
     trunc = quiet.method(np.trunc)
     round = quiet.method(np.rint)
-    sign = quiet.method(np.sign)
+    sign = quiet.method(in_float32(np.sign))
     neg = method(np.negative)
     abs = method(np.absolute)
     signbit = method(np.signbit)

@@ -165,8 +165,7 @@ def _rounded(function: Unary | Binary, dtype: DType, rows: tuple[Array, ...]) ->
             estimates.append(function.estimate(*point))
     middle = np.array(estimates, np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        low = (middle * (1.0 - _TRUSTED)).astype(name)
-        high = (middle * (1.0 + _TRUSTED)).astype(name)
+        low, high = in_dtype(middle * (1.0 - _TRUSTED), name), in_dtype(middle * (1.0 + _TRUSTED), name)
     results[ordinary] = low
     special += [ordinary[i] for i in np.flatnonzero(low != high)]
     for i in special:

@@ -10,15 +10,16 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.host_arrays import flat_buffer
+from tensorken_conformance.limits import NARROW
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.tensor.tensor import Tensor
 
 CODES = {name: dtype.format for name, dtype in DTYPES.items() if dtype.format not in "?e"}
 """The type codes of arrays of the standard library."""
 
-HELD_BY_NUMPY = ("float16",)
-"""The dtypes whose format memoryview cannot cast to in all versions of Python."""
+HELD_BY_NUMPY = NARROW
+"""The dtypes that memoryview has not in all versions of Python."""
 
 
 def bytes_of(values: Array) -> Any:
@@ -66,6 +67,8 @@ def takes(way: str, dtype: DType) -> bool:
     """Whether this way exists for a dtype."""
     if way == "new-array":
         return dtype.name in CODES
+    if way == "from_dlpack" and dtype is bfloat16:  # numpy does not export it
+        return False
     return way != "new-bytearray" or dtype.name not in HELD_BY_NUMPY
 
 
@@ -81,6 +84,8 @@ WAYS_OUT: dict[str, Callable[[Tensor], Any]] = {
 
 def gives(way: str, x: Tensor) -> bool:
     """Whether a tensor can be read this way: not every dtype has mutable elements in Python."""
+    if way == "dlpack":
+        return x.dtype is not bfloat16  # numpy does not import it
     return way != "to_mutable" or (x.dtype.name not in HELD_BY_NUMPY and x.size > 0)
 
 
@@ -98,7 +103,10 @@ def overwrite(memory: Any) -> bool:
             else:
                 memory[i] = not value if isinstance(value, bool) else value + 1 if value < 1 else value - 1
         return True
-    values = np.asarray(memory)
+    try:
+        values = np.asarray(memory)
+    except TypeError:  # an array of another library, whose bfloat16 numpy does not take
+        return False
     if not values.flags.writeable:
         return False
     values.reshape(-1).view(f"u{values.itemsize}")[...] ^= 1
