@@ -66,10 +66,12 @@ class Torch(RawTensor[Tensor]):
     def new(self, shape: Shape, data: Any, dtype: DType) -> Tensor:
         if dtype not in TORCH_DTYPES:
             raise DTypeError(f"new: torch has no arithmetic on {dtype}; use int64")
-        name = None if dtype is bfloat16 else dtype.name
-        return functions.cast(torch.from_numpy(np.array(data, name).reshape(shape)), TORCH_DTYPES[dtype]).to(
-            self.device
-        )
+        if dtype is bfloat16:  # by its bits: torch would round twice, and drop the signs of NaNs
+            if isinstance(data, list | tuple | range):
+                data = [round_float(float(number), dtype) for number in data]
+            upper = (np.array(data, np.float32).view(np.int32) >> 16).astype(np.int16)
+            return torch.from_numpy(upper.reshape(shape)).view(torch.bfloat16).to(self.device)
+        return torch.from_numpy(np.array(data, dtype.name).reshape(shape)).to(self.device)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
         if dtype is bfloat16:
