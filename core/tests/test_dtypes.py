@@ -27,12 +27,13 @@ from tensorken_core.language.dtypes import (
     with_scalar,
     wrap_integer,
 )
+from tensorken_core.language.op import OPS
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
 ORDER = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64"),
+    *("float16", "bfloat16", "float32", "float64"),
 ]
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
@@ -51,7 +52,7 @@ def test_each_dtype_is_one_object():
         assert (dtype.name, str(dtype), repr(dtype)) == (name, name, f"tensorken.{name}")
         assert as_dtype(name) is as_dtype(dtype) is as_dtype(np.dtype(name)) is dtype
         assert copy.deepcopy(dtype) is copy.copy(dtype) is pickle.loads(pickle.dumps(dtype)) is dtype
-        assert np.dtype(dtype.format).itemsize == dtype.itemsize
+        assert np.dtype(dtype.format).itemsize == (4 if name == "bfloat16" else dtype.itemsize)
         assert len({dtype, as_dtype(name)}) == 1
     assert (as_dtype(bool), as_dtype(int), as_dtype(float)) == (tk.bool_, tk.int32, tk.float32)
     assert as_dtype(np.float64) is as_dtype(np.dtype("f8")) is tk.float64
@@ -95,10 +96,12 @@ def test_names_of_types_of_python_and_c():
 
 
 def test_promotion_takes_the_wider_dtype_and_ranks_bool_int_float():
-    floats = ("float16", "float32", "float64")
+    floats = ("float16", "bfloat16", "float32", "float64")
     for a, b in itertools.product(ORDER, repeat=2):
         name = promote(DTYPES[a], DTYPES[b]).name
-        if (a in floats) is (b in floats):
+        if {a, b} == {"float16", "bfloat16"}:
+            assert name == "float32"
+        elif (a in floats) is (b in floats):
             assert name == np.promote_types(a, b).name
         else:
             assert name == (a if a in floats else b)  # numpy would widen the float
@@ -130,6 +133,7 @@ def test_a_python_number_takes_the_dtype_of_the_tensor_if_its_kind_allows():
         "int64": ("int64", "int64", "float32"),
         "uint8": ("uint8", "uint8", "float32"),
         "float16": ("float16", "float16", "float16"),
+        "bfloat16": ("bfloat16", "bfloat16", "bfloat16"),
         "float32": ("float32", "float32", "float32"),
         "float64": ("float64", "float64", "float64"),
     }
@@ -202,7 +206,7 @@ def test_quotients_and_means_of_integers_are_float32():
         assert of(name, 1, 0).mean().dtype is tk.float32
         assert of(name, 1, 0).mean().item() == 0.5
         assert (of(name, 1) / 2).dtype is (1 / of(name, 1)).dtype is tk.float32
-    for name in ("float16", "float32", "float64"):
+    for name in ("float16", "bfloat16", "float32", "float64"):
         assert str(of(name, 1.0).mean().dtype) == str((of(name, 1.0) / 3).dtype) == name
 
 
@@ -425,6 +429,20 @@ def test_casts(stack):
     assert cast([0.0, -0.0, nan, 0.1, inf], "float32", "bool") == [False, False, True, True, True]
     assert cast([0, 3, -1], "int32", "bool") == [False, True, True]
     assert cast([True, False], "bool", "float16") == [1.0, 0.0]
+    just_above = [1.0 + 2.0**-8 + 2.0**-40, 1.0 + 3 * 2.0**-8]  # of ties; the first is one in float32
+    assert cast(just_above, "float64", "bfloat16") == [1.0 + 2.0**-7, 1.0 + 2.0**-6]
+    assert cast([2**62 + 2**54 + 1, -(2**62) - 2**54 - 1], "int64", "bfloat16") == [
+        2.0**62 + 2.0**55,
+        -(2.0**62) - 2.0**55,
+    ]
+    assert cast([2**30 + 2**22 + 1, 2**30 + 2**22], "int32", "bfloat16") == [2.0**30 + 2.0**23, 2.0**30]
+    assert cast([3.4e38, 3.39e38, 1e-40, 4e-41], "float64", "bfloat16") == [
+        inf,
+        255 * 2.0**120,
+        2.0**-133,
+        0.0,
+    ]
+    assert cast([-1.5, 3e38, nan], "bfloat16", "int32") == [-1, 2**31 - 1, 0]
     assert cast([16777217], "int32", "float32") == [16777216.0]
     assert cast([1e300, -1e300, 1e-300], "float64", "float32") == [inf, -inf, 0.0]
     assert cast([1.0 + 2**-30], "float64", "float32") == [1.0]
@@ -466,6 +484,8 @@ def test_rounding_and_wrapping_of_python_numbers():
     assert round_float(0.1, tk.float32) == float(np.float32(0.1))
     assert round_float(1e300, tk.float32) == math.inf
     assert round_float(-1e300, tk.float16) == -math.inf
+    assert round_float(65519.99, tk.float16) == 65504.0
+    assert math.copysign(1.0, round_float(-1e-60, tk.bfloat16)) == -1.0
     assert round_float(0.1, tk.float64) == 0.1
     assert [wrap_integer(v, tk.int32) for v in (2**31, -(2**31) - 1, 2**32, 5)] == [-(2**31), 2**31 - 1, 0, 5]
 
@@ -479,7 +499,35 @@ def test_half_precision_is_a_dtype_like_the_others():
     assert (gradient.dtype, gradient.tolist()) == (tk.float16, [2.0, 4.0])
 
 
-@pytest.mark.parametrize("name", ["bool", "int32", "int64", "float16", "float32", "float64"])
+@each_of("stack", STACKS)
+def test_bfloat16_is_computed_in_float32_and_rounded_once(stack):
+    """Sums of ones would stop at 256 in bfloat16; derivatives, jit and vmap keep the dtype."""
+    backend = STACKS[stack]
+    ones = tk.ones((3, 1000), "bfloat16", backend=backend)
+    for total in (
+        ones.sum(1),
+        tk.jit(lambda x: x.sum(1))(ones),
+        (ones @ ones.T)[0],
+        tk.vmap(lambda x: x.sum())(ones),
+    ):
+        assert (total.dtype, total.tolist()) == (tk.bfloat16, [1000.0] * 3)
+    scattered = (
+        tk.zeros(1, "bfloat16", backend=backend).at[tk.zeros(1000, "int32", backend=backend)].add(ones[0])
+    )
+    assert scattered.tolist() == [1000.0]
+    assert (ones * 1.01).mean().item() == round_float(1.01, tk.bfloat16)
+    x = tk.tensor([0.5, -1.25, 3.0], "bfloat16", backend=backend)
+    for f in (lambda x: (tk.tanh(x) * x).sum(), lambda x: (x * x / 3).sum(), lambda x: tk.exp(x).sum()):
+        wide = tk.grad(f)(x.astype("float32")).tolist()
+        for gradient in (tk.grad(f), tk.jit(tk.grad(f))):
+            y = gradient(x)
+            assert y.dtype is tk.bfloat16
+            assert y.tolist() == pytest.approx(wide, rel=2.0**-6)
+    bits = x.apply(OPS["to_bits"])
+    assert (bits.dtype, bits.tolist()) == (tk.int32, [0x3F00, 0xBFA0 - 2**16, 0x4040])
+
+
+@each_of("name", ["bool", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
 def test_a_dtype_equals_all_its_spellings(name):
     dtype = getattr(tk, name)
     assert dtype == name == np.dtype(name) == dtype

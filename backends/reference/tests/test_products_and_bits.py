@@ -7,17 +7,18 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from tensorken_core.language.dtypes import FLOATS, DType, float16, float32, float64, int32, int64
+from tensorken_core.language.dtypes import FLOATS, DType, bfloat16, float16, float32, float64, int32, int64
 from tensorken_reference.backend import Reference
 from tensorken_reference.products import row_products, running_products
 from tensorken_reference.rounding import round_doubles
 
 inf, nan = math.inf, math.nan
 EVERY_FLOAT = pytest.mark.parametrize("dtype", FLOATS, ids=str)
-BITS = {float16: np.int16, float32: np.int32, float64: np.int64}
+BITS = {float16: np.int16, bfloat16: np.int16, float32: np.int32, float64: np.int64}
 
 
 def same(a: float, b: float) -> bool:
@@ -46,7 +47,10 @@ def test_products_are_rounded_once(dtype: DType) -> None:
 
 @EVERY_FLOAT
 def test_products_of_specials(dtype: DType) -> None:
-    top, bottom = float(np.finfo(dtype.name).max), float(np.finfo(dtype.name).smallest_subnormal)
+    top, bottom = (
+        float(ml_dtypes.finfo(dtype.name).max),
+        float(ml_dtypes.finfo(dtype.name).smallest_subnormal),
+    )
     rows: list[tuple[list[float], float]] = [
         ([], 1.0),
         ([0.0, -1.0], -0.0),
@@ -78,14 +82,14 @@ def test_products_of_integers_wrap() -> None:
 
 @EVERY_FLOAT
 def test_bits_and_back(dtype: DType, reference: Reference) -> None:
-    info: Any = np.finfo(dtype.name)
+    info: Any = ml_dtypes.finfo(dtype.name)
     values = [0.0, -0.0, 1.0, -1.5, inf, -inf, nan, -nan, info.max, info.tiny, info.smallest_subnormal]
     x = reference.new((11,), [float(v) for v in values], dtype)
     bits = np.array(x.data, dtype.name).view(BITS[dtype])
     found = reference.to_bits(x)
     assert found.data == tuple(bits.tolist())
     assert found.dtype is (int64 if dtype is float64 else int32)
-    if dtype is not float16:
+    if dtype.wide is dtype:
         back = reference.from_bits(found)
         assert back.dtype is dtype
         assert reference.to_bits(back).data == found.data
@@ -93,7 +97,7 @@ def test_bits_and_back(dtype: DType, reference: Reference) -> None:
 
 @EVERY_FLOAT
 def test_neighbours(dtype: DType, reference: Reference) -> None:
-    info: Any = np.finfo(dtype.name)
+    info: Any = ml_dtypes.finfo(dtype.name)
     values = [0.0, 1.0, 1.5, inf, nan, info.max, info.tiny, info.smallest_subnormal, 2.0, 0.1]
     values = [float(v) * sign for v in values for sign in (1, -1)]
     a, b = np.meshgrid(np.array(values, dtype.name), np.array(values, dtype.name))
