@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -13,6 +14,7 @@ import tensorken as tk
 from core.tests.each import each_of
 from core.tests.small_functions import FUNCTIONS, X, assert_results_of_numpy
 from tensorken_core.errors import BackendError, ExchangeError
+from tensorken_core.language.dtypes import round_float
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +82,25 @@ def test_tensors_of_torch_go_in_and_out_without_a_copy(dtype: str) -> None:
     y = tk.tensor(X.astype(dtype)).reshape((4, 3))
     assert np.from_dlpack(y).ctypes.data == y.array().data_ptr()
     assert torch.from_dlpack(y).data_ptr() == y.array().data_ptr()
+
+
+def test_bfloat16_goes_in_and_out_without_a_copy_and_is_rounded_once() -> None:
+    a = torch.tensor([1.5, -0.0, torch.inf, 2.0**-133], dtype=torch.bfloat16)
+    for x in (tk.from_dlpack(a, copy=False), tk.asarray(a, copy=False)):
+        assert (x.array().data_ptr(), x.dtype) == (a.data_ptr(), tk.bfloat16)
+        assert torch.from_dlpack(x).data_ptr() == a.data_ptr()
+        assert x.tolist() == a.tolist()
+    numbers = [1.0 + 2.0**-8 + 2.0**-40, -3.4e38, 1e-40, -5e-41, 2.0**62 + 2.0**54]
+    wide = tk.tensor(numbers, "float64")
+    for y in (
+        tk.tensor(numbers, "bfloat16"),
+        wide.astype("bfloat16"),
+        tk.jit(lambda x: x.astype("bfloat16"))(wide),
+    ):
+        assert y.tolist() == [round_float(number, tk.bfloat16) for number in numbers]
+    integers = tk.tensor([2**62 + 2**54 + 1, -(2**62) - 2**54 - 1, 2**8 + 1], "int64")
+    assert integers.astype("bfloat16").tolist() == [2.0**62 + 2.0**55, -(2.0**62) - 2.0**55, 256.0]
+    assert tk.signbit(tk.tensor([-math.nan, math.nan], "bfloat16")).tolist() == [True, False]
 
 
 def test_a_tensor_outlives_the_array_it_was_made_of() -> None:

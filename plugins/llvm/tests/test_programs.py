@@ -375,6 +375,27 @@ def test_values_of_rows_side_by_side_are_computed_before_the_loops_that_need_the
         np.testing.assert_array_equal(found[2], (centred > spread).any(0))
 
 
+def test_bfloat16_is_left_to_the_executor() -> None:
+    """Machine code computes the rest of a program."""
+    x = np.random.default_rng(0).standard_normal((20, 30)).astype("float32")
+
+    def mixed(x: Any) -> Any:
+        narrow = tk.exp(x * 0.5).astype("bfloat16") * 3
+        return narrow.sum(0), tk.sin(narrow.astype("float32")) + x, tk.jit(lambda x: x @ x.T)(narrow)
+
+    for f, given in ((mixed, x), (lambda x: tk.tanh(x) * x + 1, x.astype("bfloat16"))):
+        program = traced(f, given)
+        run = compiled(program, NUMPY)
+        results = program.replay(NUMPY, [given])
+        for found, expected in zip(run([given]) if run else results, results, strict=True):
+            assert found.dtype == expected.dtype
+            tolerance = 2.0**-8 if expected.dtype == "bfloat16" else 1e-5
+            np.testing.assert_allclose(
+                found.astype("float64"), expected.astype("float64"), tolerance, tolerance
+            )
+        assert (run is None) is (given.dtype == "bfloat16")
+
+
 OF_INTEGERS: list[Callable[..., Any]] = [
     lambda x, y: (x * 3 + y).max(0),
     lambda x, y: x // y + x % y,

@@ -46,7 +46,7 @@ def test_files_of_serde_are_read(path: Path) -> None:
 
 
 @pytest.mark.feature(183)
-@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
 def test_every_number_round_trips(dtype: str, path: Path) -> None:
     values = {"bool": [True, False], "int": [-(2**31), 2**31 - 1], "float": [0.1, -0.0]}
     x = tk.tensor(values[tk.zeros((), dtype).dtype.kind], dtype)

@@ -13,6 +13,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
+from core.tests.each import each_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError, StructureError
 from tensorken_nn.optimizers.adam import bias_correction
@@ -274,17 +275,18 @@ def test_each_parameter_keeps_its_dtype() -> None:
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_float16_is_updated_in_float32(optimizer: nn.Optimizer) -> None:
+@each_of(("dtype", "relative"), [("float16", 3e-3), ("bfloat16", 2e-2)])
+def test_narrow_floats_are_updated_in_float32(optimizer: nn.Optimizer, dtype: str, relative: float) -> None:
     """Also for gradients whose squares overflow float16, for zeros, where epsilon underflows, and for late steps."""
-    halves = tk.tensor([1.0, -2.0, 0.5], tk.float16)
-    slopes = tk.tensor([1e-4, 3e4, 0.0], tk.float16)
+    halves = tk.tensor([1.0, -2.0, 0.5], dtype)
+    slopes = tk.tensor([1e-4, 3e4, 0.0], dtype)
     results = []
     for p, g in ((halves, slopes), (halves.astype(tk.float32), slopes.astype(tk.float32))):
         state = optimizer.init(p)._replace(step=tk.tensor(70_000))
         for _ in range(3):
             p, state = optimizer.update(p, g, state)
         results.append(p.astype(tk.float32).clip(-1e3, 1e3).tolist())
-    assert results[0] == pytest.approx(results[1], rel=3e-3)
+    assert results[0] == pytest.approx(results[1], rel=relative)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.999, 0.99999])

@@ -5,10 +5,14 @@ where the caller asks for that, or may not write to it.
 from __future__ import annotations
 
 import array
+import copy
 import ctypes
 import enum
 import gc
 import math
+import pickle
+import subprocess
+import sys
 import tracemalloc
 from typing import Any
 
@@ -28,6 +32,7 @@ from tensorken_core.errors import (
     ExchangeError,
     TensorkenError,
 )
+from tensorken_core.language.op import OPS
 
 DTYPES = (
     "bool",
@@ -468,22 +473,49 @@ def test_elements_are_converted_to_a_dtype():
         equal(tk.tensor(data, dtype="int32"), a.astype("int32"))
 
 
-def test_bfloat16_is_widened():
-    exact = np.array([[1.5, -2.0, np.inf], [3.0e38, 2.0**-126, -0.0]], "float32")
-    halves = (exact.view("uint32") >> 16).astype("uint16")  # DLPack has a code for bfloat16, numpy does not
-    wide = (halves.astype("uint32") << 16).view("float32")
+@each_of("backend", BACKENDS)
+def test_bfloat16_is_exchanged_as_the_numbers_of_ml_dtypes(backend):
+    """numpy has no buffers of it, and no DLPack; NaN keeps its sign, and subnormal numbers and zeros are exact."""
+    a = np.array([[1.5, -2.0, np.inf], [3.0e38, -np.nan, -0.0], [2.0**-126, 2.0**-133, -1 / 3]], "bfloat16")
+    x = tk.tensor(a, backend=backend)
+    assert (x.dtype, x.shape) == (tk.bfloat16, (3, 3))
+    bits = [np.int32(n) for n in a.view("int16").reshape(-1)]
+    again = [x, tk.asarray(a, backend=backend), tk.tensor(Producer(x.__dlpack__), backend=backend)]
+    again += [tk.from_dlpack(Producer(lambda **_: x.__dlpack__()), backend=backend), copy.deepcopy(x)]
+    again += [pickle.loads(pickle.dumps(x)), tk.frombuffer(a.tobytes(), tk.bfloat16, backend=backend)]
+    for y in again:
+        assert y.dtype is tk.bfloat16
+        assert y.reshape(9).apply(OPS["to_bits"]).tolist() == bits
+        assert np.asarray(y).tobytes() == a.tobytes()
+    for view in (a.T, a[::2, ::-1], np.broadcast_to(a[:, 1:2], (3, 4)), a[1, 0], a[:0]):
+        assert np.asarray(tk.tensor(view, backend=backend)).tobytes() == view.tobytes()
+        equal(tk.tensor(view, dtype="float64", backend=backend), view.astype("float64"))
+    managed = dlpack._Managed.from_address(dlpack._pointer(capsule := x.__dlpack__(), b"dltensor"))
+    assert (managed.tensor.code, managed.tensor.bits, managed.tensor.lanes) == (4, 16, 1)
+    del capsule
 
-    def bfloat16(**_: Any) -> Any:
-        capsule = tk.tensor(halves.astype("int32")).__dlpack__()
-        tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
-        ctypes.memmove(tensor.data, halves.tobytes(), halves.nbytes)
-        tensor.code, tensor.bits = 4, 16
-        return capsule
 
-    with pytest.raises(DTypeError, match=r"'bfloat16' is none of .*pass dtype="):
-        tk.tensor(Producer(bfloat16))
-    equal(tk.tensor(Producer(bfloat16), dtype="float32"), wide)
-    equal(tk.tensor(Producer(bfloat16), dtype="float64"), wide.astype("float64"))
+def test_without_ml_dtypes_there_is_one_line_that_names_the_remedy():
+    program = """
+import sys
+sys.modules["ml_dtypes"] = None
+import tensorken as tk
+for use in (lambda: tk.tensor([1.5], dtype="bfloat16", backend="numpy"), lambda: tk.ones(2).astype(tk.bfloat16),
+            lambda: tk.random.normal(tk.random.key(0), (2,), "bfloat16"),
+            lambda: __import__("numpy").asarray(tk.ones(2, "bfloat16", backend="reference"))):
+    try:
+        use()
+    except (TypeError, ValueError) as error:
+        print(str(error).splitlines()[0])
+print((tk.ones(3) * 2).sum().item(), "bfloat16" in tk.ones(1).interpreter.capabilities.dtypes)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    remedy = "the backend numpy has no bfloat16; pip install 'tensorken-numpy[bfloat16]'"
+    assert done.stdout.splitlines() == [
+        *[f"{name}: {remedy}" for name in ("tensor", "astype", "normal")],
+        "__array__: numpy has no bfloat16 without ml_dtypes; run pip install ml_dtypes, or cast it (x.astype)",
+        "6.0 False",
+    ]
 
 
 def test_values_may_start_at_an_offset_and_are_owned_by_the_capsule():

@@ -86,7 +86,7 @@ def test_a_loaded_program_is_differentiated_batched_and_jitted(tmp_path):
     assert bits(tk.vmap(again)(rows)) == bits(tk.vmap(program)(rows))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("backend", [FUSED, "reference"], ids=["numpy", "reference"])
 def test_constants_keep_their_bits(dtype, backend, tmp_path):
     values = {
@@ -100,14 +100,21 @@ def test_constants_keep_their_bits(dtype, backend, tmp_path):
     ):
         pytest.skip("this backend has no float16")
     held = tk.tensor(values, dtype, backend=backend)
+
+    def kept():
+        return held
+
     with tk.use_backend(held.interpreter):
-        program = tk.trace(lambda: held)()
+        program = tk.trace(kept)()
     path = tmp_path / "program.tk"
     program.save(path)
     again = Program.load(path, backend=backend)()
     assert again.backend == held.backend
     assert struct.pack("7d", *again.tolist()) == struct.pack("7d", *held.tolist())
     assert again.dtype is held.dtype
+    written: dict[str, Any] = {}
+    exec(program.to_python(), written)
+    assert struct.pack("7d", *written["kept"]().tolist()) == struct.pack("7d", *held.tolist())
 
 
 @pytest.mark.parametrize(
