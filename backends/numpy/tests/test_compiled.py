@@ -89,6 +89,9 @@ def test_every_op(op: Any, sample: Any) -> None:
             shapes, dtypes = [shapes], [dtypes]
         results = tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
         program = Program(inputs, results, (Equation(op, inputs, params, results),))
+        if tk.bfloat16 in (dtype, *[v.dtype for v in results]):  # the executor runs it
+            assert RAW.compile(program) is None
+            continue
         check(program, [np.asarray(x.representation) for x in operands])
 
 

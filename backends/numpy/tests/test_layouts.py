@@ -105,7 +105,7 @@ ULPS = {"logaddexp": 4, "pow": 2, "atan2": 2, "hypot": 2}
 @each_of("op", BINARY)
 def test_binary_ops_on_all_layouts(op: Any) -> None:
     method = getattr(RAW, op.name)
-    for dtype in DTYPES.values():
+    for dtype in [dtype for name, dtype in DTYPES.items() if name != "bfloat16"]:
         try:
             result = op.result_dtype((dtype, dtype), ())
         except tk.errors.DTypeError:

@@ -26,12 +26,12 @@ def is_float(values: Array) -> bool:
     >>> is_float(np.zeros(1, "bfloat16")), is_float(np.zeros(1, "int32"))
     (True, False)
     """
-    return values.dtype.kind == "f" or values.dtype == BFLOAT16
+    return bool(values.dtype.kind == "f" or values.dtype == BFLOAT16)
 
 
 def flat_buffer(values: Array) -> Any:
     """A buffer of the elements in row-major order, as backends take it: bfloat16 as float32."""
-    flat = np.ascontiguousarray(values).reshape(-1)
+    flat: Any = np.ascontiguousarray(values).reshape(-1)
     return memoryview(flat.astype(np.float32) if flat.dtype == BFLOAT16 else flat)
 
 

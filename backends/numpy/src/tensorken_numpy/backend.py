@@ -12,7 +12,7 @@ from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.language.shapes import MOST_AXES, Axes, Pairs, Shape
-from tensorken_numpy import exponential_sums, special
+from tensorken_numpy import exponential_sums, reductions, special
 from tensorken_numpy.arrays import Array
 from tensorken_numpy.bfloat16 import BFLOAT16, INSTALL, in_float32, rounded
 from tensorken_numpy.clamping import clamp
@@ -22,7 +22,7 @@ from tensorken_numpy.convolution import convolve
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.fourier import FourierTransforms
 from tensorken_numpy.quiet import method, quiet
-from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
+from tensorken_numpy.sums import BLAS_MIN_SIZE
 from tensorken_numpy.threefry import threefry2x32
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Numpy(Factorizations, FourierTransforms):
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         _check_axes("full", shape)
         if dtype is bfloat16:
-            value = quiet.run(rounded, np.asarray(value))[()]
+            return np.full(shape, quiet.run(rounded, np.asarray(value)))
         return quiet.run(np.full, shape, value, _NUMPY_DTYPE[dtype])
 
     # Every op reads a shape; attrgetter reads it without a Python frame.
@@ -195,34 +195,17 @@ class Numpy(Factorizations, FourierTransforms):
             return x  # numpy would add each element to 0.0, which turns -0.0 into 0.0
         if x.size < BLAS_MIN_SIZE and x.dtype is not BFLOAT16:
             return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # the dtype, as numpy widens int32
-        return quiet.run(_sum, x, axes)
+        return quiet.run(reductions.total, x, axes)
 
-    def prod(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(_prod, x, axes)
-
-    def max(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(_max, x, axes)
-
-    def min(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(_min, x, axes)
-
-    def argmax(self, x: Array, axis: int) -> Array:
-        return _argmax(x, axis).astype(np.int32)
-
-    def argmin(self, x: Array, axis: int) -> Array:
-        return _argmin(x, axis).astype(np.int32)
-
-    def sort(self, x: Array, axis: int) -> Array:
-        return _sort(x, axis)
-
-    def argsort(self, x: Array, axis: int) -> Array:
-        return _argsort(x, axis).astype(np.int32)
-
-    def cumsum(self, x: Array, axis: int) -> Array:
-        return quiet.run(_cumsum, x, axis)
-
-    def cumprod(self, x: Array, axis: int) -> Array:
-        return quiet.run(_cumprod, x, axis)
+    prod = quiet.method(reductions.prod)
+    max = quiet.method(reductions.greatest)
+    min = quiet.method(reductions.least)
+    argmax = method(reductions.argmax)
+    argmin = method(reductions.argmin)
+    sort = method(reductions.sort)
+    argsort = method(reductions.argsort)
+    cumsum = quiet.method(reductions.cumsum)
+    cumprod = quiet.method(reductions.cumprod)
 
     softmax = quiet.method(in_float32(exponential_sums.softmax))
     log_softmax = quiet.method(in_float32(exponential_sums.log_softmax))
@@ -279,19 +262,6 @@ class Numpy(Factorizations, FourierTransforms):
         if any([getattr(type(self), name, None) is not getattr(Numpy, name, None) for name in names]):
             return None  # a subclass overrides a method, which the compiled program would not call
         return compiled(program, self)
-
-
-# numpy's reductions take the dtype, as they widen small integers.
-_sum = in_float32(sum_axes)
-_prod = in_float32(lambda x, axes: np.multiply.reduce(x, axes, x.dtype, None, True))
-_max = in_float32(lambda x, axes: np.maximum.reduce(x, axes, None, None, True))
-_min = in_float32(lambda x, axes: np.minimum.reduce(x, axes, None, None, True))
-_argmax = in_float32(lambda x, axis: np.argmax(x, axis, keepdims=True))
-_argmin = in_float32(lambda x, axis: np.argmin(x, axis, keepdims=True))
-_sort = in_float32(lambda x, axis: np.sort(x, axis, "stable"))
-_argsort = in_float32(lambda x, axis: np.argsort(x, axis, "stable"))
-_cumsum = in_float32(lambda x, axis: np.add.accumulate(x, axis, x.dtype))
-_cumprod = in_float32(lambda x, axis: np.multiply.accumulate(x, axis, x.dtype))
 
 
 def _check_axes(name: str, shape: Shape) -> None:

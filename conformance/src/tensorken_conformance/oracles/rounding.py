@@ -63,7 +63,7 @@ class Format:
     @property
     def terms(self) -> int:
         """The most terms of a sum or a product for which the bound of its error is small."""
-        return 2 ** (self.precision - 3) + 1
+        return (1 << (self.precision - 3)) + 1
 
     @property
     def max(self) -> float:

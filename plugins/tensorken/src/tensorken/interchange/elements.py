@@ -47,5 +47,5 @@ def unpacked(data: bytes | memoryview, dtype: DType) -> Any:
         floats = bytearray(2 * len(data))
         for byte in (0, 1):
             floats[_UPPER + byte :: 4] = data[byte::2]
-        data = floats
+        return memoryview(floats).cast("f")
     return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]
