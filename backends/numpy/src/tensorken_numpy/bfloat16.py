@@ -29,6 +29,8 @@ _LARGE = 2**40
 
 def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of arrays of one dtype, then params; it computes bfloat16 in float32."""
+    if BFLOAT16 is None:
+        return function
 
     @functools.wraps(function)
     def call(x: Array, *others: Any) -> Any:
