@@ -1,154 +1,434 @@
-"""Convolution of images."""
+"""Convolutions and transposed convolutions of signals, images and volumes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_nn.initializers import Initializer, lecun_normal, zeros
-from tensorken_nn.layers.windows import Pair, as_images, pair_of, window_counts
+from tensorken_nn.initializers import Initializer, uniform
+from tensorken_nn.layers.windows import (
+    Padding,
+    Pads,
+    PerAxis,
+    Sizes,
+    as_batch,
+    for_rank,
+    pads_for,
+    sizes_for,
+    window_counts,
+    with_leading_axes,
+)
 from tensorken_nn.module import Module, static
 
+# ---- functions ---------------------------------------------------------------------------------------------
 
-class Conv2d(Module):
-    """2D convolution: the sum of products of a kernel with each window of an image, plus a bias, for each output
-    channel.
+
+def _convolve(
+    rank: int,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: PerAxis = 1,
+    padding: Padding | str = 0,
+    dilation: PerAxis = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The sum of products of a kernel with each window, plus a bias, for each output channel: `tk.convolution`.
 
     As usual in networks it is a cross-correlation: kernels are not flipped.
 
     Args:
-        inputs, outputs: the numbers of input and output channels.
-        kernel_size: rows and columns of the kernels; one int for both, as for the following arguments.
-        stride: the distance between windows.
-        padding: the number of rows and columns of zeros on each side; or "same", which keeps the size (with an odd
-            number, one more below and on the right); or "valid", none.
+        x: of shape (..., inputs, *sizes).
+        weight: of shape (outputs, inputs / groups, *kernel sizes).
+        bias: of shape (outputs,).
+        stride: the distance between windows; one int for all axes, or one for each.
+        padding: the number of zeros on each side, or for each axis a number or a pair (before, after); or "same",
+            which keeps the sizes (with an odd number, one more behind); or "valid", none.
         dilation: the distance between the elements of a window.
         groups: the number of groups of channels; outputs of a group depend only on its inputs.
+
+    Returns:
+        A tensor of shape (..., outputs, *numbers of windows).
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or no window fits.
+        ArgumentError: if a number is too small, or padding "same" is combined with a stride.
+
+    >>> conv1d(tk.tensor([[1.0, 2.0, 4.0]]), tk.tensor([[[-1.0, 1.0]]])).tolist()
+    [[1.0, 2.0]]
+    >>> x = tk.arange(16, dtype=tk.float32).reshape(1, 4, 4)
+    >>> conv2d(x, tk.ones((1, 1, 3, 3))).tolist()
+    [[[45.0, 54.0], [81.0, 90.0]]]
+    >>> conv3d(tk.ones((2, 4, 8, 8, 8)), tk.ones((6, 2, 3, 3, 3)), stride=2, padding=1, groups=2).shape
+    (2, 6, 4, 4, 4)
+    """
+    name = f"conv{rank}d"
+    if weight.ndim != rank + 2 or groups < 1 or weight.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: got a weight of shape {weight.shape} in {groups} groups, need (outputs, inputs / groups, "
+            f"*kernel sizes) with {rank} kernel sizes and outputs that the groups divide; change the weight or groups"
+        )
+    outputs, inputs, *kernel = weight.shape
+    strides = sizes_for(name, "stride", rank, stride)
+    dilations = sizes_for(name, "dilation", rank, dilation)
+    pads = _pads(name, padding, tuple(kernel), strides, dilations)
+    examples = as_batch(name, rank, x, inputs * groups)
+    lengths = tuple([n + sum(around) for n, around in zip(examples.shape[2:], pads, strict=True)])
+    window_counts(name, lengths, tuple(kernel), strides, dilations)
+    y = tk.convolution(examples, weight, strides, pads, kernel_dilation=dilations, groups=groups)
+    return with_leading_axes(_with_bias(name, y, bias), x, rank)
+
+
+def _convolve_transposed(
+    rank: int,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: PerAxis = 1,
+    padding: Padding = 0,
+    output_padding: PerAxis = 0,
+    groups: int = 1,
+    dilation: PerAxis = 1,
+) -> Tensor:
+    """Each element of the input times a kernel, added at its window of the output: the transpose of a convolution.
+
+    It is the derivative of the convolution with the same weight, stride, padding, dilation and groups with respect to
+    the input of that.
+
+    Args:
+        x: of shape (..., inputs, *sizes).
+        weight: of shape (inputs, outputs / groups, *kernel sizes).
+        bias: of shape (outputs,).
+        stride: the distance between the windows of neighbouring elements; one int for all axes, or one for each.
+        padding: the number of elements that are removed from each side of the output, or for each axis a number or a
+            pair (before, after): the padding of the other convolution.
+        output_padding: the number of elements that are added behind each axis of the output; less than the stride
+            or the dilation.
+        groups: the number of groups of channels.
+        dilation: the distance between the elements of a window.
+
+    Returns:
+        A tensor of shape (..., outputs, *lengths), each length being
+        (size - 1) * stride - padding before and after + dilation * (kernel size - 1) + output_padding + 1.
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or the output is empty.
+        ArgumentError: if a number is too small or too large.
+
+    >>> conv_transpose1d(tk.tensor([[1.0, 2.0]]), tk.tensor([[[1.0, 10.0, 100.0]]]), stride=2).tolist()
+    [[1.0, 10.0, 102.0, 20.0, 200.0]]
+    >>> conv_transpose2d(tk.ones((8, 4, 7, 7)), tk.ones((4, 2, 3, 3)), None, 2, 1, 1).shape
+    (8, 2, 14, 14)
+    """
+    name = f"conv_transpose{rank}d"
+    if weight.ndim != rank + 2 or groups < 1 or weight.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: got a weight of shape {weight.shape} in {groups} groups, need (inputs, outputs / groups, "
+            f"*kernel sizes) with {rank} kernel sizes and inputs that the groups divide; change the weight or groups"
+        )
+    inputs, outputs, *kernel = weight.shape
+    strides = sizes_for(name, "stride", rank, stride)
+    dilations = sizes_for(name, "dilation", rank, dilation)
+    added = _output_padding(name, output_padding, strides, dilations)
+    examples = as_batch(name, rank, x, inputs)
+    widths = [step * (size - 1) for size, step in zip(kernel, dilations, strict=True)]
+    cuts = pads_for(name, rank, padding)
+    pads = [
+        (width - before, width - after + more)
+        for width, (before, after), more in zip(widths, cuts, added, strict=True)
+    ]
+    facts = zip(examples.shape[2:], strides, pads, widths, strict=True)
+    lengths = [(n - 1) * step + sum(around) - width + 1 for n, step, around, width in facts]
+    if min(lengths) < 1:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} with padding {padding} gives an output of "
+            f"{' x '.join(map(str, lengths))}; use less padding"
+        )
+    # The kernels of the other convolution, flipped, from its outputs to its inputs.
+    turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).swapaxes(1, 2)
+    turned = turned.reshape((groups * outputs, inputs // groups, *kernel)).flip(tuple(range(2, rank + 2)))
+    y = tk.convolution(examples, turned, 1, pads, strides, dilations, groups)
+    return with_leading_axes(_with_bias(name, y, bias), x, rank)
+
+
+def _with_bias(name: str, y: Tensor, bias: Tensor | None) -> Tensor:
+    """y of shape (count, channels, *sizes) plus a bias for each channel."""
+    if bias is None:
+        return y
+    if bias.shape != y.shape[1:2]:
+        raise ShapeError(
+            f"{name}: got a bias of shape {bias.shape}, need ({y.shape[1]},), one for each output"
+        )
+    return y + bias.reshape((bias.size, *[1] * (y.ndim - 2)))
+
+
+def _pads(name: str, padding: Padding | str, kernel: Sizes, strides: Sizes, dilations: Sizes) -> Pads:
+    """The number of zeros before and after each axis."""
+    if not isinstance(padding, str):
+        return pads_for(name, len(kernel), padding)
+    if padding == "valid":
+        return ((0, 0),) * len(kernel)
+    if padding != "same":
+        raise ArgumentError(f"{name}: padding must be ints, 'same' or 'valid', got {padding!r}")
+    if max(strides) > 1:
+        raise ArgumentError(f"{name}: padding 'same' needs stride 1, got {strides}; give the padding as ints")
+    totals = [dilation * (size - 1) for size, dilation in zip(kernel, dilations, strict=True)]
+    return tuple([(total // 2, total - total // 2) for total in totals])
+
+
+def _output_padding(name: str, value: PerAxis, strides: Sizes, dilations: Sizes) -> Sizes:
+    added = sizes_for(name, "output_padding", len(strides), value, 0)
+    if any(n >= max(steps) for n, *steps in zip(added, strides, dilations, strict=True)):
+        raise ArgumentError(
+            f"{name}: output_padding must be less than the stride {strides} or the dilation {dilations}, got {value}"
+        )
+    return added
+
+
+conv1d = for_rank(_convolve, 1, "conv1d")
+conv2d = for_rank(_convolve, 2, "conv2d")
+conv3d = for_rank(_convolve, 3, "conv3d")
+conv_transpose1d = for_rank(_convolve_transposed, 1, "conv_transpose1d")
+conv_transpose2d = for_rank(_convolve_transposed, 2, "conv_transpose2d")
+conv_transpose3d = for_rank(_convolve_transposed, 3, "conv_transpose3d")
+
+# ---- modules -----------------------------------------------------------------------------------------------
+
+
+class Convolution(Module):
+    """The base class of convolutions along `rank` axes, one of `Conv1d`, `Conv2d` and `Conv3d`.
+
+    Args:
+        inputs, outputs: the numbers of input and output channels.
+        kernel_size: the sizes of the kernels; one int for all axes, or one for each, as for the following arguments.
+        stride, padding, dilation, groups: as for the functions `conv1d`, `conv2d` and `conv3d`.
         bias: whether there is a bias.
         key: for the initial parameters, which are on the key's backend.
-        weight_initializer, bias_initializer: of the parameters.
+        weight_initializer, bias_initializer: of the parameters; by default uniform in [-b, b) with
+            b = 1 / sqrt(n), where n is the number of inputs of an output, as in PyTorch.
         dtype: of the parameters, a float.
 
     Raises:
         ArgumentError: if a number is not positive (padding: negative), the groups do not divide the channels, or
             padding "same" is combined with a stride.
-
-    >>> layer = Conv2d(3, 16, 3, padding="same", key=tk.random.key(0))
-    >>> layer(tk.ones((32, 3, 28, 28))).shape
-    (32, 16, 28, 28)
-    >>> Conv2d(3, 16, (5, 3), stride=2, bias=False, key=tk.random.key(0))(tk.ones((3, 28, 28))).shape
-    (16, 12, 13)
     """
 
-    weight: Tensor  # (outputs, inputs / groups, rows, columns)
+    weight: Tensor  # (outputs, inputs / groups, *kernel sizes)
     bias: Tensor | None  # (outputs,)
-    stride: Pair = static()
-    padding: Pair | str = static()
-    dilation: Pair = static()
+    stride: Sizes = static()
+    padding: Pads | str = static()
+    dilation: Sizes = static()
     groups: int = static()
+
+    rank: ClassVar[int]
 
     def __init__(
         self,
         inputs: int,
         outputs: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
+        kernel_size: PerAxis,
+        stride: PerAxis = 1,
+        padding: Padding | str = 0,
+        dilation: PerAxis = 1,
         groups: int = 1,
         bias: bool = True,
         *,
         key: Tensor,
-        weight_initializer: Initializer = lecun_normal,
-        bias_initializer: Initializer = zeros,
+        weight_initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None,
         dtype: Any = tk.float32,
     ) -> None:
-        if inputs < 1 or outputs < 1:
-            raise ArgumentError(f"Conv2d: need one input and one output or more, got {inputs}, {outputs}")
-        if groups < 1 or inputs % groups or outputs % groups:
-            raise ArgumentError(
-                f"Conv2d: {groups} groups do not divide {inputs} inputs and {outputs} outputs; choose another number"
-            )
-        kernel = pair_of("Conv2d", "kernel_size", kernel_size, 1)
-        self.stride = pair_of("Conv2d", "stride", stride, 1)
-        self.padding = padding if isinstance(padding, str) else pair_of("Conv2d", "padding", padding, 0)
-        self.dilation = pair_of("Conv2d", "dilation", dilation, 1)
+        name = type(self).__name__
+        kernel = _checked(name, self.rank, inputs, outputs, kernel_size, groups)
+        self.stride = sizes_for(name, "stride", self.rank, stride)
+        self.dilation = sizes_for(name, "dilation", self.rank, dilation)
+        pads = _pads(name, padding, kernel, self.stride, self.dilation)
+        self.padding = padding if isinstance(padding, str) else pads
         self.groups = groups
-        _pads("Conv2d", self.padding, kernel, self.stride, self.dilation)
-        weight_key, bias_key = tk.random.split(key)
-        self.weight = weight_initializer(weight_key, (outputs, inputs // groups, *kernel), dtype)
-        self.bias = bias_initializer(bias_key, (outputs,), dtype) if bias else None
+        self.weight, self.bias = _parameters(
+            key,
+            (outputs, inputs // groups, *kernel),
+            outputs if bias else 0,
+            weight_initializer,
+            bias_initializer,
+            dtype,
+        )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., inputs, height, width) to (..., outputs, windows down, windows across).
+        """Map shape (..., inputs, *sizes) to (..., outputs, *numbers of windows).
 
         Raises:
             ShapeError: if x has another number of channels, or is smaller than a kernel.
         """
-        return conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return _convolve(
+            self.rank, x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
 
 
-def conv2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] | str = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The function of `Conv2d`: `tk.convolution` for images, with a bias.
+class Conv1d(Convolution):
+    """Convolution of signals, of shape (..., inputs, length); the arguments are those of `Convolution`.
+
+    >>> Conv1d(3, 16, 5, padding="same", key=tk.random.key(0))(tk.ones((32, 3, 100))).shape
+    (32, 16, 100)
+    """
+
+    rank = 1
+
+
+class Conv2d(Convolution):
+    """Convolution of images, of shape (..., inputs, height, width); the arguments are those of `Convolution`.
+
+    >>> Conv2d(3, 16, 3, padding="same", key=tk.random.key(0))(tk.ones((32, 3, 28, 28))).shape
+    (32, 16, 28, 28)
+    >>> Conv2d(3, 16, (5, 3), stride=2, bias=False, key=tk.random.key(0))(tk.ones((3, 28, 28))).shape
+    (16, 12, 13)
+    """
+
+    rank = 2
+
+
+class Conv3d(Convolution):
+    """Convolution of volumes, of shape (..., inputs, depth, height, width); the arguments are those of `Convolution`.
+
+    >>> Conv3d(3, 16, 3, 2, 1, key=tk.random.key(0))(tk.ones((2, 3, 8, 8, 8))).shape
+    (2, 16, 4, 4, 4)
+    """
+
+    rank = 3
+
+
+class TransposedConvolution(Module):
+    """The base class of transposed convolutions: `ConvTranspose1d`, `ConvTranspose2d` and `ConvTranspose3d`.
 
     Args:
-        x: of shape (..., inputs, height, width).
-        weight: of shape (outputs, inputs / groups, rows, columns).
-        bias: of shape (outputs,).
-        stride, padding, dilation, groups: as for `Conv2d`.
-
-    Returns:
-        A tensor of shape (..., outputs, windows down, windows across).
+        inputs, outputs: the numbers of input and output channels.
+        kernel_size: the sizes of the kernels; one int for all axes, or one for each, as for the following arguments.
+        stride, padding, output_padding, groups, dilation: as for the functions `conv_transpose1d` and so on.
+        bias, key, dtype: as for `Convolution`.
+        weight_initializer, bias_initializer: of the parameters; by default uniform in [-b, b) with
+            b = 1 / sqrt(outputs / groups * elements of a kernel), as in PyTorch.
 
     Raises:
-        ShapeError, ArgumentError: if the arguments do not fit together.
-
-    >>> x = tk.arange(16, dtype=tk.float32).reshape(1, 4, 4)
-    >>> conv2d(x, tk.ones((1, 1, 3, 3))).tolist()
-    [[[45.0, 54.0], [81.0, 90.0]]]
+        ArgumentError: if a number is too small or too large, or the groups do not divide the channels.
     """
-    if weight.ndim != 4 or groups < 1 or weight.shape[0] % groups:
-        raise ShapeError(
-            f"conv2d: got a weight of shape {weight.shape} in {groups} groups, need (outputs, inputs / groups, rows, "
-            f"columns) with outputs that the groups divide"
+
+    weight: Tensor  # (inputs, outputs / groups, *kernel sizes)
+    bias: Tensor | None  # (outputs,)
+    stride: Sizes = static()
+    padding: Pads = static()
+    output_padding: Sizes = static()
+    groups: int = static()
+    dilation: Sizes = static()
+
+    rank: ClassVar[int]
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel_size: PerAxis,
+        stride: PerAxis = 1,
+        padding: Padding = 0,
+        output_padding: PerAxis = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: PerAxis = 1,
+        *,
+        key: Tensor,
+        weight_initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None,
+        dtype: Any = tk.float32,
+    ) -> None:
+        name = type(self).__name__
+        kernel = _checked(name, self.rank, inputs, outputs, kernel_size, groups)
+        self.stride = sizes_for(name, "stride", self.rank, stride)
+        self.padding = pads_for(name, self.rank, padding)
+        self.dilation = sizes_for(name, "dilation", self.rank, dilation)
+        self.output_padding = _output_padding(name, output_padding, self.stride, self.dilation)
+        self.groups = groups
+        self.weight, self.bias = _parameters(
+            key,
+            (inputs, outputs // groups, *kernel),
+            outputs if bias else 0,
+            weight_initializer,
+            bias_initializer,
+            dtype,
         )
-    outputs, inputs, rows, columns = weight.shape
-    kernel = rows, columns
-    strides = pair_of("conv2d", "stride", stride, 1)
-    dilations = pair_of("conv2d", "dilation", dilation, 1)
-    pads = _pads("conv2d", padding, kernel, strides, dilations)
-    images = as_images("conv2d", x, inputs * groups)
-    height, width = (n + sum(around) for n, around in zip(images.shape[2:], pads, strict=True))
-    window_counts("conv2d", (height, width), kernel, strides, dilations)
-    y = tk.convolution(images, weight, strides, pads, kernel_dilation=dilations, groups=groups)
-    if bias is not None:
-        y = y + bias.reshape((outputs, 1, 1))
-    return y.reshape((*x.shape[:-3], *y.shape[1:]))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (..., inputs, *sizes) to (..., outputs, *lengths).
+
+        Raises:
+            ShapeError: if x has another number of channels, or the padding leaves no output.
+        """
+        return _convolve_transposed(
+            self.rank,
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
 
 
-def _pads(
-    name: str, padding: int | Sequence[int] | str, kernel: Pair, strides: Pair, dilations: Pair
-) -> tuple[Pair, Pair]:
-    """The number of zeros before and after each axis."""
-    if not isinstance(padding, str):
-        down, across = pair_of(name, "padding", padding, 0)
-        return (down, down), (across, across)
-    if padding == "valid":
-        return (0, 0), (0, 0)
-    if padding != "same":
-        raise ArgumentError(f"{name}: padding must be ints, 'same' or 'valid', got {padding!r}")
-    if strides != (1, 1):
-        raise ArgumentError(f"{name}: padding 'same' needs stride 1, got {strides}; give the padding as ints")
-    down, across = (dilation * (size - 1) for size, dilation in zip(kernel, dilations, strict=True))
-    return (down // 2, down - down // 2), (across // 2, across - across // 2)
+class ConvTranspose1d(TransposedConvolution):
+    """Transposed convolution of signals, of shape (..., inputs, length).
+
+    >>> ConvTranspose1d(3, 2, 4, stride=2, padding=1, key=tk.random.key(0))(tk.ones((5, 3, 8))).shape
+    (5, 2, 16)
+    """
+
+    rank = 1
+
+
+class ConvTranspose2d(TransposedConvolution):
+    """Transposed convolution of images, of shape (..., inputs, height, width).
+
+    >>> ConvTranspose2d(3, 2, 3, 2, 1, output_padding=1, key=tk.random.key(0))(tk.ones((5, 3, 7, 7))).shape
+    (5, 2, 14, 14)
+    """
+
+    rank = 2
+
+
+class ConvTranspose3d(TransposedConvolution):
+    """Transposed convolution of volumes, of shape (..., inputs, depth, height, width).
+
+    >>> ConvTranspose3d(3, 2, 2, stride=2, key=tk.random.key(0))(tk.ones((1, 3, 2, 3, 4))).shape
+    (1, 2, 4, 6, 8)
+    """
+
+    rank = 3
+
+
+def _checked(name: str, rank: int, inputs: int, outputs: int, kernel_size: PerAxis, groups: int) -> Sizes:
+    """The sizes of a kernel, after a check of the numbers of channels."""
+    if inputs < 1 or outputs < 1:
+        raise ArgumentError(f"{name}: need one input and one output or more, got {inputs}, {outputs}")
+    if groups < 1 or inputs % groups or outputs % groups:
+        raise ArgumentError(
+            f"{name}: {groups} groups do not divide {inputs} inputs and {outputs} outputs; choose another number"
+        )
+    return sizes_for(name, "kernel_size", rank, kernel_size)
+
+
+def _parameters(
+    key: Tensor,
+    shape: Sequence[int],
+    biases: int,
+    weight_initializer: Initializer | None,
+    bias_initializer: Initializer | None,
+    dtype: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The weight and the bias, by default uniform in PyTorch's bounds."""
+    weight_key, bias_key = tk.random.split(key)
+    usual = uniform(1.0 / math.sqrt(math.prod(shape[1:])))
+    weight = (weight_initializer or usual)(weight_key, tuple(shape), dtype)
+    return weight, (bias_initializer or usual)(bias_key, (biases,), dtype) if biases else None

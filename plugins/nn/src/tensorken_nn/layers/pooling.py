@@ -1,189 +1,545 @@
-"""Max and average pooling of images, over windows or globally."""
+"""Max and average pooling of signals, images and volumes: over windows, adaptive, or global."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken_core.errors import ArgumentError
-from tensorken_nn.layers.windows import Pair, as_images, pair_of, windows
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_nn.layers.windows import (
+    Padding,
+    Pads,
+    PerAxis,
+    Sizes,
+    as_batch,
+    for_rank,
+    pads_for,
+    sizes_for,
+    windows,
+    with_leading_axes,
+)
 from tensorken_nn.module import Module, static
 
-# ---- functions ---------------------------------------------------------------------------------------------
+AdaptiveSizes = int | None | Sequence[int | None]
+"""The number of windows along all axes, or along each; None keeps the size of the axis."""
+
+# ---- functions over windows --------------------------------------------------------------------------------
 
 
-def max_pool2d(
+def _max_pool(
+    rank: int,
     x: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The maximum of each window; equal maxima share the derivative.
 
     Args:
-        x: of shape (..., channels, height, width).
-        kernel_size: rows and columns of a window; one int for both, as for the following arguments.
+        x: of shape (..., channels, *sizes).
+        kernel_size: the sizes of a window; one int for all axes, or one for each, as for the following arguments.
         stride: the distance between windows; by default their size.
-        padding: the number of rows and columns added on each side; they are never the maximum.
+        padding: the number of elements added on each side, or for each axis a number or a pair (before, after); at
+            most half a window. They are never the maximum.
         dilation: the distance between the elements of a window.
+        ceil_mode: whether there is one more window for remaining elements at the end of an axis.
 
     Returns:
-        A tensor of shape (..., channels, windows down, windows across).
+        A tensor of shape (..., channels, *numbers of windows).
 
     Raises:
-        ShapeError: if x has fewer than three axes, or is smaller than a window.
+        ShapeError: if x has too few axes, or is smaller than a window.
         ArgumentError: if a number is not positive, or the padding is negative or larger than half a window.
 
+    >>> max_pool1d(tk.tensor([[1, 3, 2, 0, 5]]), 2, ceil_mode=True).tolist()
+    [[3, 2, 5]]
     >>> max_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
     [[[5, 7], [13, 15]]]
     """
-    kernel, strides, pads = _sizes("max_pool2d", kernel_size, stride, padding)
-    dilations = pair_of("max_pool2d", "dilation", dilation, 1)
-    images = as_images("max_pool2d", x)
-    if pads != (0, 0):
-        least = float("-inf") if x.dtype.kind == "float" else tk.iinfo(x.dtype).min
-        images = tk.pad(images, ((0, 0), (0, 0), *[(n, n) for n in pads]), constant_values=least)
-    return _pooled(windows("max_pool2d", images, kernel, strides, dilations).max((1, 2)), x)
+    name = f"max_pool{rank}d"
+    kernel, strides, pads = _checked(name, rank, kernel_size, stride, padding)
+    dilations = sizes_for(name, "dilation", rank, dilation)
+    examples = as_batch(name, rank, x)
+    around = _with_remainders(examples.shape[2:], kernel, strides, pads, dilations, ceil_mode)
+    if any(map(any, around)):
+        examples = tk.pad(examples, ((0, 0), (0, 0), *around), constant_values=least_of(x))
+    y = windows(name, examples, kernel, strides, dilations).max(tuple(range(1, rank + 1)))
+    return with_leading_axes(y, x, rank)
 
 
-def avg_pool2d(
+def _avg_pool(
+    rank: int,
     x: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window.
 
     Args:
         x, kernel_size, stride: as for `max_pool2d`.
-        padding: the number of rows and columns of zeros added on each side.
-        count_include_pad: whether the zeros count as elements of a window.
+        padding: the number of zeros on each side, or for each axis a number or a pair (before, after); at most half a
+            window.
+        ceil_mode: whether there is one more window for remaining elements at the end of an axis; its mean is over
+            the elements and the padding alone.
+        count_include_pad: whether the padding counts as elements of a window.
+        divisor_override: a number to divide the sum of a window by, instead of its number of elements.
 
     Returns:
-        A tensor of shape (..., channels, windows down, windows across).
+        A tensor of shape (..., channels, *numbers of windows).
 
     Raises:
         ShapeError, ArgumentError: as `max_pool2d`.
 
     >>> avg_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
     [[[2.5, 4.5], [10.5, 12.5]]]
+    >>> avg_pool1d(tk.tensor([[1.0, 3.0, 2.0]]), 2, padding=((1, 0),), count_include_pad=False).tolist()
+    [[1.0, 2.5]]
     """
-    kernel, strides, pads = _sizes("avg_pool2d", kernel_size, stride, padding)
-    images = as_images("avg_pool2d", x)
-    if pads == (0, 0):
-        return _pooled(windows("avg_pool2d", images, kernel, strides).mean((1, 2)), x)
-    around = ((0, 0), (0, 0), *[(n, n) for n in pads])
-    patches = windows("avg_pool2d", images.pad(around), kernel, strides)
-    if count_include_pad:
-        return _pooled(patches.mean((1, 2)), x)
-    inside = images.ones_like()[:1, :1].pad(around)  # the counts are the same for all channels
-    return _pooled(patches.sum((1, 2)) / windows("avg_pool2d", inside, kernel, strides).sum((1, 2)), x)
+    name = f"avg_pool{rank}d"
+    kernel, strides, pads = _checked(name, rank, kernel_size, stride, padding)
+    if divisor_override is not None and divisor_override < 1:
+        raise ArgumentError(f"{name}: divisor_override must be an int from 1, got {divisor_override}")
+    examples = as_batch(name, rank, x)
+    sizes = examples.shape[2:]
+    around = _with_remainders(sizes, kernel, strides, pads, (1,) * rank, ceil_mode)
+    if any(map(any, around)):
+        examples = examples.pad(((0, 0), (0, 0), *around))
+    parts, within = windows(name, examples, kernel, strides), tuple(range(1, rank + 1))
+    if divisor_override is not None:
+        return with_leading_axes(parts.sum(within) / divisor_override, x, rank)
+    found, counts = parts.shape[rank + 2 :], []
+    for size, count, (before, after), width, step in zip(sizes, found, pads, kernel, strides, strict=True):
+        first, end = (-before, size + after) if count_include_pad else (0, size)
+        starts = [step * i - before for i in range(count)]
+        counts.append([min(start + width, end) - max(start, first) for start in starts])
+    divisors = [math.prod(numbers) for numbers in itertools.product(*counts)]
+    if set(divisors) == {math.prod(kernel)}:
+        return with_leading_axes(parts.mean(within), x, rank)
+    y = parts.sum(within)
+    return with_leading_axes(y / y.constant(divisors, y.dtype, found), x, rank)
 
 
-def _sizes(
-    name: str,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None,
-    padding: int | Sequence[int],
-) -> tuple[Pair, Pair, Pair]:
+def _checked(
+    name: str, rank: int, kernel_size: PerAxis, stride: PerAxis | None, padding: Padding
+) -> tuple[Sizes, Sizes, Pads]:
     """Check kernel size, strides and padding."""
-    kernel = pair_of(name, "kernel_size", kernel_size, 1)
-    pads = pair_of(name, "padding", padding, 0)
-    if any(2 * pad > size for pad, size in zip(pads, kernel, strict=True)):
+    kernel = sizes_for(name, "kernel_size", rank, kernel_size)
+    pads = pads_for(name, rank, padding)
+    if any(2 * max(pad) > size for pad, size in zip(pads, kernel, strict=True)):
         raise ArgumentError(
-            f"{name}: padding {pads} is larger than half a window of {kernel}; make it smaller"
+            f"{name}: padding {padding} is larger than half a window of {kernel}; make it smaller"
         )
-    return kernel, kernel if stride is None else pair_of(name, "stride", stride, 1), pads
+    return kernel, kernel if stride is None else sizes_for(name, "stride", rank, stride), pads
 
 
-def _pooled(y: Tensor, x: Tensor) -> Tensor:
-    """Restore the leading axes of x."""
-    return y.reshape((*x.shape[:-2], *y.shape[-2:]))
+def _with_remainders(
+    sizes: Sizes, kernel: Sizes, strides: Sizes, pads: Pads, dilations: Sizes, ceil_mode: bool
+) -> Pads:
+    """The padding; in ceil mode with elements behind each axis for a window that begins before its end."""
+    if not ceil_mode:
+        return pads
+    around = []
+    for n, width, stride, (before, after), step in zip(sizes, kernel, strides, pads, dilations, strict=True):
+        length, reach = n + before + after, step * (width - 1) + 1
+        last = -(-(length - reach) // stride) * stride  # the start of the last window
+        last = last - stride if last >= n + before else last
+        around.append((before, after + max(last + reach - length, 0)))
+    return tuple(around)
 
+
+max_pool1d = for_rank(_max_pool, 1, "max_pool1d")
+max_pool2d = for_rank(_max_pool, 2, "max_pool2d")
+max_pool3d = for_rank(_max_pool, 3, "max_pool3d")
+avg_pool1d = for_rank(_avg_pool, 1, "avg_pool1d")
+avg_pool2d = for_rank(_avg_pool, 2, "avg_pool2d")
+avg_pool3d = for_rank(_avg_pool, 3, "avg_pool3d")
+
+# ---- adaptive functions ------------------------------------------------------------------------------------
+
+
+def _adaptive_max_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
+    """The maximum of each of a given number of windows, which cover each axis; equal maxima share the derivative.
+
+    Args:
+        x: of shape (..., channels, *sizes).
+        output_size: the number of windows along all axes, or along each; None keeps the size of an axis. Window i of
+            m windows of an axis of size n has the elements from floor(i * n / m) to ceil((i + 1) * n / m), exclusive.
+
+    Returns:
+        A tensor of shape (..., channels, *output_size).
+
+    Raises:
+        ShapeError: if x has too few axes, or an empty one.
+        ArgumentError: if a size is not positive.
+
+    >>> adaptive_max_pool1d(tk.tensor([[1, 3, 2, 0, 5]]), 2).tolist()
+    [[3, 5]]
+    """
+    return _adapted("max", rank, x, output_size)
+
+
+def _adaptive_avg_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
+    """The mean of each of a given number of windows, which cover each axis.
+
+    Args:
+        x, output_size: as for `adaptive_max_pool2d`.
+
+    Returns:
+        A tensor of shape (..., channels, *output_size).
+
+    Raises:
+        ShapeError, ArgumentError: as `adaptive_max_pool2d`.
+
+    >>> adaptive_avg_pool1d(tk.tensor([[1.0, 3.0, 2.0, 0.0, 5.0]]), 2).tolist()
+    [[2.0, 2.3333332538604736]]
+    """
+    return _adapted("avg", rank, x, output_size)
+
+
+def _adapted(kind: str, rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
+    name = f"adaptive_{kind}_pool{rank}d"
+    y = as_batch(name, rank, x)
+    sizes = y.shape[2:]
+    given = output_size if isinstance(output_size, Sequence) else (output_size,) * rank
+    if len(given) == rank:
+        given = [n if wanted is None else wanted for wanted, n in zip(given, sizes, strict=True)]
+    counts = sizes_for(name, "output_size", rank, given)  # type: ignore[arg-type]  # it refuses None
+    if not all(sizes):
+        raise ShapeError(
+            f"{name}: shape {x.shape} has an empty axis, whose windows have no elements; drop it"
+        )
+    inside, widths = None, []
+    for axis, (n, m) in enumerate(
+        zip(sizes, counts, strict=True)
+    ):  # each becomes two: windows and their elements
+        place = 2 + 2 * axis
+        bounds = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+        width = max([end - start for start, end in bounds])
+        if n % m:
+            indices = [min(start + j, end - 1) for start, end in bounds for j in range(width)]
+            y = tk.take(y, indices, axis=place)
+            of_axis = [start + j < end for start, end in bounds for j in range(width)]
+            mask = y.constant(of_axis, tk.bool_, (m, width, *[1] * (2 * (rank - axis - 1))))
+            inside = mask if inside is None else inside & mask
+        y = y.reshape((*y.shape[:place], m, width, *y.shape[place + 1 :]))
+        widths.append([end - start for start, end in bounds])
+    within = tuple(range(3, 3 + 2 * rank, 2))
+    if kind == "max":
+        y = (y if inside is None else inside.where(y, least_of(y))).max(within)
+    elif inside is None:
+        y = y.mean(within)
+    else:
+        y = inside.where(y, 0).sum(within)
+        divisors = [math.prod(numbers) for numbers in itertools.product(*widths)]
+        y = y / y.constant(divisors, y.dtype, counts)
+    return with_leading_axes(y, x, rank)
+
+
+def least_of(x: Tensor) -> float | int:
+    """The smallest number of the dtype of x.
+
+    >>> least_of(tk.ones(2, tk.int32)), least_of(tk.ones(2))
+    (-2147483648, -inf)
+    """
+    return float("-inf") if x.dtype.kind == "float" else tk.iinfo(x.dtype).min
+
+
+adaptive_max_pool1d = for_rank(_adaptive_max_pool, 1, "adaptive_max_pool1d")
+adaptive_max_pool2d = for_rank(_adaptive_max_pool, 2, "adaptive_max_pool2d")
+adaptive_max_pool3d = for_rank(_adaptive_max_pool, 3, "adaptive_max_pool3d")
+adaptive_avg_pool1d = for_rank(_adaptive_avg_pool, 1, "adaptive_avg_pool1d")
+adaptive_avg_pool2d = for_rank(_adaptive_avg_pool, 2, "adaptive_avg_pool2d")
+adaptive_avg_pool3d = for_rank(_adaptive_avg_pool, 3, "adaptive_avg_pool3d")
 
 # ---- modules -----------------------------------------------------------------------------------------------
 
 
-class MaxPool2d(Module):
-    """`max_pool2d` as a module.
+class MaxPool(Module):
+    """The base class of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`: `max_pool1d` and so on as modules."""
 
-    >>> MaxPool2d(2)
-    MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
+    kernel_size: Sizes = static()
+    stride: Sizes = static()
+    padding: Pads = static()
+    dilation: Sizes = static()
+    ceil_mode: bool = static()
+
+    rank: ClassVar[int]
+
+    def __init__(
+        self,
+        kernel_size: PerAxis,
+        stride: PerAxis | None = None,
+        padding: Padding = 0,
+        dilation: PerAxis = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        self.kernel_size, self.stride, self.padding = _checked(name, self.rank, kernel_size, stride, padding)
+        self.dilation = sizes_for(name, "dilation", self.rank, dilation)
+        self.ceil_mode = ceil_mode
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (..., channels, *sizes) to (..., channels, *numbers of windows)."""
+        return _max_pool(
+            self.rank, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+        )
+
+
+class AvgPool(Module):
+    """The base class of `AvgPool1d`, `AvgPool2d` and `AvgPool3d`: `avg_pool1d` and so on as modules."""
+
+    kernel_size: Sizes = static()
+    stride: Sizes = static()
+    padding: Pads = static()
+    ceil_mode: bool = static()
+    count_include_pad: bool = static()
+    divisor_override: int | None = static()
+
+    rank: ClassVar[int]
+
+    def __init__(
+        self,
+        kernel_size: PerAxis,
+        stride: PerAxis | None = None,
+        padding: Padding = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        name = type(self).__name__
+        self.kernel_size, self.stride, self.padding = _checked(name, self.rank, kernel_size, stride, padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (..., channels, *sizes) to (..., channels, *numbers of windows)."""
+        return _avg_pool(
+            self.rank,
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+
+class AdaptivePool(Module):
+    """The base class of adaptive pooling: `adaptive_max_pool1d` and so on as modules."""
+
+    output_size: int | tuple[int | None, ...] | None = static()
+
+    rank: ClassVar[int]
+    kind: ClassVar[str]
+
+    def __init__(self, output_size: AdaptiveSizes) -> None:
+        self.output_size = tuple(output_size) if isinstance(output_size, Sequence) else output_size
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (..., channels, *sizes) to (..., channels, *output_size)."""
+        return _adapted(self.kind, self.rank, x, self.output_size)
+
+
+class GlobalPool(Module):
+    """The base class of pooling over all spatial axes."""
+
+    rank: ClassVar[int]
+    kind: ClassVar[str]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (..., channels, *sizes) to (..., channels)."""
+        as_batch(type(self).__name__, self.rank, x)
+        axes = tuple(range(-self.rank, 0))
+        return x.max(axes) if self.kind == "max" else x.mean(axes)
+
+
+class MaxPool1d(MaxPool):
+    """Maxima of the windows of signals: `max_pool1d` as a module.
+
+    >>> MaxPool1d(3, stride=2, padding=1)(tk.ones((32, 16, 28))).shape
+    (32, 16, 14)
+    """
+
+    rank = 1
+
+
+class AvgPool1d(AvgPool):
+    """Means of the windows of signals: `avg_pool1d` as a module.
+
+    >>> AvgPool1d(3, stride=2, padding=1)(tk.ones((32, 16, 28))).shape
+    (32, 16, 14)
+    """
+
+    rank = 1
+
+
+class MaxPool2d(MaxPool):
+    """Maxima of the windows of images: `max_pool2d` as a module.
+
     >>> MaxPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
     (32, 16, 14, 14)
     """
 
-    kernel_size: Pair = static()
-    stride: Pair = static()
-    padding: Pair = static()
-    dilation: Pair = static()
-
-    def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = _sizes("MaxPool2d", kernel_size, stride, padding)
-        self.dilation = pair_of("MaxPool2d", "dilation", dilation, 1)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
-        return max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation)
+    rank = 2
 
 
-class AvgPool2d(Module):
-    """`avg_pool2d` as a module.
+class AvgPool2d(AvgPool):
+    """Means of the windows of images: `avg_pool2d` as a module.
 
-    >>> AvgPool2d(2)(tk.ones((32, 16, 28, 28))).shape
+    >>> AvgPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
     (32, 16, 14, 14)
     """
 
-    kernel_size: Pair = static()
-    stride: Pair = static()
-    padding: Pair = static()
-    count_include_pad: bool = static()
-
-    def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        count_include_pad: bool = True,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = _sizes("AvgPool2d", kernel_size, stride, padding)
-        self.count_include_pad = count_include_pad
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
-        return avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.count_include_pad)
+    rank = 2
 
 
-class GlobalMaxPool2d(Module):
-    """The maximum of each channel.
+class MaxPool3d(MaxPool):
+    """Maxima of the windows of volumes: `max_pool3d` as a module.
 
-    >>> GlobalMaxPool2d()(tk.ones((32, 16, 7, 7))).shape
-    (32, 16)
+    >>> MaxPool3d(3, stride=2, padding=1)(tk.ones((32, 16, 8, 28, 28))).shape
+    (32, 16, 4, 14, 14)
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, height, width) to (..., channels)."""
-        as_images("GlobalMaxPool2d", x)
-        return x.max((-2, -1))
+    rank = 3
 
 
-class GlobalAvgPool2d(Module):
-    """The mean of each channel.
+class AvgPool3d(AvgPool):
+    """Means of the windows of volumes: `avg_pool3d` as a module.
 
-    >>> GlobalAvgPool2d()(tk.ones((32, 16, 7, 7))).shape
-    (32, 16)
+    >>> AvgPool3d(3, stride=2, padding=1)(tk.ones((32, 16, 8, 28, 28))).shape
+    (32, 16, 4, 14, 14)
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, height, width) to (..., channels)."""
-        as_images("GlobalAvgPool2d", x)
-        return x.mean((-2, -1))
+    rank = 3
+
+
+class AdaptiveMaxPool1d(AdaptivePool):
+    """Maxima of a given number of windows of signals: `adaptive_max_pool1d` as a module.
+
+    >>> AdaptiveMaxPool1d(7)(tk.ones((4, 16, 28))).shape
+    (4, 16, 7)
+    """
+
+    rank, kind = 1, "max"
+
+
+class AdaptiveAvgPool1d(AdaptivePool):
+    """Means of a given number of windows of signals: `adaptive_avg_pool1d` as a module.
+
+    >>> AdaptiveAvgPool1d(7)(tk.ones((4, 16, 28))).shape
+    (4, 16, 7)
+    """
+
+    rank, kind = 1, "avg"
+
+
+class AdaptiveMaxPool2d(AdaptivePool):
+    """Maxima of a given number of windows of images: `adaptive_max_pool2d` as a module.
+
+    >>> AdaptiveMaxPool2d((7, 5))(tk.ones((4, 16, 28, 28))).shape
+    (4, 16, 7, 5)
+    """
+
+    rank, kind = 2, "max"
+
+
+class AdaptiveAvgPool2d(AdaptivePool):
+    """Means of a given number of windows of images: `adaptive_avg_pool2d` as a module.
+
+    >>> AdaptiveAvgPool2d((7, 5))(tk.ones((4, 16, 28, 28))).shape
+    (4, 16, 7, 5)
+    """
+
+    rank, kind = 2, "avg"
+
+
+class AdaptiveMaxPool3d(AdaptivePool):
+    """Maxima of a given number of windows of volumes: `adaptive_max_pool3d` as a module.
+
+    >>> AdaptiveMaxPool3d((2, 7, 5))(tk.ones((4, 16, 8, 28, 28))).shape
+    (4, 16, 2, 7, 5)
+    """
+
+    rank, kind = 3, "max"
+
+
+class AdaptiveAvgPool3d(AdaptivePool):
+    """Means of a given number of windows of volumes: `adaptive_avg_pool3d` as a module.
+
+    >>> AdaptiveAvgPool3d((2, 7, 5))(tk.ones((4, 16, 8, 28, 28))).shape
+    (4, 16, 2, 7, 5)
+    """
+
+    rank, kind = 3, "avg"
+
+
+class GlobalMaxPool1d(GlobalPool):
+    """The maximum of each channel of signals.
+
+    >>> GlobalMaxPool1d()(tk.ones((4, 16, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 1, "max"
+
+
+class GlobalAvgPool1d(GlobalPool):
+    """The mean of each channel of signals.
+
+    >>> GlobalAvgPool1d()(tk.ones((4, 16, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 1, "avg"
+
+
+class GlobalMaxPool2d(GlobalPool):
+    """The maximum of each channel of images.
+
+    >>> GlobalMaxPool2d()(tk.ones((4, 16, 28, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 2, "max"
+
+
+class GlobalAvgPool2d(GlobalPool):
+    """The mean of each channel of images.
+
+    >>> GlobalAvgPool2d()(tk.ones((4, 16, 28, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 2, "avg"
+
+
+class GlobalMaxPool3d(GlobalPool):
+    """The maximum of each channel of volumes.
+
+    >>> GlobalMaxPool3d()(tk.ones((4, 16, 8, 28, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 3, "max"
+
+
+class GlobalAvgPool3d(GlobalPool):
+    """The mean of each channel of volumes.
+
+    >>> GlobalAvgPool3d()(tk.ones((4, 16, 8, 28, 28))).shape
+    (4, 16)
+    """
+
+    rank, kind = 3, "avg"

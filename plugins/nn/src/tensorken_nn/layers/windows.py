@@ -1,85 +1,155 @@
-"""Sliding windows of images."""
+"""Sliding windows of signals, images and volumes, and the arguments that describe them."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
 
-Pair = tuple[int, int]
-"""A number for rows and a number for columns."""
+Sizes: TypeAlias = tuple[int, ...]
+"""A number for each spatial axis."""
+
+Pads: TypeAlias = tuple[tuple[int, int], ...]
+"""The numbers of elements before and after each spatial axis."""
+
+PerAxis: TypeAlias = int | Sequence[int]
+"""One int for all spatial axes, or one for each."""
+
+Padding: TypeAlias = int | Sequence[int | Sequence[int]]
+"""One int for all spatial axes; or for each an int, for both sides, or a pair of ints, before and after."""
+
+AXES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+"""The names of the spatial axes by their number."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def pair_of(name: str, what: str, value: int | Sequence[int], least: int) -> Pair:
-    """Check one int for both axes, or a pair of ints."""
-    both = tuple(value) if isinstance(value, Sequence) else (value, value)
-    if len(both) != 2 or not all(type(n) is int and n >= least for n in both):
-        raise ArgumentError(f"{name}: {what} must be one or two ints from {least}, got {value}")
-    return both
+def for_rank(function: Callable[Concatenate[int, P], T], rank: int, name: str) -> Callable[P, T]:
+    """The function of a rank and further arguments, for `rank` spatial axes, under a name."""
+
+    @functools.wraps(function)
+    def of_rank(*arguments: P.args, **keywords: P.kwargs) -> T:
+        return function(rank, *arguments, **keywords)
+
+    signature = inspect.signature(function)
+    of_rank.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect reads it
+        parameters=list(signature.parameters.values())[1:]
+    )
+    of_rank.__name__ = of_rank.__qualname__ = name
+    return of_rank
 
 
-def as_images(name: str, x: Tensor, channels: int | None = None) -> Tensor:
-    """Reshape x from (..., channels, height, width) to (count, channels, height, width).
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+def sizes_for(name: str, what: str, rank: int, value: PerAxis, least: int = 1) -> Sizes:
+    """Check one int for all axes, or an int for each axis.
+
+    >>> sizes_for("conv2d", "stride", 2, 3)
+    (3, 3)
+    """
+    sizes = tuple(value) if isinstance(value, Sequence) else (value,) * rank
+    if len(sizes) != rank or not all(type(n) is int and n >= least for n in sizes):
+        several = f", or {rank} of them" if rank > 1 else ""
+        raise ArgumentError(f"{name}: {what} must be an int from {least}{several}, got {value}")
+    return sizes
+
+
+def pads_for(name: str, rank: int, value: Padding) -> Pads:
+    """Check the numbers of elements to add before and after each axis.
+
+    >>> pads_for("conv2d", 2, (1, (0, 2)))
+    ((1, 1), (0, 2))
+    """
+    given = value if isinstance(value, Sequence) else (value,) * rank
+    pads = tuple([tuple(pad) if isinstance(pad, Sequence) else (pad, pad) for pad in given])
+    if len(pads) != rank or not all(
+        len(pad) == 2 and all(type(n) is int and n >= 0 for n in pad) for pad in pads
+    ):
+        raise ArgumentError(
+            f"{name}: padding must be an int from 0, or for each of {rank} axes an int or a pair of ints, got {value}"
+        )
+    return pads  # type: ignore[return-value]  # they are pairs
+
+
+def as_batch(name: str, rank: int, x: Tensor, channels: int | None = None) -> Tensor:
+    """Reshape x from (..., channels, *sizes) to (count, channels, *sizes).
 
     Raises:
         ShapeError: if x has too few axes, or another number of channels.
     """
-    if x.ndim < 3 or channels not in (None, x.shape[-3]):
-        needed = "channels" if channels is None else channels
-        raise ShapeError(
-            f"{name}: got shape {x.shape}, need (..., {needed}, height, width); reshape the input"
-        )
-    return x if x.ndim == 4 else x.reshape((math.prod(x.shape[:-3]), *x.shape[-3:]))
+    if x.ndim <= rank or channels not in (None, x.shape[-rank - 1]):
+        needed = ", ".join(["...", "channels" if channels is None else str(channels), *AXES[rank]])
+        raise ShapeError(f"{name}: got shape {x.shape}, need ({needed}); reshape the input")
+    if x.ndim == rank + 2:
+        return x
+    return x.reshape((math.prod(x.shape[: -rank - 1]), *x.shape[-rank - 1 :]))
 
 
-def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = (1, 1)) -> Tensor:
-    """All windows of images.
+def with_leading_axes(y: Tensor, x: Tensor, rank: int) -> Tensor:
+    """y of shape (count, channels, *sizes) with the axes that `as_batch` joined in x."""
+    return y if x.ndim == rank + 2 else y.reshape((*x.shape[: -rank - 1], *y.shape[1:]))
 
-    Element (a, i, j, b, k, l) of the result is element (a, b, k * stride + i * dilation, l * stride + j * dilation)
-    of x, with a stride and a dilation for each axis.
+
+# ---- windows -----------------------------------------------------------------------------------------------
+
+
+def windows(name: str, x: Tensor, sizes: Sizes, strides: Sizes, dilations: Sizes | None = None) -> Tensor:
+    """All windows along the last axes.
+
+    In two dimensions, element (a, i, j, b, k, l) of the result is element
+    (a, b, k * stride + i * dilation, l * stride + j * dilation) of x, with a stride and a dilation for each axis.
 
     Args:
         name: of the caller, for error messages.
-        x: of shape (a, b, height, width).
+        x: of shape (a, b, *axes).
         sizes: of a window.
         strides: the distances between windows.
-        dilations: the distances between the elements of a window.
+        dilations: the distances between the elements of a window; by default 1.
 
     Returns:
-        A tensor of shape (a, rows, columns, b, windows down, windows across).
+        A tensor of shape (a, *sizes, b, *numbers of windows).
 
     Raises:
         ShapeError: if no window fits.
     """
-    counts = window_counts(name, (x.shape[2], x.shape[3]), sizes, strides, dilations)
-    for axis in (-1, -2):  # slices for each column of the kernel, then for each row
+    dilations = dilations or (1,) * len(sizes)
+    counts = window_counts(name, x.shape[2:], sizes, strides, dilations)
+    for axis in range(
+        -1, -len(sizes) - 1, -1
+    ):  # slices for each element of a window along the last axis first
         starts = [dilations[axis] * i for i in range(sizes[axis])]
         x = tk.stack(_parts(x, axis, starts, counts[axis], strides[axis]), 1)
     return x
 
 
-def window_counts(name: str, images: Pair, sizes: Pair, strides: Pair, dilations: Pair) -> Pair:
-    """The numbers of windows down and across.
+def window_counts(name: str, lengths: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes) -> Sizes:
+    """The numbers of windows along each axis.
 
     Args:
         name: of the caller, for error messages.
-        images: the height and width of an image with its padding.
+        lengths: of the axes with their padding.
         sizes, strides, dilations: as for `windows`.
 
     Raises:
         ShapeError: if no window fits.
     """
-    axes = zip(images, sizes, strides, dilations, strict=True)
-    down, across = [(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes]
-    if min(down, across) < 1:
+    axes = zip(lengths, sizes, strides, dilations, strict=True)
+    counts = tuple([(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes])
+    if min(counts) < 1:
+        with_dilation = f" with dilation {dilations}" if max(dilations) > 1 else ""
         raise ShapeError(
-            f"{name}: images of {images[0]} x {images[1]}, with padding, are smaller than windows of "
-            f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
+            f"{name}: inputs of {' x '.join(map(str, lengths))}, with padding, are smaller than windows of "
+            f"{' x '.join(map(str, sizes))}{with_dilation}; pad the input or use smaller windows"
         )
-    return down, across
+    return counts
 
 
 def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int) -> list[Tensor]:
