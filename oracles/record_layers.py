@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from oracles.layer_rows import ROWS, Row
 from oracles.numbers import Shape, numbers, weights
 from oracles.recording import record_or_check
 
@@ -151,30 +152,82 @@ POOLS: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], Shape]] = {
 for _name, (_pool, _options_of_pool, _x) in POOLS.items():
     case(_name, lambda x, pool=_pool, options=_options_of_pool: pool(x, *options), x=_x)
 
+# ---- normalisation of groups -------------------------------------------------------------------------------
+
+_channels: dict[str, Shape | list[float]] = {"weight": (4,), "bias": (4,)}
+case(
+    "group norm", lambda x, weight, bias: functional.group_norm(x, 2, weight, bias), x=(2, 4, 3), **_channels
+)
+case(
+    "instance norm",
+    lambda x, weight, bias: functional.instance_norm(x, weight=weight, bias=bias),
+    x=(2, 4, 2, 2),
+    **_channels,
+)
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+
+def called(row: Row) -> Callable[..., Any]:
+    """The function of a row."""
+
+    def run(**operands: Tensor) -> Any:
+        given = {
+            name: torch.tensor(value, dtype=torch.float64 if is_float(value) else None)
+            if isinstance(value, list)
+            else value
+            for name, value in row.options.items()
+        }
+        named = {name: given.pop(name) for name in ("target", "var") if name in given}
+        return getattr(functional, row.there)(
+            *operands.values(), *named.values(), **given, **row.options_there
+        )
+
+    return run
+
+
+def is_float(value: Any) -> bool:
+    """Whether a list, or a list of lists, is of floats."""
+    return is_float(value[0]) if isinstance(value, list) else isinstance(value, float)
+
+
+for _name, _row in ROWS.items():
+    case(_name, called(_row), **_row.arguments)
+
 # ---- recurrent layers --------------------------------------------------------------------------------------
 
 
 def recurrent(make: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The outputs and the last state, which is one tensor, or two for an LSTM."""
+    """The outputs and the last state, which is one tensor, or two for an LSTM; without the axis of a single cell."""
 
     def run(x: Tensor, **parameters: Tensor) -> list[Tensor]:
-        names = {"input_weight": "weight_ih_l0", "state_weight": "weight_hh_l0"}
-        names |= {"input_bias": "bias_ih_l0", "state_bias": "bias_hh_l0"}
-        state = [parameters.pop(name)[None] for name in ("state", "cell") if name in parameters]
+        state = [parameters.pop(name) for name in ("state", "cell") if name in parameters]
         layer = make(
             x.shape[-1],
-            parameters["state_weight"].shape[1],
-            bias="input_bias" in parameters,
+            parameters["weight_hh_l0"].shape[1],
+            bias="bias_ih_l0" in parameters,
             batch_first=True,
             dtype=torch.float64,
             **options,
         )
+        state = [part if part.ndim == 3 else part[None] for part in state]
         arguments = (x, *([tuple(state) if len(state) > 1 else state[0]] if state else []))
-        state_dict = {names[name]: value for name, value in parameters.items()}
-        outputs, last = torch.func.functional_call(layer, state_dict, arguments)
-        return [outputs, *[part[0] for part in (last if isinstance(last, tuple) else (last,))]]
+        outputs, last = torch.func.functional_call(layer, parameters, arguments)
+        parts = last if isinstance(last, tuple) else (last,)
+        return [outputs, *[part if len(part) > 1 else part[0] for part in parts]]
 
     return run
+
+
+def parameters(inputs: int, rows: int, suffixes: list[str], bias: bool) -> dict[str, Shape | list[float]]:
+    """The shapes of the parameters of cells of width 2, by PyTorch's names; the first cells have these inputs."""
+    found: dict[str, Shape | list[float]] = {}
+    directions = 2 if "l0_reverse" in suffixes else 1
+    for suffix in suffixes:
+        size = inputs if suffix.startswith("l0") else 2 * directions
+        found |= {f"weight_ih_{suffix}": (rows, size), f"weight_hh_{suffix}": (rows, 2)}
+        found |= {f"bias_ih_{suffix}": (rows,), f"bias_hh_{suffix}": (rows,)} if bias else {}
+    return found
 
 
 RECURRENT: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
@@ -184,16 +237,33 @@ RECURRENT: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "lstm": (nn.LSTM, {}, 4),
 }
 for _name, (_layer, _options, _gates) in RECURRENT.items():
-    _weights: dict[str, Shape | list[float]] = {
-        "input_weight": (_gates * 2, 3),
-        "state_weight": (_gates * 2, 2),
-    }
-    _biases: dict[str, Shape | list[float]] = {"input_bias": (_gates * 2,), "state_bias": (_gates * 2,)}
     _first: dict[str, Shape | list[float]] = {"state": (2, 2)}
     if _layer is nn.LSTM:
         _first["cell"] = (2, 2)
-    case(_name, recurrent(_layer, **_options), x=(2, 4, 3), **_weights, **_biases, **_first)
-    case(f"{_name} plain", recurrent(_layer, **_options), x=(2, 3, 3), **_weights)
+    _one, _rows = ["l0"], _gates * 2
+    case(_name, recurrent(_layer, **_options), x=(2, 4, 3), **parameters(3, _rows, _one, True), **_first)
+    case(f"{_name} plain", recurrent(_layer, **_options), x=(2, 3, 3), **parameters(3, _rows, _one, False))
+case(
+    "rnn both",
+    recurrent(nn.RNN, bidirectional=True),
+    x=(1, 3, 2),
+    **parameters(2, 2, ["l0", "l0_reverse"], True),
+)
+case(
+    "gru layers",
+    recurrent(nn.GRU, num_layers=2),
+    x=(2, 3, 1),
+    **parameters(1, 6, ["l0", "l1"], True),
+    state=(2, 2, 2),
+)
+case(
+    "lstm both layers",
+    recurrent(nn.LSTM, num_layers=2, bidirectional=True),
+    x=(1, 3, 2),
+    **parameters(2, 8, ["l0", "l0_reverse", "l1", "l1_reverse"], False),
+    state=(4, 1, 2),
+    cell=(4, 1, 2),
+)
 
 
 # ---- recording ---------------------------------------------------------------------------------------------

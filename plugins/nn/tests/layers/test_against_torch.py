@@ -12,6 +12,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
+from oracles.layer_rows import ROWS, Row
 from oracles.numbers import numbers, weights
 from tensorken import Tensor
 
@@ -34,6 +35,13 @@ def arguments(name: str) -> dict[str, Tensor]:
         data = tk.tensor(numbers(tuple(values), seed) if is_shape else values, tk.float64)
         tensors[argument] = data.reshape(values) if is_shape else data
     return tensors
+
+
+def flattened(values: list[Any]) -> tuple[list[Any], tk.DType, tuple[int, ...]]:
+    """The numbers of nested lists, their dtype, and the shape."""
+    x = tk.tensor(values)
+    dtype = tk.float64 if x.dtype.kind == "float" else x.dtype
+    return tk.tensor(values, dtype).ravel().tolist(), dtype, x.shape
 
 
 def results(y: Any) -> list[Tensor]:
@@ -62,20 +70,47 @@ def batch_norm(momentum: float | None) -> Callable[..., Any]:
     return run
 
 
-def recurrent(kind: Callable[..., nn.layers.recurrent.Recurrent], *options: Any) -> Callable[..., Any]:
-    def run(
-        x: Tensor,
-        input_weight: Tensor,
-        state_weight: Tensor,
-        input_bias: Tensor | None = None,
-        state_bias: Tensor | None = None,
-        state: Tensor | None = None,
-        cell: Tensor | None = None,
-    ) -> Any:
-        layer = kind(3, 2, *options, key=KEY).replace(
-            input_weight=input_weight, state_weight=state_weight, input_bias=input_bias, state_bias=state_bias
-        )
-        return layer(x, state if cell is None else nn.LSTMState(state, cell))
+FIELDS = {
+    "weight_ih": "input_weight",
+    "weight_hh": "state_weight",
+    "bias_ih": "input_bias",
+    "bias_hh": "state_bias",
+}
+
+
+def recurrent(
+    kind: Callable[..., nn.layers.recurrent.Recurrent], inputs: int, **options: Any
+) -> Callable[..., Any]:
+    """A layer with parameters of PyTorch's names."""
+
+    def run(x: Tensor, state: Tensor | None = None, cell: Tensor | None = None, **parameters: Tensor) -> Any:
+        layer = kind(inputs, 2, **options, key=KEY)
+        directions = 2 if layer.bidirectional else 1
+        cells: list[dict[str, Tensor | None]] = [
+            {"input_bias": None, "state_bias": None} for _ in layer.cells
+        ]
+        for name, value in parameters.items():
+            field, _, suffix = name.partition("_l")
+            number, _, reverse = suffix.partition("_")
+            cells[int(number) * directions + bool(reverse)][FIELDS[field]] = value
+        pairs = zip(layer.cells, cells, strict=True)
+        layer = layer.replace(cells=tuple([cell.replace(**given) for cell, given in pairs]))
+        return layer(x, state if cell is None or state is None else nn.LSTMState(state, cell))
+
+    return run
+
+
+def called(row: Row) -> Callable[..., Any]:
+    """The function of a row, with lists as tensors."""
+
+    def run(*alone: Tensor, **named: Tensor) -> Any:
+        operands = alone or [named[name] for name in row.arguments]  # trees sort the keys of dicts
+        given = {
+            name: operands[0].constant(*flattened(value)) if isinstance(value, list) else value
+            for name, value in row.options.items()
+        }
+        others = [given.pop(name) for name in ("target", "var") if name in given]
+        return getattr(nn, row.here)(*operands, *others, **given)
 
     return run
 
@@ -135,14 +170,20 @@ CASES: dict[str, Callable[..., Any]] = {
     "avg pool one image": nn.AvgPool2d(2, 1),
     "global max pool": lambda x: nn.GlobalMaxPool2d()(x)[..., None, None],
     "global avg pool": lambda x: nn.GlobalAvgPool2d()(x)[..., None, None],
-    "rnn": recurrent(nn.RNN),
-    "rnn plain": recurrent(nn.RNN),
-    "rnn relu": recurrent(nn.RNN, tk.relu),
-    "rnn relu plain": recurrent(nn.RNN, tk.relu),
-    "gru": recurrent(nn.GRU),
-    "gru plain": recurrent(nn.GRU),
-    "lstm": recurrent(nn.LSTM),
-    "lstm plain": recurrent(nn.LSTM),
+    "group norm": lambda x, weight, bias: nn.GroupNorm(2, 4).replace(weight=weight, bias=bias)(x),
+    "instance norm": lambda x, weight, bias: nn.InstanceNorm(4).replace(weight=weight, bias=bias)(x),
+    **{name: called(row) for name, row in ROWS.items()},
+    "rnn": recurrent(nn.RNN, 3),
+    "rnn plain": recurrent(nn.RNN, 3, bias=False),
+    "rnn relu": recurrent(nn.RNN, 3, nonlinearity=tk.relu),
+    "rnn relu plain": recurrent(nn.RNN, 3, nonlinearity=tk.relu, bias=False),
+    "gru": recurrent(nn.GRU, 3),
+    "gru plain": recurrent(nn.GRU, 3, bias=False),
+    "lstm": recurrent(nn.LSTM, 3),
+    "lstm plain": recurrent(nn.LSTM, 3, bias=False),
+    "rnn both": recurrent(nn.RNN, 2, bidirectional=True),
+    "gru layers": recurrent(nn.GRU, 1, num_layers=2),
+    "lstm both layers": recurrent(nn.LSTM, 2, num_layers=2, bidirectional=True, bias=False),
 }
 
 
@@ -184,6 +225,7 @@ def test_values_and_gradients_are_those_of_pytorch(name: str, backend: str) -> N
     assert_as_recorded(name, ys, gradients)
 
 
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")  # each case is a loss of its own
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_values_and_gradients_are_those_of_pytorch(name: str) -> None:
     (_, ys), gradients = tk.jit(tk.value_and_grad(loss_of(name), has_aux=True))(arguments(name))
@@ -206,7 +248,20 @@ def test_a_batch_gives_the_results_of_its_examples(name: str) -> None:
             assert gradient.ravel().tolist() == pytest.approx(expected.ravel().tolist(), **CLOSE)
 
 
-SMOOTH = ("gelu", "glu", "layer norm", "rms norm", "conv stride", "avg pool overlap", "gru", "lstm")
+SMOOTH = (
+    *(
+        "gelu",
+        "glu",
+        "layer norm",
+        "rms norm",
+        "conv stride",
+        "avg pool overlap",
+        "gru",
+        "lstm",
+        "group norm",
+    ),
+    *[name for name, row in ROWS.items() if row.smooth],
+)
 
 
 @pytest.mark.parametrize("name", SMOOTH)

@@ -71,7 +71,7 @@ def test_grouped_convolutions_equal_separate_ones(backend: str) -> None:
 def test_a_1x1_kernel_is_a_linear_layer_on_each_pixel(backend: str) -> None:
     layer = nn.Conv2d(3, 2, 1, key=tk.random.key(0), dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (2, 3, 4, 5), tk.float64)
-    expected = tk.moveaxis(tk.moveaxis(x, 1, -1) @ layer.weight.reshape(2, 3).T, -1, 1)
+    expected = tk.moveaxis(tk.moveaxis(x, 1, -1) @ layer.weight.reshape(2, 3).T + layer.bias, -1, 1)
     assert layer(x).ravel().tolist() == pytest.approx(expected.ravel().tolist(), rel=1e-12, abs=1e-12)
 
 
@@ -132,11 +132,14 @@ def test_a_small_convolutional_network_learns_stripes(backend: str) -> None:
             lambda: nn.Conv2d(4, 6, 3, groups=3, key=KEY),
             "Conv2d: 3 groups do not divide 4 inputs and 6 outputs",
         ),
-        (lambda: nn.Conv2d(1, 1, 0, key=KEY), "Conv2d: kernel_size must be one or two ints from 1, got 0"),
+        (
+            lambda: nn.Conv2d(1, 1, 0, key=KEY),
+            "Conv2d: kernel_size must be an int from 1, or 2 of them, got 0",
+        ),
         (lambda: nn.Conv2d(1, 1, (1, 2, 3), key=KEY), r"Conv2d: kernel_size must be .*, got \(1, 2, 3\)"),
         (
             lambda: nn.Conv2d(1, 1, 3, padding=-1, key=KEY),
-            "Conv2d: padding must be one or two ints from 0, got -1",
+            "Conv2d: padding must be an int from 0, or for each of 2 axes an int or a pair of ints, got -1",
         ),
         (
             lambda: nn.Conv2d(1, 1, 3, padding="full", key=KEY),
@@ -148,9 +151,9 @@ def test_a_small_convolutional_network_learns_stripes(backend: str) -> None:
         ),
         (
             lambda: nn.MaxPool2d(2, padding=2),
-            r"MaxPool2d: padding \(2, 2\) is larger than half a window of \(2, 2\)",
+            r"MaxPool2d: padding 2 is larger than half a window of \(2, 2\)",
         ),
-        (lambda: nn.AvgPool2d(2.0), "AvgPool2d: kernel_size must be one or two ints from 1, got 2.0"),
+        (lambda: nn.AvgPool2d(2.0), "AvgPool2d: kernel_size must be an int from 1, or 2 of them, got 2.0"),
     ],
 )
 def test_bad_arguments_are_refused(make: Any, message: str) -> None:
@@ -167,7 +170,7 @@ def test_bad_arguments_are_refused(make: Any, message: str) -> None:
         ),
         (
             lambda x: nn.Conv2d(2, 1, 5, key=KEY)(x),
-            "conv2d: images of 4 x 5, with padding, are smaller than windows of 5 x 5",
+            "conv2d: inputs of 4 x 5, with padding, are smaller than windows of 5 x 5",
         ),
         (lambda x: nn.Conv2d(2, 1, 3, dilation=2, key=KEY)(x), r"windows of 3 x 3 with dilation \(2, 2\)"),
         (

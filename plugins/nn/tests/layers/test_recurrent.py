@@ -22,19 +22,20 @@ def linear(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 def by_hand(layer: Any, x: Tensor) -> list[Tensor]:
     """The outputs of a sequence (steps, inputs) by the formulas of the definition, gate by gate."""
-    width = layer.state_weight.shape[1]
+    (cell,) = layer.cells
+    width = cell.state_weight.shape[1]
 
     def part(i: int, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         rows = slice(i * width, (i + 1) * width)
         return (
-            linear(layer.input_weight[rows], layer.input_bias[rows], x),
-            linear(layer.state_weight[rows], layer.state_bias[rows], h),
+            linear(cell.input_weight[rows], cell.input_bias[rows], x),
+            linear(cell.state_weight[rows], cell.state_bias[rows], h),
         )
 
     h = c = tk.zeros((width,), tk.float64)
     outputs = []
     for step in x:
-        gates = [part(i, step, h) for i in range(layer.gates)]
+        gates = [part(i, step, h) for i in range(cell.gates)]
         if isinstance(layer, nn.RNN):
             h = tk.tanh(sum(gates[0]))
         elif isinstance(layer, nn.GRU):
@@ -90,7 +91,10 @@ def test_initial_parameters_are_within_the_bounds(kind: Any) -> None:
     numbers = [x for leaf in tree.leaves(layer) for x in leaf.ravel().tolist()]
     assert -0.2 <= min(numbers) < -0.19 and 0.19 < max(numbers) <= 0.2
     assert len(set(numbers)) > 0.99 * len(numbers)
-    assert list(nn.named_parameters(kind(3, 2, bias=False, key=KEY))) == ["input_weight", "state_weight"]
+    assert list(nn.named_parameters(kind(3, 2, bias=False, key=KEY))) == [
+        "cells.0.input_weight",
+        "cells.0.state_weight",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,5 +134,7 @@ def test_inputs_and_states_that_do_not_fit_are_refused() -> None:
         layer(x, zeros)
     with pytest.raises(ShapeError, match=r"LSTM: got a state of shape \(2,\), need \(2, 2\) with this input"):
         layer(x, nn.LSTMState(zeros, zeros[0]))
-    with pytest.raises(ArgumentError, match="GRU: need one input and a width of 1 or more, got 3, 0"):
+    with pytest.raises(
+        ArgumentError, match="GRU: need one input, a width and a number of layers of 1 or more, got 3, 0, 1"
+    ):
         nn.GRU(3, 0, key=KEY)

@@ -1,6 +1,6 @@
 """Layers: modules to build networks from."""
 
-from tensorken_nn.layers.attention import Cache, MultiHeadAttention
+from tensorken_nn.layers.attention import Cache, MultiHeadAttention, scaled_dot_product_attention
 from tensorken_nn.layers.batch_norm import BatchNorm, BatchStatistics
 from tensorken_nn.layers.convolution import (
     Conv1d,
@@ -19,8 +19,10 @@ from tensorken_nn.layers.convolution import (
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.embedding import Embedding
 from tensorken_nn.layers.flatten import Flatten
+from tensorken_nn.layers.interpolation import Upsample, interpolate
 from tensorken_nn.layers.linear import Linear
-from tensorken_nn.layers.normalization import LayerNorm, RMSNorm
+from tensorken_nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from tensorken_nn.layers.padding import Pad
 from tensorken_nn.layers.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -53,9 +55,17 @@ from tensorken_nn.layers.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from tensorken_nn.layers.recurrent import GRU, LSTM, RNN, LSTMState
+from tensorken_nn.layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, LSTMState, RNNCell
 from tensorken_nn.layers.residual import Residual
 from tensorken_nn.layers.sequential import Sequential, mlp
+from tensorken_nn.layers.shuffling import (
+    ChannelShuffle,
+    PixelShuffle,
+    PixelUnshuffle,
+    channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 
 __all__ = [
     "GRU",
@@ -73,6 +83,7 @@ __all__ = [
     "BatchNorm",
     "BatchStatistics",
     "Cache",
+    "ChannelShuffle",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -82,12 +93,16 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GlobalAvgPool1d",
     "GlobalAvgPool2d",
     "GlobalAvgPool3d",
     "GlobalMaxPool1d",
     "GlobalMaxPool2d",
     "GlobalMaxPool3d",
+    "GroupNorm",
+    "InstanceNorm",
+    "LSTMCell",
     "LSTMState",
     "LayerNorm",
     "Linear",
@@ -95,9 +110,14 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "MultiHeadAttention",
+    "Pad",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
+    "RNNCell",
     "Residual",
     "Sequential",
+    "Upsample",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -107,14 +127,19 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "interpolate",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "mlp",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "scaled_dot_product_attention",
 ]

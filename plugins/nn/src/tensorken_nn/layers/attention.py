@@ -1,4 +1,4 @@
-"""Multi-head self-attention, with a cache for generation."""
+"""Attention as a function, and multi-head self-attention with a cache for generation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,99 @@ from tensorken_nn.initializers import Initializer, lecun_normal
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.linear import Linear
 from tensorken_nn.module import Module, static
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    dropout_key: Tensor | None = None,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value: the mean of the values that each query attends to.
+
+    Source: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
+
+    Args:
+        query: of shape (..., queries, size).
+        key: of shape (..., keys, size).
+        value: of shape (..., keys, width).
+        attn_mask: of a shape that broadcasts to (..., queries, keys): bools, True where a query attends to a key; or
+            floats, which are added to the scores.
+        dropout_p: the dropout rate of the weights, used with a `dropout_key`.
+        is_causal: whether query i attends only to keys 0, ..., i.
+        scale: of the scores; by default 1 / sqrt(size).
+        enable_gqa: whether several heads of queries, along axis -3, share a head of keys and values.
+        dropout_key: the random key for dropout; None for none, as after training.
+
+    Returns:
+        A tensor of shape (..., queries, width). It is 0 for a query that attends to no key.
+
+    Raises:
+        ShapeError: if the shapes do not fit together.
+        ArgumentError: if the dropout rate is not in [0, 1].
+
+    >>> q = k = tk.zeros((1, 2, 4))
+    >>> scaled_dot_product_attention(q, k, tk.tensor([[[1.0], [3.0]]]), is_causal=True).tolist()
+    [[[1.0], [2.0]]]
+    """
+    if min(query.ndim, key.ndim, value.ndim) < 2 or (query.shape[-1], key.shape[-2]) != (
+        key.shape[-1],
+        value.shape[-2],
+    ):
+        raise ShapeError(
+            f"scaled_dot_product_attention: got shapes {query.shape}, {key.shape} and {value.shape}, need "
+            f"(..., queries, size), (..., keys, size) and (..., keys, width); transpose or reshape them"
+        )
+    if enable_gqa:
+        key, value = (_shared(query, heads) for heads in (key, value))
+    mask, unseen = attn_mask, None
+    if is_causal:
+        visible = _positions(query, key.shape[-2]) <= _positions(query, query.shape[-2]).reshape((-1, 1))
+        if mask is None:
+            mask = visible
+        else:
+            mask = mask & visible if mask.dtype.kind == "bool" else visible.where(mask, -math.inf)
+    if attn_mask is not None and mask is not None:  # its rows without any key would give NaN
+        if mask.dtype.kind == "bool":
+            unseen = ~mask.any(-1, keepdims=True)
+            mask = mask | unseen
+        else:
+            unseen = (mask == -math.inf).all(-1, keepdims=True)
+            mask = unseen.where(0.0, mask).astype(query.dtype)
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    y = _attention(query * factor, key, value, mask, Dropout(dropout_p), dropout_key)
+    return y if unseen is None else unseen.where(0.0, y)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: Dropout,
+    dropout_key: Tensor | None,
+) -> Tensor:
+    """Attention of scaled queries; a mask of bools allows, a mask of floats is added."""
+    scores = query @ key.swapaxes(-1, -2)
+    if mask is not None:
+        scores = tk.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask
+    return dropout(tk.softmax(scores), key=dropout_key) @ value
+
+
+def _shared(query: Tensor, heads: Tensor) -> Tensor:
+    """Keys or values with each head repeated for the queries' heads that share it."""
+    if min(query.ndim, heads.ndim) < 3 or query.shape[-3] % heads.shape[-3]:
+        raise ShapeError(
+            f"scaled_dot_product_attention: enable_gqa needs heads of queries that are a multiple of those of keys and "
+            f"values, got shapes {query.shape} and {heads.shape}; change the heads"
+        )
+    return tk.repeat(heads, query.shape[-3] // heads.shape[-3], -3)
 
 
 class Cache(NamedTuple):
@@ -147,11 +240,8 @@ class MultiHeadAttention(Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, key: Tensor | None) -> Tensor:
         """The output for queries; `visible` is a mask of the keys that each query may attend to, None for all."""
         batch, heads, time, size = q.shape
-        scores = q @ k.swapaxes(-1, -2)
-        if visible is not None:
-            scores = tk.where(visible, scores, -math.inf)
-        weights = self.dropout(tk.softmax(scores), key=key)
-        return self.output((weights @ v).swapaxes(1, 2).reshape((batch, time, heads * size)))
+        mixed = _attention(q, k, v, visible, self.dropout, key)
+        return self.output(mixed.swapaxes(1, 2).reshape((batch, time, heads * size)))
 
     def _updated(self, cache: Cache, k: Tensor, v: Tensor, position: Any) -> Cache:
         """The cache with the keys and values of new positions."""

@@ -72,13 +72,13 @@ def _convolve(
             f"{name}: got a weight of shape {weight.shape} in {groups} groups, need (outputs, inputs / groups, "
             f"*kernel sizes) with {rank} kernel sizes and outputs that the groups divide; change the weight or groups"
         )
-    outputs, inputs, *kernel = weight.shape
+    inputs, kernel = weight.shape[1], weight.shape[2:]
     strides = sizes_for(name, "stride", rank, stride)
     dilations = sizes_for(name, "dilation", rank, dilation)
-    pads = _pads(name, padding, tuple(kernel), strides, dilations)
+    pads = _pads(name, padding, kernel, strides, dilations)
     examples = as_batch(name, rank, x, inputs * groups)
     lengths = tuple([n + sum(around) for n, around in zip(examples.shape[2:], pads, strict=True)])
-    window_counts(name, lengths, tuple(kernel), strides, dilations)
+    window_counts(name, lengths, kernel, strides, dilations)
     y = tk.convolution(examples, weight, strides, pads, kernel_dilation=dilations, groups=groups)
     return with_leading_axes(_with_bias(name, y, bias), x, rank)
 

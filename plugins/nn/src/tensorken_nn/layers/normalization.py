@@ -1,4 +1,4 @@
-"""Layer normalisation and RMS normalisation, over the last axes of each example."""
+"""Normalisation of each example: over its last axes, or over groups of its channels."""
 
 from __future__ import annotations
 
@@ -117,6 +117,93 @@ class RMSNorm(Module):
         y = widen(x)
         y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + eps)
         return affine_transform(y.astype(x.dtype), self.weight, None)
+
+
+class GroupNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over groups of an example's channels.
+
+    Source: Wu and He, Group Normalization (2018).
+
+    Args:
+        groups: the number of groups, a divisor of the channels.
+        channels: the size of axis 1.
+        eps: added to the variance, so that the divisor is not 0.
+        affine: whether there are a weight, initially ones, and a bias, initially zeros, for each channel.
+        key, dtype: as for `LayerNorm`.
+
+    Raises:
+        ArgumentError: if a number is not positive, or the groups do not divide the channels.
+
+    >>> norm = GroupNorm(2, 4)
+    >>> print(f"{norm(tk.tensor([[1.0, 3.0, 10.0, 30.0]])):.2f}")
+    [[-1.00  1.00 -1.00  1.00]]
+    """
+
+    weight: Tensor | None  # (channels,)
+    bias: Tensor | None
+    groups: int = static()
+    channels: int = static()
+    eps: float = static()
+
+    def __init__(
+        self,
+        groups: int,
+        channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        key: Tensor | None = None,
+        dtype: Any = tk.float32,
+    ) -> None:
+        name = type(self).__name__
+        if groups < 1 or channels < 1 or channels % groups:
+            raise ArgumentError(f"{name}: need groups that divide the channels, got {groups} and {channels}")
+        self.groups = groups
+        self.channels = channels
+        self.eps = eps
+        self.weight = constant_parameter(1.0, (channels,), dtype, key) if affine else None
+        self.bias = constant_parameter(0.0, (channels,), dtype, key) if affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (count, channels, ...) to the same.
+
+        Raises:
+            ShapeError: if x has another number of channels.
+        """
+        if x.shape[1:2] != (self.channels,):
+            raise ShapeError(
+                f"{type(self).__name__}: got shape {x.shape}, need (count, {self.channels}, ...); "
+                f"move the channels to axis 1"
+            )
+        y = widen(x).reshape((x.shape[0], self.groups, self.channels // self.groups, *x.shape[2:]))
+        axes = tuple(range(2, y.ndim))
+        y = y - y.mean(axes, keepdims=True)
+        y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + self.eps)
+        per_channel = (self.channels, *[1] * (x.ndim - 2))
+        parameters = [p if p is None else p.reshape(per_channel) for p in (self.weight, self.bias)]
+        return affine_transform(y.reshape(x.shape).astype(x.dtype), *parameters)
+
+
+class InstanceNorm(GroupNorm):
+    """`GroupNorm` with a group for each channel, by default without weight and bias.
+
+    Source: Ulyanov, Vedaldi, Lempitsky, Instance Normalization (2016).
+
+    >>> print(f"{InstanceNorm(2)(tk.tensor([[[1.0, 3.0], [30.0, 10.0]]])):.2f}")
+    [[[-1.00  1.00]
+      [ 1.00 -1.00]]]
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        eps: float = 1e-5,
+        affine: bool = False,
+        *,
+        key: Tensor | None = None,
+        dtype: Any = tk.float32,
+    ) -> None:
+        super().__init__(channels, channels, eps, affine, key=key, dtype=dtype)
 
 
 # ---- shared functions ---------------------------------------------------------------------------------------

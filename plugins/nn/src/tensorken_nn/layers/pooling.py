@@ -185,7 +185,7 @@ def _adaptive_max_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tens
     >>> adaptive_max_pool1d(tk.tensor([[1, 3, 2, 0, 5]]), 2).tolist()
     [[3, 5]]
     """
-    return _adapted("max", rank, x, output_size)
+    return adapted("max", rank, x, output_size)
 
 
 def _adaptive_avg_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
@@ -203,10 +203,11 @@ def _adaptive_avg_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tens
     >>> adaptive_avg_pool1d(tk.tensor([[1.0, 3.0, 2.0, 0.0, 5.0]]), 2).tolist()
     [[2.0, 2.3333332538604736]]
     """
-    return _adapted("avg", rank, x, output_size)
+    return adapted("avg", rank, x, output_size)
 
 
-def _adapted(kind: str, rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
+def adapted(kind: str, rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
+    """Adaptive pooling of a kind, "max" or "avg", along `rank` axes."""
     name = f"adaptive_{kind}_pool{rank}d"
     y = as_batch(name, rank, x)
     sizes = y.shape[2:]
@@ -349,7 +350,7 @@ class AdaptivePool(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map shape (..., channels, *sizes) to (..., channels, *output_size)."""
-        return _adapted(self.kind, self.rank, x, self.output_size)
+        return adapted(self.kind, self.rank, x, self.output_size)
 
 
 class GlobalPool(Module):

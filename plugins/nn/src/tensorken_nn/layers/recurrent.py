@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, GRU and LSTM.
+"""Recurrent layers: RNN, GRU and LSTM, and their cells.
 
 Parameters and gates are laid out as in PyTorch, so its weights can be used.
 """
@@ -13,14 +13,17 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.module import Module, static
 
+# ---- cells -------------------------------------------------------------------------------------------------
 
-class Recurrent(Module):
-    """The base class of recurrent layers: the parameters, and the loop over the steps by `tk.scan`.
+
+class RecurrentCell(Module):
+    """The base class of cells: the parameters of one recurrent layer in one direction, and one step of it.
 
     A subclass defines the number of `gates`, each of size `width`, and `next`, which computes the next state. Gates
-    are linear in the input and in the state; the contribution of the inputs is computed for all steps at once.
+    are linear in the input and in the state.
 
     Args:
         inputs: the size of the last axis of an input.
@@ -55,40 +58,41 @@ class Recurrent(Module):
         self.input_weight, self.state_weight = parameters[:2]
         self.input_bias, self.state_bias = parameters[2:] if bias else (None, None)
 
-    def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        """The outputs of all steps, and the last state.
+    def __call__(self, x: Tensor, state: Any = None) -> Any:
+        """The next state.
 
         Args:
-            x: of shape (..., steps, inputs); usually the first axis is the batch.
-            state: the initial state, of shape (..., width), or an `LSTMState` of two; by default zeros.
-
-        Returns:
-            The outputs, of shape (..., steps, width), and the state.
+            x: of shape (..., inputs).
+            state: of shape (..., width), or an `LSTMState` of two; by default zeros.
 
         Raises:
-            ShapeError: if x has another last axis or no axis of steps, or the state does not fit.
+            ShapeError: if x has another last axis, or the state does not fit.
             ArgumentError: if the state has another structure.
         """
-        inputs, width = self.input_weight.shape[1], self.state_weight.shape[1]
-        if x.ndim < 2 or x.shape[-1] != inputs:
-            raise ShapeError(
-                f"{type(self).__name__}: got shape {x.shape}, need (..., steps, {inputs}); reshape the input"
-            )
-        from_inputs = x @ self.input_weight.T
-        if self.input_bias is not None:
-            from_inputs = from_inputs + self.input_bias
-        first = self._first(tk.zeros_like(from_inputs, shape=(*x.shape[:-2], width)))
-        state = first if state is None else self._checked(state, first)
+        name, inputs = type(self).__name__, self.input_weight.shape[1]
+        if x.shape[-1:] != (inputs,):
+            raise ShapeError(f"{name}: got shape {x.shape}, need (..., {inputs}); reshape the input")
+        first = self.first(x, x.shape[:-1])
+        return self.advance(
+            self.from_inputs(x), first if state is None else checked_state(name, state, first)
+        )
 
-        def step(state: Any, from_inputs: Tensor) -> tuple[Any, Tensor]:
-            from_state = self._output(state) @ self.state_weight.T
-            if self.state_bias is not None:
-                from_state = from_state + self.state_bias
-            state = self.next(from_inputs, from_state, state)
-            return state, self._output(state)
+    def from_inputs(self, x: Tensor) -> Tensor:
+        """The contributions of inputs to the gates, of shape (..., gates * width)."""
+        y = x @ self.input_weight.T
+        return y if self.input_bias is None else y + self.input_bias
 
-        last, outputs = tk.scan(step, state, tk.moveaxis(from_inputs, -2, 0))
-        return tk.moveaxis(outputs, 0, -2), last
+    def first(self, x: Tensor, lead: tuple[int, ...]) -> Any:
+        """The default initial state for an input: zeros, of shape (*lead, width)."""
+        dtype = tk.result_type(x.dtype, self.input_weight.dtype)
+        return tk.zeros_like(x, dtype, shape=(*lead, self.state_weight.shape[1]))
+
+    def advance(self, from_inputs: Tensor, state: Any) -> Any:
+        """The next state, from the contribution of an input."""
+        from_state = self.output(state) @ self.state_weight.T
+        if self.state_bias is not None:
+            from_state = from_state + self.state_bias
+        return self.next(from_inputs, from_state, state)
 
     def next(self, from_inputs: Tensor, from_state: Tensor, state: Any) -> Any:
         """The next state.
@@ -99,42 +103,36 @@ class Recurrent(Module):
         """
         raise NotImplementedError
 
-    def _first(self, zeros: Tensor) -> Any:
-        """The default initial state, made of zeros of shape (..., width)."""
-        return zeros
-
-    def _checked(self, state: Any, first: Any) -> Any:
-        """Check that a state has the structure and shapes of the default initial state."""
-        name = type(self).__name__
-        if tree.structure(state) != tree.structure(first):
-            raise ArgumentError(
-                f"{name}: got a {type(state).__name__} as the state, need a {type(first).__name__}"
-            )
-        for part, like in zip(tree.leaves(state), tree.leaves(first), strict=True):
-            if part.shape != like.shape:
-                raise ShapeError(
-                    f"{name}: got a state of shape {part.shape}, need {like.shape} with this input"
-                )
-        return state
-
-    def _output(self, state: Any) -> Tensor:
+    def output(self, state: Any) -> Tensor:
         """The output, which is part of the state."""
         return state  # type: ignore[no-any-return]
 
+    def scan(self, x: Tensor, state: Any, reverse: bool) -> tuple[Tensor, Any]:
+        """The outputs of all steps, of shape (steps, ..., width), and the last state.
 
-class RNN(Recurrent):
-    """The simple recurrent layer: state = tanh(input_weight @ x + input_bias + state_weight @ state + state_bias).
+        Args:
+            x: of shape (steps, ..., inputs).
+            state: the initial state.
+            reverse: whether to begin with the last step.
+        """
 
-    Source: Elman, Finding Structure in Time (1990).
+        def step(state: Any, from_inputs: Tensor) -> tuple[Any, Tensor]:
+            state = self.advance(from_inputs, state)
+            return state, self.output(state)
+
+        last, outputs = tk.scan(step, state, self.from_inputs(x), reverse=reverse)
+        return outputs, last
+
+
+class RNNCell(RecurrentCell):
+    """A step of the simple recurrent layer: tanh(input_weight @ x + input_bias + state_weight @ state + state_bias).
 
     Args:
-        inputs, width, bias, key, dtype: as for `Recurrent`.
+        inputs, width, bias, key, dtype: as for `RecurrentCell`.
         nonlinearity: replaces tanh.
 
-    >>> layer = RNN(3, 5, key=tk.random.key(0))
-    >>> outputs, state = layer(tk.ones((2, 7, 3)))
-    >>> outputs.shape, state.shape
-    ((2, 7, 5), (2, 5))
+    >>> RNNCell(3, 5, key=tk.random.key(0))(tk.ones((2, 3))).shape
+    (2, 5)
     """
 
     nonlinearity: Callable[[Tensor], Tensor] = static()
@@ -143,8 +141,8 @@ class RNN(Recurrent):
         self,
         inputs: int,
         width: int,
-        nonlinearity: Callable[[Tensor], Tensor] = tk.tanh,
         bias: bool = True,
+        nonlinearity: Callable[[Tensor], Tensor] = tk.tanh,
         *,
         key: Tensor,
         dtype: Any = tk.float32,
@@ -153,29 +151,25 @@ class RNN(Recurrent):
         self.nonlinearity = nonlinearity
 
     def next(self, from_inputs: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
-        """See `Recurrent`."""
+        """See `RecurrentCell`."""
         return self.nonlinearity(from_inputs + from_state)
 
 
-class GRU(Recurrent):
-    """The gated recurrent unit. Its gates, in order, are the reset gate, the update gate and the new state.
+class GRUCell(RecurrentCell):
+    """A step of the gated recurrent unit. Its gates, in order, are the reset gate, the update gate and the new state.
 
     Let i and s be the contributions of input and state to each gate. With r = sigmoid(i + s) of the reset gate,
     z = sigmoid(i + s) of the update gate and n = tanh(i + r * s) of the new state, the next state is
     (1 - z) * n + z * state.
 
-    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's variant,
-        which resets after the product with the state.
-
-    >>> outputs, state = GRU(3, 5, key=tk.random.key(0))(tk.ones((2, 7, 3)))
-    >>> outputs.shape, state.shape
-    ((2, 7, 5), (2, 5))
+    >>> GRUCell(3, 5, key=tk.random.key(0))(tk.ones((2, 3))).shape
+    (2, 5)
     """
 
     gates = 3
 
     def next(self, from_inputs: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
-        """See `Recurrent`."""
+        """See `RecurrentCell`."""
         of_reset, of_update, of_new = tk.split(from_inputs, 3, -1)
         reset_of_state, update_of_state, new_of_state = tk.split(from_state, 3, -1)
         update = tk.sigmoid(of_update + update_of_state)
@@ -190,30 +184,213 @@ class LSTMState(NamedTuple):
     cell: Tensor
 
 
-class LSTM(Recurrent):
-    """Long short-term memory. Its gates, in order, are the input gate, forget gate, new cell and output gate.
+class LSTMCell(RecurrentCell):
+    """A step of an LSTM. Its gates, in order, are the input gate, forget gate, new cell and output gate.
 
     With i, f and o the sigmoids of the gates and g the tanh of the new cell, the next cell is f * cell + i * g, and
     the output o * tanh(cell). The state is an `LSTMState`.
 
-    Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers, Schmidhuber, Cummins, Learning to Forget
-    (2000).
-
-    >>> outputs, state = LSTM(3, 5, key=tk.random.key(0))(tk.ones((2, 7, 3)))
-    >>> outputs.shape, state.output.shape, state.cell.shape
-    ((2, 7, 5), (2, 5), (2, 5))
+    >>> LSTMCell(3, 5, key=tk.random.key(0))(tk.ones((2, 3))).cell.shape
+    (2, 5)
     """
 
     gates = 4
 
     def next(self, from_inputs: Tensor, from_state: Tensor, state: LSTMState) -> LSTMState:
-        """See `Recurrent`."""
+        """See `RecurrentCell`."""
         of_input, of_forget, of_new, of_output = tk.split(from_inputs + from_state, 4, -1)
         cell = tk.sigmoid(of_forget) * state.cell + tk.sigmoid(of_input) * tk.tanh(of_new)
         return LSTMState(tk.sigmoid(of_output) * tk.tanh(cell), cell)
 
-    def _first(self, zeros: Tensor) -> LSTMState:
+    def first(self, x: Tensor, lead: tuple[int, ...]) -> LSTMState:
+        """The default initial state for an input: zeros."""
+        zeros = super().first(x, lead)
         return LSTMState(zeros, zeros)
 
-    def _output(self, state: LSTMState) -> Tensor:
+    def output(self, state: LSTMState) -> Tensor:
+        """The output, which is part of the state."""
         return state.output
+
+
+def checked_state(name: str, state: Any, first: Any) -> Any:
+    """Check that a state has the structure and shapes of the default initial state.
+
+    Raises:
+        ArgumentError: if it has another structure.
+        ShapeError: if it has other shapes.
+    """
+    if tree.structure(state) != tree.structure(first):
+        raise ArgumentError(
+            f"{name}: got a {type(state).__name__} as the state, need a {type(first).__name__}"
+        )
+    for part, like in zip(tree.leaves(state), tree.leaves(first), strict=True):
+        if part.shape != like.shape:
+            raise ShapeError(f"{name}: got a state of shape {part.shape}, need {like.shape} with this input")
+    return state
+
+
+# ---- layers ------------------------------------------------------------------------------------------------
+
+
+class Recurrent(Module):
+    """The base class of recurrent layers: one or more layers of cells, in one or both directions, run by `tk.scan`.
+
+    The contribution of the inputs to the gates is computed for all steps at once.
+
+    Args:
+        inputs: the size of the last axis of an input.
+        width: the size of the state and of an output in one direction.
+        num_layers: the number of layers; each has the outputs of the one before as inputs.
+        bias: whether there are biases.
+        dropout: the dropout rate of the outputs of all layers but the last while training.
+        bidirectional: whether each layer also has a cell that begins with the last step. Its outputs follow those of
+            the other cell along the last axis.
+        key: for the initial parameters, uniform in [-1 / sqrt(width), 1 / sqrt(width)), on the key's backend.
+        dtype: of the parameters, a float.
+
+    Raises:
+        ArgumentError: if a size is not positive, or the dropout rate is not in [0, 1].
+    """
+
+    cells: tuple[Any, ...]  # of the first layer, forwards and then backwards, of the second layer, and so on
+    dropout: Dropout
+    bidirectional: bool = static()
+
+    cell: ClassVar[type[RecurrentCell]]
+
+    def __init__(
+        self,
+        inputs: int,
+        width: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        key: Tensor,
+        dtype: Any = tk.float32,
+        **options: Any,
+    ) -> None:
+        name = type(self).__name__
+        if inputs < 1 or width < 1 or num_layers < 1:
+            raise ArgumentError(
+                f"{name}: need one input, a width and a number of layers of 1 or more, got {inputs}, {width}, "
+                f"{num_layers}"
+            )
+        directions = 2 if bidirectional else 1
+        cells = []
+        for i in range(num_layers * directions):
+            size = inputs if i < directions else width * directions
+            of_cell = key if num_layers * directions == 1 else tk.random.fold_in(key, i)
+            cells.append(self.cell(size, width, bias, key=of_cell, dtype=dtype, **options))
+        self.cells = tuple(cells)
+        self.dropout = Dropout(dropout)
+        self.bidirectional = bidirectional
+
+    def __call__(self, x: Tensor, state: Any = None, *, key: Tensor | None = None) -> tuple[Tensor, Any]:
+        """The outputs of all steps, and the last state.
+
+        Args:
+            x: of shape (..., steps, inputs); usually the first axis is the batch.
+            state: the initial state, of shape (..., width), or an `LSTMState` of two; by default zeros. With several
+                cells, its parts have a leading axis for the cells, in the order of `cells`, as in PyTorch.
+            key: for dropout; None for none, as after training.
+
+        Returns:
+            The outputs, of shape (..., steps, width), twice the width with both directions; and the state.
+
+        Raises:
+            ShapeError: if x has another last axis or no axis of steps, or the state does not fit.
+            ArgumentError: if the state has another structure.
+        """
+        name, inputs, count = type(self).__name__, self.cells[0].input_weight.shape[1], len(self.cells)
+        if x.ndim < 2 or x.shape[-1] != inputs:
+            raise ShapeError(f"{name}: got shape {x.shape}, need (..., steps, {inputs}); reshape the input")
+        first = self.cells[0].first(x, x.shape[:-2])
+        if state is not None and count > 1:
+            checked_state(name, state, tree.map(lambda x: tk.broadcast_to(x, (count, *x.shape)), first))
+            states = [tree.map(lambda part, i=i: part[i], state) for i in range(count)]
+        else:
+            states = [first if state is None else checked_state(name, state, first)] * count
+        outputs, lasts = tk.moveaxis(x, -2, 0), []
+        directions = 2 if self.bidirectional else 1
+        for i in range(0, count, directions):
+            if i and key is not None:
+                outputs = self.dropout(outputs, key=tk.random.fold_in(key, i))
+            found = [self.cells[i + j].scan(outputs, states[i + j], j == 1) for j in range(directions)]
+            outputs = tk.concatenate([part for part, _ in found], -1) if directions > 1 else found[0][0]
+            lasts += [last for _, last in found]
+        last = lasts[0] if count == 1 else tree.map(lambda *parts: tk.stack(parts), *lasts)
+        return tk.moveaxis(outputs, 0, -2), last
+
+
+class RNN(Recurrent):
+    """Simple recurrent layers, of `RNNCell`.
+
+    Source: Elman, Finding Structure in Time (1990).
+
+    Args:
+        inputs, width, num_layers, bias, dropout, bidirectional, key, dtype: as for `Recurrent`.
+        nonlinearity: replaces tanh.
+
+    >>> layer = RNN(3, 5, key=tk.random.key(0))
+    >>> outputs, state = layer(tk.ones((2, 7, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 7, 5), (2, 5))
+    """
+
+    cell = RNNCell
+
+    def __init__(
+        self,
+        inputs: int,
+        width: int,
+        num_layers: int = 1,
+        nonlinearity: Callable[[Tensor], Tensor] = tk.tanh,
+        bias: bool = True,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        key: Tensor,
+        dtype: Any = tk.float32,
+    ) -> None:
+        super().__init__(
+            inputs,
+            width,
+            num_layers,
+            bias,
+            dropout,
+            bidirectional,
+            key=key,
+            dtype=dtype,
+            nonlinearity=nonlinearity,
+        )
+
+
+class GRU(Recurrent):
+    """Layers of gated recurrent units, `GRUCell`; the arguments are those of `Recurrent`.
+
+    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's variant,
+        which resets after the product with the state.
+
+    >>> layer = GRU(3, 5, bidirectional=True, key=tk.random.key(0))
+    >>> outputs, state = layer(tk.ones((2, 7, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 7, 10), (2, 2, 5))
+    """
+
+    cell = GRUCell
+
+
+class LSTM(Recurrent):
+    """Layers of long short-term memory, `LSTMCell`; the arguments are those of `Recurrent`.
+
+    Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers, Schmidhuber, Cummins, Learning to Forget
+    (2000).
+
+    >>> outputs, state = LSTM(3, 5, num_layers=2, dropout=0.1, key=tk.random.key(0))(tk.ones((4, 7, 3)))
+    >>> outputs.shape, state.output.shape, state.cell.shape
+    ((4, 7, 5), (2, 4, 5), (2, 4, 5))
+    """
+
+    cell = LSTMCell

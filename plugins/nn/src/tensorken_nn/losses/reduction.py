@@ -58,3 +58,19 @@ def check_float(name: str, outputs: Tensor) -> None:
     """
     if outputs.dtype.kind != "float":
         raise DTypeError(f"{name}: outputs must be floats, got {outputs.dtype}; cast them (outputs.astype)")
+
+
+def rescale(name: str, losses: Tensor, weight: Tensor | None) -> Tensor:
+    """The losses times a weight, None for 1, whose shape must broadcast to theirs.
+
+    Raises:
+        ShapeError: if it does not.
+    """
+    if weight is None:
+        return losses
+    fits = all([n in (1, size) for n, size in zip(weight.shape[::-1], losses.shape[::-1], strict=False)])
+    if weight.ndim > losses.ndim or not fits:
+        raise ShapeError(
+            f"{name}: a weight of shape {weight.shape} does not broadcast to losses of shape {losses.shape}; reshape it"
+        )
+    return losses * weight.astype(losses.dtype)
