@@ -15,6 +15,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
+from core.tests.each import each_of
 from tensorken.testing import check_grads
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.losses import minimum_cross_entropy
@@ -261,6 +262,94 @@ def test_labels_may_be_ignored(backend: str) -> None:
         assert gradient.reshape(6, 4)[tk.tensor([1, 4, 5])].tolist() == [[0.0] * 4] * 3
     all_ignored = nn.cross_entropy(logits, tk.full((2, 3), -1), ignore_index=-1)
     assert math.isnan(all_ignored.item())
+
+
+def test_cross_entropy_of_probabilities_is_that_of_labels_where_one_class_is_certain(backend: str) -> None:
+    logits, labels = tk.randn((3, 4), random.Random(5), tk.float64), tk.tensor([3, 0, 1])
+    certain = (labels.reshape(3, 1) == [0, 1, 2, 3]).astype(tk.float64)
+    for options in ({}, {"label_smoothing": 0.1}, {"reduction": "none"}):
+        expected = nn.cross_entropy(logits, labels, **options).ravel().tolist()
+        assert nn.cross_entropy(logits, certain, **options).ravel().tolist() == pytest.approx(
+            expected, rel=1e-14
+        )
+    likelihood = nn.negative_log_likelihood(tk.log_softmax(logits), labels)
+    assert likelihood.item() == nn.cross_entropy(logits, labels).item()
+    impossible = tk.tensor([[0.0, -math.inf]], tk.float64)
+    value, gradient = tk.value_and_grad(nn.cross_entropy)(impossible, tk.tensor([[1.0, 0.0]], tk.float64))
+    assert value.item() == 0.0 and gradient.tolist() == [[0.0, 0.0]]
+
+
+def test_classes_have_weights(backend: str) -> None:
+    """A weight counts an example as often as it says; the weight of a label divides the mean."""
+    logits, labels = tk.randn((3, 2), random.Random(6), tk.float64), tk.tensor([0, 1, 1])
+    twice = tk.concatenate([logits, logits[:1]]), tk.tensor([0, 1, 1, 0])
+    for options in ({}, {"reduction": "sum"}, {"ignore_index": 1}):
+        weighted = nn.cross_entropy(logits, labels, weight=tk.tensor([2.0, 1.0]), **options)
+        assert weighted.item() == pytest.approx(nn.cross_entropy(*twice, **options).item(), rel=1e-14)
+    with pytest.raises(ShapeError, match=r"got a weight of shape \(3,\), need \(2,\), one for each class"):
+        nn.cross_entropy(logits, labels, weight=tk.ones(3))
+    with pytest.raises(
+        ArgumentError, match=r"ignore_index needs labels, got probabilities of shape \(3, 2\)"
+    ):
+        nn.cross_entropy(logits, tk.softmax(logits), ignore_index=1)
+    with pytest.raises(
+        ShapeError, match=r"a weight of shape \(2, 1\) does not broadcast to losses of shape \(3,\)"
+    ):
+        nn.binary_cross_entropy(tk.ones(3) * 0.5, tk.ones(3), weight=tk.ones((2, 1)))
+
+
+def test_binary_cross_entropy_is_finite_at_certain_probabilities(backend: str) -> None:
+    p, target = tk.tensor([0.0, 0.0, 1.0, 1.0, 0.25]), tk.tensor([0.0, 1.0, 0.0, 1.0, 1.0])
+    losses = nn.binary_cross_entropy(p, target, reduction="none")
+    assert losses.tolist() == pytest.approx([0.0, 100.0, 100.0, 0.0, -math.log(0.25)])
+    gradient = tk.grad(lambda p: nn.binary_cross_entropy(p, target, reduction="sum"))(p)
+    assert gradient.tolist() == pytest.approx([1.0, 0.0, 0.0, -1.0, -4.0])
+
+
+def test_divergence_of_logarithms_is_that_of_probabilities() -> None:
+    rng = random.Random(7)
+    p, q = [tk.softmax(tk.randn((5, 4), rng, tk.float64)) for _ in range(2)]
+    expected = nn.kl_divergence(tk.log(q), p).item()
+    assert nn.kl_divergence(tk.log(q), tk.log(p), log_target=True).item() == pytest.approx(
+        expected, rel=1e-13
+    )
+    impossible = tk.tensor([[0.0, -math.inf]], tk.float64)
+    value, gradients = tk.value_and_grad(lambda x, y: nn.kl_divergence(x, y, log_target=True), (0, 1))(
+        impossible, impossible
+    )
+    assert value.item() == 0.0
+    assert [g.tolist() for g in gradients] == [[[-1.0, 0.0]], [[1.0, 0.0]]]
+
+
+def test_vectors_of_length_0_have_similarity_0_and_no_derivative(backend: str) -> None:
+    x, y = tk.zeros((1, 3), tk.float64), tk.ones((1, 3), tk.float64)
+    value, gradient = tk.value_and_grad(lambda x: nn.cosine_similarity(x, y).sum())(x)
+    assert value.item() == 0.0 and bool(tk.isfinite(gradient).all())
+    assert nn.cosine_similarity(x + 3.0, -y, axis=1).tolist() == pytest.approx([-1.0])
+
+
+@each_of(
+    ("call", "message"),
+    [
+        (lambda x: nn.smooth_l1(x, x, -1.0), "smooth_l1: beta must not be negative, got -1.0"),
+        (lambda x: nn.multi_margin(x, tk.tensor([0, 1]), p=3), "multi_margin: p must be 1 or 2, got 3"),
+        (
+            lambda x: nn.multi_margin(x, tk.tensor([0])),
+            r"labels of shape \(1,\) for outputs of shape \(2, 3\)",
+        ),
+        (lambda x: nn.multi_margin(x, tk.ones(2)), "multi_margin: labels must be ints, got float32"),
+        (
+            lambda x: nn.cosine_embedding(x, x, tk.ones(3)),
+            r"targets of shape \(3,\) for outputs of shape \(2,\)",
+        ),
+        (lambda x: nn.hinge(x.astype(tk.int32), x), "hinge: outputs must be floats, got int32"),
+        (lambda x: nn.pairwise_distance(x.astype(tk.int32), x), "pairwise_distance: outputs must be floats"),
+        (lambda x: nn.gaussian_negative_log_likelihood(x, x, x, eps=0.0), "eps must be positive, got 0.0"),
+    ],
+)
+def test_arguments_of_margins_and_likelihoods_are_checked(call: Callable[..., Any], message: str) -> None:
+    with pytest.raises((ArgumentError, ShapeError, DTypeError), match=message):
+        call(tk.ones((2, 3)))
 
 
 # ---- metrics -----------------------------------------------------------------------------------------------

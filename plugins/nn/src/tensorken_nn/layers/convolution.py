@@ -269,7 +269,7 @@ class Convolution(Module):
         )
 
 
-class Conv1d(Convolution):
+class Conv1d(Convolution, init=False):
     """Convolution of signals, of shape (..., inputs, length); the arguments are those of `Convolution`.
 
     >>> Conv1d(3, 16, 5, padding="same", key=tk.random.key(0))(tk.ones((32, 3, 100))).shape
@@ -279,7 +279,7 @@ class Conv1d(Convolution):
     rank = 1
 
 
-class Conv2d(Convolution):
+class Conv2d(Convolution, init=False):
     """Convolution of images, of shape (..., inputs, height, width); the arguments are those of `Convolution`.
 
     >>> Conv2d(3, 16, 3, padding="same", key=tk.random.key(0))(tk.ones((32, 3, 28, 28))).shape
@@ -291,7 +291,7 @@ class Conv2d(Convolution):
     rank = 2
 
 
-class Conv3d(Convolution):
+class Conv3d(Convolution, init=False):
     """Convolution of volumes, of shape (..., inputs, depth, height, width); the arguments are those of `Convolution`.
 
     >>> Conv3d(3, 16, 3, 2, 1, key=tk.random.key(0))(tk.ones((2, 3, 8, 8, 8))).shape
@@ -378,7 +378,7 @@ class TransposedConvolution(Module):
         )
 
 
-class ConvTranspose1d(TransposedConvolution):
+class ConvTranspose1d(TransposedConvolution, init=False):
     """Transposed convolution of signals, of shape (..., inputs, length).
 
     >>> ConvTranspose1d(3, 2, 4, stride=2, padding=1, key=tk.random.key(0))(tk.ones((5, 3, 8))).shape
@@ -388,7 +388,7 @@ class ConvTranspose1d(TransposedConvolution):
     rank = 1
 
 
-class ConvTranspose2d(TransposedConvolution):
+class ConvTranspose2d(TransposedConvolution, init=False):
     """Transposed convolution of images, of shape (..., inputs, height, width).
 
     >>> ConvTranspose2d(3, 2, 3, 2, 1, output_padding=1, key=tk.random.key(0))(tk.ones((5, 3, 7, 7))).shape
@@ -398,7 +398,7 @@ class ConvTranspose2d(TransposedConvolution):
     rank = 2
 
 
-class ConvTranspose3d(TransposedConvolution):
+class ConvTranspose3d(TransposedConvolution, init=False):
     """Transposed convolution of volumes, of shape (..., inputs, depth, height, width).
 
     >>> ConvTranspose3d(3, 2, 2, stride=2, key=tk.random.key(0))(tk.ones((1, 3, 2, 3, 4))).shape

@@ -366,7 +366,7 @@ class GlobalPool(Module):
         return x.max(axes) if self.kind == "max" else x.mean(axes)
 
 
-class MaxPool1d(MaxPool):
+class MaxPool1d(MaxPool, init=False):
     """Maxima of the windows of signals: `max_pool1d` as a module.
 
     >>> MaxPool1d(3, stride=2, padding=1)(tk.ones((32, 16, 28))).shape
@@ -376,7 +376,7 @@ class MaxPool1d(MaxPool):
     rank = 1
 
 
-class AvgPool1d(AvgPool):
+class AvgPool1d(AvgPool, init=False):
     """Means of the windows of signals: `avg_pool1d` as a module.
 
     >>> AvgPool1d(3, stride=2, padding=1)(tk.ones((32, 16, 28))).shape
@@ -386,7 +386,7 @@ class AvgPool1d(AvgPool):
     rank = 1
 
 
-class MaxPool2d(MaxPool):
+class MaxPool2d(MaxPool, init=False):
     """Maxima of the windows of images: `max_pool2d` as a module.
 
     >>> MaxPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
@@ -396,7 +396,7 @@ class MaxPool2d(MaxPool):
     rank = 2
 
 
-class AvgPool2d(AvgPool):
+class AvgPool2d(AvgPool, init=False):
     """Means of the windows of images: `avg_pool2d` as a module.
 
     >>> AvgPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
@@ -406,7 +406,7 @@ class AvgPool2d(AvgPool):
     rank = 2
 
 
-class MaxPool3d(MaxPool):
+class MaxPool3d(MaxPool, init=False):
     """Maxima of the windows of volumes: `max_pool3d` as a module.
 
     >>> MaxPool3d(3, stride=2, padding=1)(tk.ones((32, 16, 8, 28, 28))).shape
@@ -416,7 +416,7 @@ class MaxPool3d(MaxPool):
     rank = 3
 
 
-class AvgPool3d(AvgPool):
+class AvgPool3d(AvgPool, init=False):
     """Means of the windows of volumes: `avg_pool3d` as a module.
 
     >>> AvgPool3d(3, stride=2, padding=1)(tk.ones((32, 16, 8, 28, 28))).shape
@@ -426,7 +426,7 @@ class AvgPool3d(AvgPool):
     rank = 3
 
 
-class AdaptiveMaxPool1d(AdaptivePool):
+class AdaptiveMaxPool1d(AdaptivePool, init=False):
     """Maxima of a given number of windows of signals: `adaptive_max_pool1d` as a module.
 
     >>> AdaptiveMaxPool1d(7)(tk.ones((4, 16, 28))).shape
@@ -436,7 +436,7 @@ class AdaptiveMaxPool1d(AdaptivePool):
     rank, kind = 1, "max"
 
 
-class AdaptiveAvgPool1d(AdaptivePool):
+class AdaptiveAvgPool1d(AdaptivePool, init=False):
     """Means of a given number of windows of signals: `adaptive_avg_pool1d` as a module.
 
     >>> AdaptiveAvgPool1d(7)(tk.ones((4, 16, 28))).shape
@@ -446,7 +446,7 @@ class AdaptiveAvgPool1d(AdaptivePool):
     rank, kind = 1, "avg"
 
 
-class AdaptiveMaxPool2d(AdaptivePool):
+class AdaptiveMaxPool2d(AdaptivePool, init=False):
     """Maxima of a given number of windows of images: `adaptive_max_pool2d` as a module.
 
     >>> AdaptiveMaxPool2d((7, 5))(tk.ones((4, 16, 28, 28))).shape
@@ -456,7 +456,7 @@ class AdaptiveMaxPool2d(AdaptivePool):
     rank, kind = 2, "max"
 
 
-class AdaptiveAvgPool2d(AdaptivePool):
+class AdaptiveAvgPool2d(AdaptivePool, init=False):
     """Means of a given number of windows of images: `adaptive_avg_pool2d` as a module.
 
     >>> AdaptiveAvgPool2d((7, 5))(tk.ones((4, 16, 28, 28))).shape
@@ -466,7 +466,7 @@ class AdaptiveAvgPool2d(AdaptivePool):
     rank, kind = 2, "avg"
 
 
-class AdaptiveMaxPool3d(AdaptivePool):
+class AdaptiveMaxPool3d(AdaptivePool, init=False):
     """Maxima of a given number of windows of volumes: `adaptive_max_pool3d` as a module.
 
     >>> AdaptiveMaxPool3d((2, 7, 5))(tk.ones((4, 16, 8, 28, 28))).shape
@@ -476,7 +476,7 @@ class AdaptiveMaxPool3d(AdaptivePool):
     rank, kind = 3, "max"
 
 
-class AdaptiveAvgPool3d(AdaptivePool):
+class AdaptiveAvgPool3d(AdaptivePool, init=False):
     """Means of a given number of windows of volumes: `adaptive_avg_pool3d` as a module.
 
     >>> AdaptiveAvgPool3d((2, 7, 5))(tk.ones((4, 16, 8, 28, 28))).shape

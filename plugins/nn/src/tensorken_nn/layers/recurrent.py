@@ -155,7 +155,7 @@ class RNNCell(RecurrentCell):
         return self.nonlinearity(from_inputs + from_state)
 
 
-class GRUCell(RecurrentCell):
+class GRUCell(RecurrentCell, init=False):
     """A step of the gated recurrent unit. Its gates, in order, are the reset gate, the update gate and the new state.
 
     Let i and s be the contributions of input and state to each gate. With r = sigmoid(i + s) of the reset gate,
@@ -184,7 +184,7 @@ class LSTMState(NamedTuple):
     cell: Tensor
 
 
-class LSTMCell(RecurrentCell):
+class LSTMCell(RecurrentCell, init=False):
     """A step of an LSTM. Its gates, in order, are the input gate, forget gate, new cell and output gate.
 
     With i, f and o the sigmoids of the gates and g the tanh of the new cell, the next cell is f * cell + i * g, and
@@ -367,7 +367,7 @@ class RNN(Recurrent):
         )
 
 
-class GRU(Recurrent):
+class GRU(Recurrent, init=False):
     """Layers of gated recurrent units, `GRUCell`; the arguments are those of `Recurrent`.
 
     Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's variant,
@@ -382,7 +382,7 @@ class GRU(Recurrent):
     cell = GRUCell
 
 
-class LSTM(Recurrent):
+class LSTM(Recurrent, init=False):
     """Layers of long short-term memory, `LSTMCell`; the arguments are those of `Recurrent`.
 
     Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers, Schmidhuber, Cummins, Learning to Forget

@@ -34,7 +34,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "jax.tree": ("tk.tree",),
     "jax.scipy.special": ("tk.special", "tk"),
     "jax.scipy.linalg": ("tk.linalg", "tk"),
-    "torch": ("tk", "tk.special", "tk.linalg"),
+    "torch": ("tk", "tk.special", "tk.linalg", "nn"),
     "torch.nn": ("nn",),
     "torch.nn.functional": ("nn", "tk"),
     "torch.linalg": ("tk.linalg", "tk"),
