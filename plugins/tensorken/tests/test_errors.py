@@ -424,6 +424,9 @@ FUNCTIONS = [
         "as many axes",
         "(1,) and (2, 3)",
     ),
+    row(
+        lambda: tk.scatter(V, [0], 1.0, 0, "mean"), ArgumentError, "scatter:", "set, add, multiply", "'mean'"
+    ),
     row(lambda: tk.polyfit(V, M, 1), ShapeError, "polyfit:", "(3,) and (2, 3)"),
     row(lambda: tk.polyval(M, V), ShapeError, "polyval:", "vector", "(2, 3)"),
     row(

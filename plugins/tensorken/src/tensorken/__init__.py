@@ -221,6 +221,7 @@ _LATER = {
         "place",
         "put",
         "put_along_axis",
+        "scatter",
     ),
     "tensorken.arrays.functions.polynomials": (
         "poly",

@@ -144,6 +144,18 @@ def placed(x: Any, indices: Any, values: Any, axis: Any) -> Any:
     return y
 
 
+def scattered(x: Any, indices: Any, values: Any, axis: Any, reduction: str = "set") -> Any:
+    if reduction == "set":
+        return placed(x, indices, values, axis)
+    y, along = (np.array(x).ravel(), 0) if axis is None else (np.array(x), axis)
+    shape = [m if i == along else n for i, (n, m) in enumerate(zip(y.shape, indices.shape, strict=True))]
+    key = [*np.indices(shape)]
+    key[along] = np.broadcast_to(indices, shape)
+    name = {"min": "minimum", "max": "maximum"}.get(reduction, reduction)
+    getattr(np, name).at(y, tuple(key), values)
+    return y.reshape(x.shape)
+
+
 def put(x: Any, *arguments: Any, **named: Any) -> Any:
     y = np.array(x)
     np.put(y, *arguments, **named)
@@ -214,6 +226,17 @@ ORDERS = {
         call(floats(3, 4), np.array([[1, 0, 2, 2]]), floats(1, 4), 0),
         call(floats(5), np.array([1, -1]), floats(2), None),
         numpy=placed,
+        smooth=True,
+    ),
+    "scatter": law(
+        call(floats(3, 4), np.array([[1], [3], [0]]), 9.0, 1),
+        call(floats(5), np.array([1, -1]), floats(2), None, "add"),
+        *[
+            call(floats(3, 4), np.array([[1, 0, 1], [3, 3, 3], [0, 2, 0]]), floats(3, 3, seed=1), 1, name)
+            for name in ("add", "multiply", "min", "max")
+        ],
+        call(ints(3, 4), np.array([[0, 2, 2, 0], [0, 1, 2, 0]]), ints(2, 4, seed=1), 0, "max"),
+        numpy=scattered,
         smooth=True,
     ),
 }

@@ -25,7 +25,7 @@ from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
-__all__ = ["argpartition", "lexsort", "partition", "place", "put", "put_along_axis"]
+__all__ = ["argpartition", "lexsort", "partition", "place", "put", "put_along_axis", "scatter"]
 
 
 @with_numpys_names
@@ -120,28 +120,60 @@ def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: in
     >>> tk.put_along_axis(x, x.argmax(1, keepdims=True), 0.0, 1).tolist()
     [[0.0, 1.0], [4.0, 0.0]]
     """
+    return _changed_along("put_along_axis", x, indices, values, axis, "set")
+
+
+REDUCTIONS = ("set", "add", "multiply", "min", "max")
+"""The methods of `x.at[...]` that `scatter` applies."""
+
+
+def scatter(x: Any, indices: Any, values: Any, axis: int | None, reduction: str = "set") -> Tensor:
+    """`put_along_axis` that combines the values with the elements of x, and with each other; differentiable.
+
+    Args:
+        indices: a tensor of ints with as many axes as x; the other sizes broadcast.
+        values: a number or a tensor whose shape broadcasts to that of the indices.
+        axis: the axis; None means the flattened x.
+        reduction: `"add"`, `"multiply"`, `"min"` or `"max"`, which apply all values for one place; or `"set"`, of which
+            the last one remains.
+
+    Raises:
+        ArgumentError: if the reduction is unknown.
+        DTypeError: if the indices are not ints.
+        IndexingError: if an index is out of range.
+
+    >>> import tensorken as tk
+    >>> tk.scatter(tk.zeros(3), [0, 2, 0], [1.0, 2.0, 3.0], 0, "add").tolist()
+    [4.0, 0.0, 2.0]
+    """
+    if reduction not in REDUCTIONS:
+        raise ArgumentError(
+            f"scatter: reduction must be one of {', '.join(REDUCTIONS)}, got {short_repr(reduction)}"
+        )
+    return _changed_along("scatter", x, indices, values, axis, reduction)
+
+
+def _changed_along(name: str, x: Any, indices: Any, values: Any, axis: int | None, method: str) -> Tensor:
+    """x changed by a method of `x.at[...]` at indices along an axis, matched along the other axes."""
     y = as_tensor(x)
     if axis is None:
-        return put_along_axis(y.ravel(), indices, values, 0).reshape(y.shape)
-    index = indices_like("put_along_axis", indices, y)
-    along = axis_of("put_along_axis", y.shape, axis)
+        return _changed_along(name, y.ravel(), indices, values, 0, method).reshape(y.shape)
+    index = indices_like(name, indices, y)
+    along = axis_of(name, y.shape, axis)
     if index.dtype.kind != "int":
-        raise DTypeError(
-            f"put_along_axis: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)"
-        )
+        raise DTypeError(f"{name}: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
     if index.ndim != y.ndim:
-        raise ShapeError(
-            f"put_along_axis: indices need as many axes as x, got shapes {index.shape} and {y.shape}"
-        )
-    index = checked("put_along_axis", index, along, y.shape)
+        raise ShapeError(f"{name}: indices need as many axes as x, got shapes {index.shape} and {y.shape}")
+    index = checked(name, index, along, y.shape)
     shape = tuple([m if i == along else n for i, (n, m) in enumerate(zip(y.shape, index.shape, strict=True))])
     try:
         index = index.broadcast_to(shape)
-        new = as_operand("put_along_axis", values, y).astype(y.dtype).broadcast_to(shape)
+        new = as_operand(name, values, y).astype(y.dtype).broadcast_to(shape)
     except ShapeError as error:
-        raise ShapeError(f"put_along_axis: {error}") from None
+        raise ShapeError(f"{name}: {error}") from None
     key = tuple([index if i == along else iota(index, i) for i in range(y.ndim)])
-    return y.at[key].set(new)
+    changed: Tensor = getattr(y.at[key], method)(new)
+    return changed
 
 
 def put(x: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> Tensor:
