@@ -194,6 +194,24 @@ def is_float(value: Any) -> bool:
 for _name, _row in ROWS.items():
     case(_name, called(_row), **_row.arguments)
 
+# ---- sequences of labels -----------------------------------------------------------------------------------
+
+
+def ctc(x: Tensor, **options: Any) -> Tensor:
+    """Of logits, as PyTorch's derivative for log-probabilities is one for logits, with labels of three lengths."""
+    return functional.ctc_loss(
+        torch.log_softmax(x, -1).transpose(0, 1),
+        torch.tensor([[1, 1, 3], [2, 0, 0], [3, 1, 2]]),
+        torch.tensor([5, 6, 2]),
+        torch.tensor([3, 1, 3]),
+        zero_infinity=True,
+        **options,
+    )
+
+
+case("ctc", ctc, x=(3, 6, 4))
+case("ctc each", lambda x: ctc(x, reduction="none"), x=(3, 6, 4))
+
 # ---- recurrent layers --------------------------------------------------------------------------------------
 
 

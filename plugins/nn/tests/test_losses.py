@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import random
@@ -321,6 +322,34 @@ def test_divergence_of_logarithms_is_that_of_probabilities() -> None:
     assert [g.tolist() for g in gradients] == [[[-1.0, 0.0]], [[1.0, 0.0]]]
 
 
+def test_ctc_is_the_sum_over_all_ways_to_write_the_labels(backend: str) -> None:
+    steps, classes, blank = 4, 3, 2
+    x = tk.randn((steps, classes), random.Random(8), tk.float64)
+    chances = tk.softmax(x).tolist()
+
+    def written(way: tuple[int, ...]) -> list[int]:
+        return [c for i, c in enumerate(way) if c != blank and (not i or way[i - 1] != c)]
+
+    for labels in ([0, 1], [1, 1], [0], [1, 0, 1]):
+        ways = [way for way in itertools.product(range(classes), repeat=steps) if written(way) == labels]
+        total = math.fsum([math.prod([chances[i][c] for i, c in enumerate(way)]) for way in ways])
+        loss = nn.ctc(tk.log_softmax(x), tk.tensor(labels), blank=blank, reduction="sum")
+        assert loss.item() == pytest.approx(-math.log(total), rel=1e-12)
+    nothing = nn.ctc(tk.log_softmax(x), tk.tensor([0]), label_lengths=tk.tensor(0), blank=blank)
+    assert nothing.item() == pytest.approx(-math.log(math.prod([row[blank] for row in chances])), rel=1e-12)
+    short = nn.ctc(tk.log_softmax(x), tk.tensor([1, 1]), tk.tensor(2), blank=blank)
+    assert short.item() == math.inf
+
+
+def test_ctc_has_derivatives_of_two_orders() -> None:
+    x, labels = tk.randn((2, 3, 3), random.Random(9), tk.float64), tk.tensor([[1, 2], [2, 0]])
+    check_grads(lambda x: nn.ctc(tk.log_softmax(x), labels, None, tk.tensor([2, 1])), (x,), order=2)
+    impossible = nn.ctc(tk.log_softmax(x), tk.tensor([[1, 1]] * 2), tk.tensor([2, 3]), zero_infinity=True)
+    certain = tk.log(tk.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
+    value, gradient = tk.value_and_grad(nn.ctc)(certain, tk.tensor([[1]]))
+    assert bool(tk.isfinite(impossible)) and value.item() == 0.0 and bool(tk.isfinite(gradient).all())
+
+
 def test_vectors_of_length_0_have_similarity_0_and_no_derivative(backend: str) -> None:
     x, y = tk.zeros((1, 3), tk.float64), tk.ones((1, 3), tk.float64)
     value, gradient = tk.value_and_grad(lambda x: nn.cosine_similarity(x, y).sum())(x)
@@ -344,6 +373,16 @@ def test_vectors_of_length_0_have_similarity_0_and_no_derivative(backend: str) -
         ),
         (lambda x: nn.hinge(x.astype(tk.int32), x), "hinge: outputs must be floats, got int32"),
         (lambda x: nn.pairwise_distance(x.astype(tk.int32), x), "pairwise_distance: outputs must be floats"),
+        (
+            lambda x: nn.ctc(x, tk.tensor([[0]])),
+            r"labels of shape \(1, 1\) for log-probabilities of shape \(2, 3\)",
+        ),
+        (lambda x: nn.ctc(x, tk.tensor([0]), blank=3), "ctc: blank must be from 0 to 2, got 3"),
+        (lambda x: nn.ctc(x, tk.tensor([0.0])), "ctc: labels must be ints, got float32"),
+        (
+            lambda x: nn.ctc(x, tk.tensor([0]), tk.tensor([2])),
+            r"ctc: input_lengths of shape \(1,\), need \(\)",
+        ),
         (lambda x: nn.gaussian_negative_log_likelihood(x, x, x, eps=0.0), "eps must be positive, got 0.0"),
     ],
 )

@@ -70,6 +70,13 @@ def batch_norm(momentum: float | None) -> Callable[..., Any]:
     return run
 
 
+def ctc(x: Tensor, **options: Any) -> Tensor:
+    """Labels of three lengths, of which those of the last example do not fit into its steps."""
+    labels, steps, counts = [[1, 1, 3], [2, 0, -1], [3, 1, 2]], [5, 6, 2], [3, 1, 3]
+    given = [x.constant(*flattened(values)) for values in (labels, steps, counts)]
+    return nn.ctc(nn.log_softmax(x), *given, zero_infinity=True, **options)
+
+
 FIELDS = {
     "weight_ih": "input_weight",
     "weight_hh": "state_weight",
@@ -173,6 +180,8 @@ CASES: dict[str, Callable[..., Any]] = {
     "group norm": lambda x, weight, bias: nn.GroupNorm(2, 4).replace(weight=weight, bias=bias)(x),
     "instance norm": lambda x, weight, bias: nn.InstanceNorm(4).replace(weight=weight, bias=bias)(x),
     **{name: called(row) for name, row in ROWS.items()},
+    "ctc": ctc,
+    "ctc each": lambda x: ctc(x, reduction="none"),
     "rnn": recurrent(nn.RNN, 3),
     "rnn plain": recurrent(nn.RNN, 3, bias=False),
     "rnn relu": recurrent(nn.RNN, 3, nonlinearity=tk.relu),

@@ -31,6 +31,7 @@ from tensorken_nn.losses.regression import (
     smooth_l1,
     squared_error,
 )
+from tensorken_nn.losses.sequences import ctc
 
 __all__ = [
     "Reduction",
@@ -39,6 +40,7 @@ __all__ = [
     "cosine_embedding",
     "cosine_similarity",
     "cross_entropy",
+    "ctc",
     "gaussian_negative_log_likelihood",
     "hinge",
     "hinge_embedding",
