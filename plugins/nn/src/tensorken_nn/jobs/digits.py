@@ -10,12 +10,12 @@ import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.initializers import he_normal
+from tensorken_nn.initializers import he_normal, zeros
 from tensorken_nn.jobs.classification import classify, evaluate, summarize
 from tensorken_nn.layers import Conv2d, Flatten, MaxPool2d, Sequential, mlp
 from tensorken_nn.loader import DataLoader
@@ -114,11 +114,12 @@ def build(settings: Settings, key: Tensor) -> tuple[Sequential, str]:
         sizes = (PIXELS, *settings.hidden, CLASSES)
         return mlp(sizes, key=key), f"perceptron with layers of {', '.join(map(str, sizes))}"
     first, second, third = tk.random.split(key, 3)
+    initializers: dict[str, Any] = {"weight_initializer": he_normal, "bias_initializer": zeros}
     model = Sequential(
         as_image,
-        Conv2d(1, 16, 3, padding="same", key=first, weight_initializer=he_normal),
+        Conv2d(1, 16, 3, padding="same", key=first, **initializers),
         tk.relu,
-        Conv2d(16, 32, 3, padding="same", key=second, weight_initializer=he_normal),
+        Conv2d(16, 32, 3, padding="same", key=second, **initializers),
         tk.relu,
         MaxPool2d(2),
         Flatten(),
