@@ -110,8 +110,24 @@ def _kernel_cotangent(t: Tensor, y: Tensor, x: Tensor, kernel: Tensor, *params: 
     if not kernel.size:
         return None
     strides, _, input_dilation, kernel_dilation, groups = params
-    _, inputs, *sizes = kernel.shape
+    outputs, inputs, *sizes = kernel.shape
     count, spatial = x.shape[0], tuple(range(2, 2 + len(sizes)))
+    if math.prod(input_dilation) > math.prod(strides):
+        # The input would have more zeros between its elements than the cotangent, so the cotangent is the input of the
+        # convolution and the input its kernel, whose dilation costs nothing; the sums come in reverse order.
+        turned = _swapped(t, groups, groups_first=False)
+        turned = turned.reshape((outputs // groups, groups * count, *t.shape[2:]))
+        pads = []
+        for n, windows, k, stride, (before, _), step, kernel_step in _axis_facts(t, x, kernel, params):
+            start = kernel_step * (k - 1) - before
+            needed = dilated(k, kernel_step) + dilated(n, step) - 1
+            pads.append((start, needed - dilated(windows, stride) - start))
+        order = (1, 0, *spatial)
+        y = _convolved(
+            turned, x.permute(order), kernel_dilation, tuple(pads), strides, input_dilation, groups
+        )
+        y = y.reshape((outputs // groups, groups, inputs, *sizes)).swapaxes(0, 1)
+        return y.reshape(kernel.shape).flip(spatial)
     turned = _swapped(x, groups, groups_first=False).reshape((inputs, groups * count, *x.shape[2:]))
     pads = []
     for n, windows, k, stride, (before, _), step, kernel_step in _axis_facts(t, x, kernel, params):
