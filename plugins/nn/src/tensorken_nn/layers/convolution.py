@@ -42,8 +42,8 @@ def _convolve(
     As usual in networks it is a cross-correlation: kernels are not flipped.
 
     Args:
-        x: of shape (..., inputs, *sizes).
-        weight: of shape (outputs, inputs / groups, *kernel sizes).
+        x: of shape `(..., inputs, *sizes)`.
+        weight: of shape `(outputs, inputs / groups, *kernel sizes)`.
         bias: of shape (outputs,).
         stride: the distance between windows; one int for all axes, or one for each.
         padding: the number of zeros on each side, or for each axis a number or a pair (before, after); or "same",
@@ -52,7 +52,7 @@ def _convolve(
         groups: the number of groups of channels; outputs of a group depend only on its inputs.
 
     Returns:
-        A tensor of shape (..., outputs, *numbers of windows).
+        A tensor of shape `(..., outputs, *numbers of windows)`.
 
     Raises:
         ShapeError: if the shapes do not fit together, or no window fits.
@@ -100,8 +100,8 @@ def _convolve_transposed(
     the input of that.
 
     Args:
-        x: of shape (..., inputs, *sizes).
-        weight: of shape (inputs, outputs / groups, *kernel sizes).
+        x: of shape `(..., inputs, *sizes)`.
+        weight: of shape `(inputs, outputs / groups, *kernel sizes)`.
         bias: of shape (outputs,).
         stride: the distance between the windows of neighbouring elements; one int for all axes, or one for each.
         padding: the number of elements that are removed from each side of the output, or for each axis a number or a
@@ -112,7 +112,7 @@ def _convolve_transposed(
         dilation: the distance between the elements of a window.
 
     Returns:
-        A tensor of shape (..., outputs, *lengths), each length being
+        A tensor of shape `(..., outputs, *lengths)`, each length being
         (size - 1) * stride - padding before and after + dilation * (kernel size - 1) + output_padding + 1.
 
     Raises:
@@ -156,7 +156,7 @@ def _convolve_transposed(
 
 
 def _with_bias(name: str, y: Tensor, bias: Tensor | None) -> Tensor:
-    """y of shape (count, channels, *sizes) plus a bias for each channel."""
+    """y of shape `(count, channels, *sizes)` plus a bias for each channel."""
     if bias is None:
         return y
     if bias.shape != y.shape[1:2]:
@@ -259,7 +259,7 @@ class Convolution(Module):
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., inputs, *sizes) to (..., outputs, *numbers of windows).
+        """Map shape `(..., inputs, *sizes)` to `(..., outputs, *numbers of windows)`.
 
         Raises:
             ShapeError: if x has another number of channels, or is smaller than a kernel.
@@ -360,7 +360,7 @@ class TransposedConvolution(Module):
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., inputs, *sizes) to (..., outputs, *lengths).
+        """Map shape `(..., inputs, *sizes)` to `(..., outputs, *lengths)`.
 
         Raises:
             ShapeError: if x has another number of channels, or the padding leaves no output.

@@ -49,8 +49,11 @@ def interpolate(
     An element is a square, whose centre is its position: with n elements before and m after, the centre of element i
     of the result is at (i + 1/2) * n / m - 1/2. With a scale factor, n / m is 1 / scale_factor.
 
+    Source for cubic: Keys, Cubic Convolution Interpolation for Digital Image Processing (1981), with the
+    parameter -3/4, with `antialias` -1/2; as in PyTorch.
+
     Args:
-        x: of shape (count, channels, *sizes).
+        x: of shape `(count, channels, *sizes)`.
         size: the new sizes; one int for all axes, or one for each.
         scale_factor: by which to multiply the sizes, rounding down, instead of `size`.
         mode: "nearest", the element at floor(i * n / m); "nearest-exact", the one whose square contains the centre;
@@ -66,9 +69,6 @@ def interpolate(
             scale_factor is given.
         ShapeError: if x has no axis to interpolate along, or one without elements.
         DTypeError: if x is not of floats, except for the nearest modes.
-
-    Source for cubic: Keys, Cubic Convolution Interpolation for Digital Image Processing (1981), with the
-    parameter -3/4, with `antialias` -1/2; as in PyTorch.
 
     >>> x = tk.tensor([[[1.0, 2.0]]])
     >>> interpolate(x, 4).tolist(), interpolate(x, scale_factor=2, mode="linear").tolist()
@@ -131,7 +131,7 @@ class Upsample(Module):
         self.align_corners = align_corners
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (count, channels, *sizes) to (count, channels, *new sizes)."""
+        """Map shape `(count, channels, *sizes)` to `(count, channels, *new sizes)`."""
         return interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)
 
 

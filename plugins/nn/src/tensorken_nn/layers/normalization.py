@@ -57,7 +57,7 @@ class LayerNorm(Module):
         self.bias = constant_parameter(0.0, self.shape, dtype, key) if affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., *shape) to the same.
+        """Map shape `(..., *shape)` to the same.
 
         Raises:
             ShapeError: if x has other last axes.
@@ -107,7 +107,7 @@ class RMSNorm(Module):
         self.weight = constant_parameter(1.0, self.shape, dtype, key) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., *shape) to the same.
+        """Map shape `(..., *shape)` to the same.
 
         Raises:
             ShapeError: if x has other last axes.

@@ -42,7 +42,7 @@ def _max_pool(
     """The maximum of each window; equal maxima share the derivative.
 
     Args:
-        x: of shape (..., channels, *sizes).
+        x: of shape `(..., channels, *sizes)`.
         kernel_size: the sizes of a window; one int for all axes, or one for each, as for the following arguments.
         stride: the distance between windows; by default their size.
         padding: the number of elements added on each side, or for each axis a number or a pair (before, after); at
@@ -51,7 +51,7 @@ def _max_pool(
         ceil_mode: whether there is one more window for remaining elements at the end of an axis.
 
     Returns:
-        A tensor of shape (..., channels, *numbers of windows).
+        A tensor of shape `(..., channels, *numbers of windows)`.
 
     Raises:
         ShapeError: if x has too few axes, or is smaller than a window.
@@ -95,7 +95,7 @@ def _avg_pool(
         divisor_override: a number to divide the sum of a window by, instead of its number of elements.
 
     Returns:
-        A tensor of shape (..., channels, *numbers of windows).
+        A tensor of shape `(..., channels, *numbers of windows)`.
 
     Raises:
         ShapeError, ArgumentError: as `max_pool2d`.
@@ -171,12 +171,12 @@ def _adaptive_max_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tens
     """The maximum of each of a given number of windows, which cover each axis; equal maxima share the derivative.
 
     Args:
-        x: of shape (..., channels, *sizes).
+        x: of shape `(..., channels, *sizes)`.
         output_size: the number of windows along all axes, or along each; None keeps the size of an axis. Window i of
             m windows of an axis of size n has the elements from floor(i * n / m) to ceil((i + 1) * n / m), exclusive.
 
     Returns:
-        A tensor of shape (..., channels, *output_size).
+        A tensor of shape `(..., channels, *output_size)`.
 
     Raises:
         ShapeError: if x has too few axes, or an empty one.
@@ -195,7 +195,7 @@ def _adaptive_avg_pool(rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tens
         x, output_size: as for `adaptive_max_pool2d`.
 
     Returns:
-        A tensor of shape (..., channels, *output_size).
+        A tensor of shape `(..., channels, *output_size)`.
 
     Raises:
         ShapeError, ArgumentError: as `adaptive_max_pool2d`.
@@ -290,7 +290,7 @@ class MaxPool(Module):
         self.ceil_mode = ceil_mode
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, *sizes) to (..., channels, *numbers of windows)."""
+        """Map shape `(..., channels, *sizes)` to `(..., channels, *numbers of windows)`."""
         return _max_pool(
             self.rank, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
         )
@@ -324,7 +324,7 @@ class AvgPool(Module):
         self.divisor_override = divisor_override
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, *sizes) to (..., channels, *numbers of windows)."""
+        """Map shape `(..., channels, *sizes)` to `(..., channels, *numbers of windows)`."""
         return _avg_pool(
             self.rank,
             x,
@@ -349,7 +349,7 @@ class AdaptivePool(Module):
         self.output_size = tuple(output_size) if isinstance(output_size, Sequence) else output_size
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, *sizes) to (..., channels, *output_size)."""
+        """Map shape `(..., channels, *sizes)` to `(..., channels, *output_size)`."""
         return adapted(self.kind, self.rank, x, self.output_size)
 
 
@@ -360,7 +360,7 @@ class GlobalPool(Module):
     kind: ClassVar[str]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map shape (..., channels, *sizes) to (..., channels)."""
+        """Map shape `(..., channels, *sizes)` to (..., channels)."""
         as_batch(type(self).__name__, self.rank, x)
         axes = tuple(range(-self.rank, 0))
         return x.max(axes) if self.kind == "max" else x.mean(axes)

@@ -80,7 +80,7 @@ def pads_for(name: str, rank: int, value: Padding) -> Pads:
 
 
 def as_batch(name: str, rank: int, x: Tensor, channels: int | None = None) -> Tensor:
-    """Reshape x from (..., channels, *sizes) to (count, channels, *sizes).
+    """Reshape x from `(..., channels, *sizes)` to `(count, channels, *sizes)`.
 
     Raises:
         ShapeError: if x has too few axes, or another number of channels.
@@ -94,7 +94,7 @@ def as_batch(name: str, rank: int, x: Tensor, channels: int | None = None) -> Te
 
 
 def with_leading_axes(y: Tensor, x: Tensor, rank: int) -> Tensor:
-    """y of shape (count, channels, *sizes) with the axes that `as_batch` joined in x."""
+    """y of shape `(count, channels, *sizes)` with the axes that `as_batch` joined in x."""
     return y if x.ndim == rank + 2 else y.reshape((*x.shape[: -rank - 1], *y.shape[1:]))
 
 
@@ -109,13 +109,13 @@ def windows(name: str, x: Tensor, sizes: Sizes, strides: Sizes, dilations: Sizes
 
     Args:
         name: of the caller, for error messages.
-        x: of shape (a, b, *axes).
+        x: of shape `(a, b, *axes)`.
         sizes: of a window.
         strides: the distances between windows.
         dilations: the distances between the elements of a window; by default 1.
 
     Returns:
-        A tensor of shape (a, *sizes, b, *numbers of windows).
+        A tensor of shape `(a, *sizes, b, *numbers of windows)`.
 
     Raises:
         ShapeError: if no window fits.
