@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.complex_numbers import arithmetic, elementary
+from tensorken.complex_numbers import arithmetic, elementary, matrix_ops  # noqa: F401 -- declares the ops on complex matrices
 from tensorken.complex_numbers.arithmetic import bilinear, each_part
+from tensorken.complex_numbers.parts import FORMS
 from tensorken.complex_numbers.tensor import ComplexTensor, complex_of
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import promote
@@ -53,6 +54,7 @@ RULES: dict[str, Callable[..., Any]] = {
         )
     },
     "pow": elementary.power,
+    **FORMS,
 }
 """From the operands, as complex tensors, and the params to the result."""
 

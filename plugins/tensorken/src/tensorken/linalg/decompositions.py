@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from tensorken.array_like import ArrayLike
 from tensorken.linalg.operands import applied, check, matrices, square, symmetric
-from tensorken.ops.matrices import from_lower
+from tensorken.ops.matrices import adjoint, from_lower
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
@@ -82,7 +82,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     x = symmetric("cholesky", x)
     factor = applied("cholesky", x)
     check("cholesky", factor, (x,), "is not positive definite; add to its diagonal, or use eigh")
-    return factor.mT if upper else factor
+    return adjoint(factor) if upper else factor  # type: ignore[no-any-return]
 
 
 def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
@@ -192,4 +192,4 @@ def _symmetric(name: str, x: Any, triangle: Any) -> Tensor:
     if triangle not in ("L", "U"):
         raise ArgumentError(f"{name}: UPLO must be 'L', 'U' or None, got {short_repr(triangle)}")
     x = square(name, as_tensor(x))
-    return from_lower(x if triangle == "L" else x.mT)  # type: ignore[no-any-return]
+    return from_lower(x if triangle == "L" else adjoint(x))  # type: ignore[no-any-return]

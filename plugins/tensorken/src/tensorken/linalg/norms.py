@@ -165,7 +165,8 @@ def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
     if p > 0 and _is_empty_along(x, axes):
         return sizes.sum(axes, keepdims=True)
     zero = sizes.eq(0.0)
-    scale: Tensor = scale_of(stop_gradient(x), axes) if p > 0 else _smallest_scale(stop_gradient(sizes), axes)
+    still = stop_gradient(sizes)
+    scale: Tensor = scale_of(still, axes) if p > 0 else _smallest_scale(still, axes)
     powers = zero.where(1.0, sizes / scale) ** p
     total = zero.where(0.0 if p > 0 else INF, powers).sum(axes, keepdims=True)
     is_zero = total.eq(0.0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.arrays.functions.operands import first_tensor, floating_of
+from tensorken.ops.matrices import adjoint, is_complex
 from tensorken_core.errors import ConcretizationError, LinearAlgebraError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape, broadcast
@@ -44,9 +45,9 @@ def square(name: str, x: Any) -> Tensor:
 
 
 def symmetric(name: str, x: Any) -> Tensor:
-    """The symmetric part of square matrices, so that derivatives are symmetric too."""
+    """The symmetric, or Hermitian, part of square matrices, so that derivatives are symmetric too."""
     y = square(name, x)
-    return y * 0.5 + y.mT * 0.5
+    return y * 0.5 + adjoint(y) * 0.5  # type: ignore[no-any-return]
 
 
 def system(
@@ -97,7 +98,7 @@ def check(name: str, y: Tensor, operands: Sequence[Tensor], problem: str) -> Non
         return
     failed = result.eq(result).astype("int32").min((-2, -1)).eq(0)
     for operand in operands:
-        x = Tensor(*lower(operand.representation, operand.interpreter))
+        x = _below_levels(operand)
         failed = failed & (x - x).eq(0.0).astype("int32").min((-2, -1)).eq(1)
     marks = failed.ravel().tolist()
     if True not in marks:
@@ -113,9 +114,15 @@ def check(name: str, y: Tensor, operands: Sequence[Tensor], problem: str) -> Non
 def _known_value(x: Tensor) -> Tensor | None:
     """The value below all levels; None if it is unknown, or differs between the examples under vmap."""
     try:
-        return Tensor(*lower(x.representation, x.interpreter))
+        return _below_levels(x)
     except ConcretizationError:
         return None
+
+
+def _below_levels(x: Tensor) -> Tensor:
+    if is_complex(x):
+        return type(x)(_below_levels(x.real), _below_levels(x.imag))
+    return Tensor(*lower(x.representation, x.interpreter))
 
 
 def _is_nan(x: Tensor) -> bool:

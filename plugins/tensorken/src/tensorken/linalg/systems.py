@@ -8,7 +8,8 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import applied, check, matrices, square, system
-from tensorken.ops.matrices import EPSILON
+from tensorken.ops.matrices import EPSILON, square_of_modulus
+from tensorken_core.language.dtypes import real_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import apply
@@ -223,7 +224,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None) -> LstsqRe
     m, n = matrix.shape[-2:]
     limits = _limits("lstsq", matrix, rcond)
     x = matmul(applied("pinv", matrix, limits), columns)
-    residuals = (columns - matmul(matrix, x)).square().sum(-2)
+    residuals = square_of_modulus(columns - matmul(matrix, x)).sum(-2)
     if m <= n:
         residuals = residuals.crop((*[(0, size) for size in residuals.shape[:-1]], (0, 0)))
     rank = matrix_rank(matrix, rtol=limits)
@@ -239,5 +240,5 @@ def _limits(name: str, x: Tensor, rtol: Any) -> Tensor:
 
 
 def _per_matrix(name: str, x: Tensor, value: Any) -> Tensor:
-    """A scalar, or one value for each matrix, in the dtype of the matrices."""
-    return as_operand(name, value, x).astype(x.dtype).broadcast_to(x.shape[:-2])
+    """A scalar, or one value for each matrix, in the real dtype of the matrices."""
+    return as_operand(name, value, x.real).astype(real_dtype(x.dtype)).broadcast_to(x.shape[:-2])

@@ -9,20 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.ops.matrices import (
+    adjoint,
     as_column,
     as_row,
     column_at,
     column_indices,
     columns,
+    conjugate,
     diagonal,
     from_lower,
     identity,
+    is_complex,
     product,
+    real_part,
     row_at,
     row_indices,
     rows,
+    square_of_modulus,
     upper_triangle,
 )
+from tensorken.ops.steps import loop
 from tensorken_core.language.bodies.norms import scale_of
 from tensorken_core.language.op import OPS
 
@@ -42,7 +48,7 @@ def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
     n, both = a.shape[-1], a if b is None else a.concatenate(b, axis=-1)
     row = row_indices(a, n)
     start = (both, a.sum((-2, -1)).ones_like())
-    (both, sign), _ = a.interpreter.loop(_eliminate_column, start, [(row, k) for k in range(n - 1)])
+    (both, sign), _ = loop(_eliminate_column, start, [(row, k) for k in range(n - 1)])
     upper = upper_triangle(columns(both, 0, n))
     return upper, None if b is None else columns(both, n, both.shape[-1]), sign
 
@@ -71,7 +77,7 @@ def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
         return b
     row = row_indices(a, n)
     step, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
-    (b,), _ = a.interpreter.loop(step, (b,), [(a, row, k) for k in order])
+    (b,), _ = loop(step, (b,), [(a, row, k) for k in order])
     pivots = as_column(diagonal(a))
     return pivots.abs().min(-2, keepdims=True).eq(0.0).where(NAN, b / pivots)
 
@@ -121,8 +127,8 @@ def cholesky(x: Tensor) -> Tensor:
     if n == 0:
         return x
     row, number = row_indices(x, n), column_indices(x, n)
-    (rest,), _ = x.interpreter.loop(_subtract_square, (from_lower(x),), [(row, k) for k in range(n - 1)])
-    heads = as_row(diagonal(rest))
+    (rest,), _ = loop(_subtract_square, (from_lower(x),), [(row, k) for k in range(n - 1)])
+    heads = as_row(real_part(diagonal(rest)))
     roots = heads.sqrt()
     factor = row.eq(number).where(roots, (row > number).where(rest / roots, 0.0))
     return (heads > 0.0).eq(False).max(-1, keepdims=True).where(NAN, factor)
@@ -130,21 +136,27 @@ def cholesky(x: Tensor) -> Tensor:
 
 def _subtract_square(rest: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
     column = column_at(rest, k)
-    below = (row > k).where(column / row_at(column, k).sqrt(), 0.0)
-    return (rest - below * below.mT,)
+    below = (row > k).where(column / real_part(row_at(column, k)).sqrt(), 0.0)
+    return (rest - below * adjoint(below),)
 
 
 def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
-    """Householder reflections I - scale * v @ v.T, as in LAPACK's dlarfg; Q is their product.
+    """Householder reflections I - scale * v @ v.H, as in LAPACK's dlarfg and zlarfg; Q is their product.
 
-    A column with only zeros below the diagonal is not reflected, and keeps its sign.
+    A column with only zeros below the diagonal is not reflected, and keeps its sign.  The diagonal of R is real, also
+    of a complex matrix.
     """
     m, n = x.shape[-2:]
     width = m if complete else min(m, n)
-    row, loop = row_indices(x, m), x.interpreter.loop
-    (upper,), reflections = loop(_reflect_column, (x,), [(row, k) for k in range(min(m - 1, n))])
+    row = row_indices(x, m)
+    count = min(m if is_complex(x) else m - 1, n)  # the last number of a column has a phase too
+    (upper,), reflections = loop(_reflect_column, (x,), [(row, k) for k in range(count)])
     (basis,), _ = loop(_reflect, (identity(x, m, width),), reflections[::-1])
-    return basis, upper_triangle(rows(upper, 0, width))
+    upper = upper_triangle(rows(upper, 0, width))
+    if is_complex(x):
+        on_diagonal = row_indices(upper, width).eq(column_indices(upper, n))
+        upper = type(x)(upper.real, on_diagonal.where(0.0, upper.imag))
+    return basis, upper
 
 
 def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -152,13 +164,15 @@ def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor,
     column = (row >= k).where(column_at(upper, k), 0.0)
     column = column / scale_of(column, -2)  # so that squares neither overflow nor vanish
     below, head = (row > k).where(column, 0.0), row_at(column, k)
-    length = column.square().sum(-2, keepdims=True).sqrt()
+    length = square_of_modulus(column).sum(-2, keepdims=True).sqrt()
     flat = below.abs().max(-2, keepdims=True).eq(0.0)
-    image = (head < 0.0).where(length, -length)
+    if is_complex(head):
+        flat = flat & head.imag.eq(0.0)
+    image = (real_part(head) < 0.0).where(length, -length)
     v = row.eq(k).where(1.0, below / flat.where(1.0, head - image))
     scale = flat.where(0.0, (image - head) / flat.where(1.0, image))
-    return *_reflect(upper, v, scale), v, scale
+    return *_reflect(upper, v, conjugate(scale)), v, scale
 
 
 def _reflect(x: Tensor, v: Tensor, scale: Tensor) -> tuple[Tensor]:
-    return (x - (scale * v) * (v * x).sum(-2, keepdims=True),)
+    return (x - (scale * v) * (conjugate(v) * x).sum(-2, keepdims=True),)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorken.ops import elimination, jacobi
 from tensorken.ops.matrices import (
+    adjoint,
     as_column,
     as_row,
     column_indices,
@@ -20,7 +21,9 @@ from tensorken.ops.matrices import (
     diagonal_matrix,
     from_lower,
     halved_triangle,
+    is_complex,
     lower_triangle,
+    real_part,
     row_indices,
 )
 from tensorken.ops.matrix_op import matrices, matrix_op, square
@@ -34,15 +37,15 @@ from tensorken_core.language.shapes import Shape
 
 def _cholesky_jvp(t: Any, y: Any, x: Any) -> Any:
     substitute = OPS["triangular_solve"]
-    inner = y.apply(substitute, y.apply(substitute, from_lower(t), True).mT, True)
+    inner = y.apply(substitute, adjoint(y.apply(substitute, from_lower(t), True)), True)
     return y @ halved_triangle(inner)
 
 
 def _cholesky_vjp(t: Any, y: Any, x: Any) -> Any:
-    substitute, transposed = OPS["triangular_solve"], y.mT
+    substitute, transposed = OPS["triangular_solve"], adjoint(y)
     inner = transposed.apply(substitute, halved_triangle(transposed @ t), False)
-    outer = transposed.apply(substitute, inner.mT, False)
-    return halved_triangle(outer + outer.mT)
+    outer = transposed.apply(substitute, adjoint(inner), False)
+    return halved_triangle(outer + adjoint(outer))
 
 
 # ---- qr ----------------------------------------------------------------------------------------------------
@@ -52,18 +55,20 @@ def _qr_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The rule for the first columns of x, as many as Q has; the tangents of the other columns only enter R."""
     (t,), (q, r), width = tangents, ys, _width(xs[0], params[0])
     dx_r_inv = _times_inverse(columns(t, 0, width), columns(r, 0, width))
-    inner = q.mT @ dx_r_inv
-    skew = lower_triangle(inner, -1)
-    skew = skew - skew.mT  # q.T @ dq, which is skew-symmetric
-    return dx_r_inv - q @ (inner - skew), q.mT @ t - skew @ r
+    inner = adjoint(q) @ dx_r_inv
+    skew = _skew(inner)  # q.H @ dq
+    return dx_r_inv - q @ (inner - skew), adjoint(q) @ t - skew @ r
 
 
 def _qr_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (q, r), width = ys, _width(xs[0], params[0])
     q_ct, r_ct = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
-    inner = q.mT @ q_ct
-    skew = inner - r_ct @ r.mT
-    adjusted = q_ct + q @ (lower_triangle(skew - skew.mT, -1) - inner)
+    inner = adjoint(q) @ q_ct
+    skew = inner - r_ct @ adjoint(r)
+    below = lower_triangle(skew - adjoint(skew), -1)
+    if is_complex(skew):
+        below = below + _imaginary_diagonal(skew)
+    adjusted = q_ct + q @ (below - inner)
     pulled = _times_inverse(adjusted, columns(r, 0, width), transposed=True)
     missing = xs[0].shape[-1] - width
     if missing:
@@ -71,10 +76,23 @@ def _qr_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return (q @ r_ct + pulled,)
 
 
+def _skew(x: Any) -> Any:
+    """The skew-Hermitian matrix with the lower triangle of x; of the diagonal it has the imaginary part."""
+    below = lower_triangle(x, -1)
+    skew = below - adjoint(below)
+    return skew + _imaginary_diagonal(x) if is_complex(x) else skew
+
+
+def _imaginary_diagonal(x: Any) -> Any:
+    """The imaginary part of the diagonal of a square matrix, as a matrix."""
+    imag = diagonal_matrix(diagonal(x.imag))
+    return type(x)(imag.zeros_like(), imag)
+
+
 def _times_inverse(x: Any, upper: Any, transposed: bool = False) -> Any:
-    """x @ inv(upper), or x @ inv(upper.T) if transposed, for an upper triangular matrix."""
-    factor = upper if transposed else upper.mT
-    return factor.apply(OPS["triangular_solve"], x.mT, not transposed).mT
+    """x @ inv(upper), or x @ inv(upper.H) if transposed, for an upper triangular matrix."""
+    factor = upper if transposed else adjoint(upper)
+    return adjoint(factor.apply(OPS["triangular_solve"], adjoint(x), not transposed))
 
 
 def _width(x: Any, complete: bool) -> int:
@@ -110,29 +128,29 @@ def _gaps(values: Any) -> Any:
 
 def _eigh_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (values, vectors) = tangents, ys
-    inner = (vectors.mT @ from_lower(t)) @ vectors
-    return diagonal(inner), vectors @ _divided_by_gaps(inner, _gaps(values))
+    inner = (adjoint(vectors) @ from_lower(t)) @ vectors
+    return real_part(diagonal(inner)), vectors @ _divided_by_gaps(inner, _gaps(values))
 
 
 def _eigh_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (values_ct, vectors_ct), (values, vectors) = cotangents, ys
     inner = None if values_ct is None else diagonal_matrix(values_ct)
     if vectors_ct is not None:
-        off_diagonal = _divided_by_gaps(vectors.mT @ vectors_ct, _gaps(values))
+        off_diagonal = _divided_by_gaps(adjoint(vectors) @ vectors_ct, _gaps(values))
         inner = off_diagonal if inner is None else inner + off_diagonal
-    outer = (vectors @ inner) @ vectors.mT
-    return (halved_triangle(outer + outer.mT),)
+    outer = (vectors @ inner) @ adjoint(vectors)
+    return (halved_triangle(outer + adjoint(outer)),)
 
 
 def _eigvalsh_jvp(t: Any, y: Any, x: Any) -> Any:
     vectors = x.apply(OPS["eigh"])[1]
-    return diagonal((vectors.mT @ from_lower(t)) @ vectors)
+    return real_part(diagonal((adjoint(vectors) @ from_lower(t)) @ vectors))
 
 
 def _eigvalsh_vjp(t: Any, y: Any, x: Any) -> Any:
     vectors = x.apply(OPS["eigh"])[1]
-    outer = (vectors * as_row(t)) @ vectors.mT
-    return halved_triangle(outer + outer.mT)
+    outer = (vectors * as_row(t)) @ adjoint(vectors)
+    return halved_triangle(outer + adjoint(outer))
 
 
 # ---- svd ---------------------------------------------------------------------------------------------------
@@ -141,16 +159,19 @@ def _eigvalsh_vjp(t: Any, y: Any, x: Any) -> Any:
 def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (left, values, right) = tangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
-    inner = (left.mT @ t) @ right.mT
+    inner = (adjoint(left) @ t) @ adjoint(right)
     gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
-    inner_t = inner.mT
-    d_left = left @ _divided_by_gaps(inner * row + inner_t * column, gaps)
-    d_right = _divided_by_gaps(inner * column + inner_t * row, gaps).mT @ right
+    inner_h = adjoint(inner)
+    turn = _divided_by_gaps(inner * row + inner_h * column, gaps)
+    if is_complex(inner):  # only the left vectors turn
+        turn = turn + _imaginary_diagonal(inner) / row
+    d_left = left @ turn
+    d_right = adjoint(_divided_by_gaps(inner * column + inner_h * row, gaps)) @ right
     if m > n:
-        d_left = d_left + (t @ right.mT - left @ inner) / row
+        d_left = d_left + (t @ adjoint(right) - left @ inner) / row
     if n > m:
-        d_right = d_right + (left.mT @ t - inner @ right) / column
-    return d_left, diagonal(inner), d_right
+        d_right = d_right + (adjoint(left) @ t - inner @ right) / column
+    return d_left, real_part(diagonal(inner)), d_right
 
 
 def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
@@ -159,17 +180,20 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     inner = diagonal_matrix(values.zeros_like() if values_ct is None else values_ct)
     outer = None
     if left_ct is not None:
-        off_diagonal = _divided_by_gaps(left.mT @ left_ct, _square_gaps(values))
-        inner = inner + (off_diagonal + off_diagonal.mT) * as_row(values)
+        turn = adjoint(left) @ left_ct
+        off_diagonal = _divided_by_gaps(turn, _square_gaps(values))
+        inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_row(values)
+        if is_complex(turn):
+            inner = inner + _imaginary_diagonal(turn) / as_row(values)
         if m > n:
             scaled = left_ct / as_row(values)
-            inner, outer = inner - left.mT @ scaled, scaled @ right
+            inner, outer = inner - adjoint(left) @ scaled, scaled @ right
     if right_ct is not None:
-        off_diagonal = _divided_by_gaps(right @ right_ct.mT, _square_gaps(values))
-        inner = inner + (off_diagonal + off_diagonal.mT) * as_column(values)
+        off_diagonal = _divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
+        inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_column(values)
         if n > m:
             scaled = right_ct / as_column(values)
-            inner, outer = inner - scaled @ right.mT, left @ scaled
+            inner, outer = inner - scaled @ adjoint(right), left @ scaled
     pulled = (left @ inner) @ right
     return (pulled if outer is None else pulled + outer,)
 
@@ -191,7 +215,7 @@ def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:
 
 def _svdvals_jvp(t: Any, y: Any, x: Any) -> Any:
     left, _, right = x.apply(OPS["svd"], False)
-    return diagonal((left.mT @ t) @ right.mT)
+    return real_part(diagonal((adjoint(left) @ t) @ adjoint(right)))
 
 
 def _svdvals_vjp(t: Any, y: Any, x: Any) -> Any:

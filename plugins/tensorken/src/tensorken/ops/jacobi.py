@@ -1,4 +1,4 @@
-"""Bodies of eigh and svd by Jacobi rotations, for all matrices of a batch at once.
+"""Bodies of eigh and svd by Jacobi rotations, for all matrices of a batch at once, of real and of complex numbers.
 
 A sweep rotates every pair of columns once.  It consists of rounds of n / 2 disjoint pairs, so a round is a few ops on
 full matrices.  The number of sweeps is fixed, since a test for convergence would need known values.  Convergence is
@@ -14,14 +14,21 @@ from typing import Any
 
 from tensorken.ops.matrices import (
     EPSILON,
+    adjoint,
     as_column,
     as_row,
     columns,
+    conjugate,
     diagonal,
     from_lower,
     identity,
+    is_complex,
+    phase,
+    real_part,
     rows,
+    square_of_modulus,
 )
+from tensorken.ops.steps import loop
 from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.bodies.norms import scale_of
 from tensorken_core.language.dtypes import float64, int32
@@ -56,26 +63,29 @@ def round_robin(n: int) -> list[list[int]]:
 def rotation(squares: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
     """The cosine and signed tangent of the smaller angle that makes two columns orthogonal.
 
-    Each column becomes cosine * (column - tangent * partner).  The tangents of a pair have opposite signs; for equal
+    Each column becomes cosine * (column - tangent * partner).  If the inner products are complex, so are the tangents:
+    the partner is multiplied by the phase that makes the inner product real, and positive.  The tangents of a pair have opposite signs; for equal
     squares `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for an unpaired column.  The
     two tangents must agree in every bit, or the pair would be sheared instead of rotated; so both use the sum of the
     two products, which may differ by rounding.
 
     Args:
         squares: the squared length of each column (for eigh the element on the diagonal).
-        product: the inner product of each column with its partner (for eigh the element in their row and column).
+        product: the inner product of each column's partner with it (for eigh the element in their row and column).
         partner: the index of each column's partner.
         side: 1, -1 or 0, which decides the sign of the tangent for equal squares.
     """
     axis = squares.ndim - 1
-    twice = product + product.gather(partner, axis)
+    both = product + conjugate(product.gather(partner, axis))
+    twice = both.abs() if is_complex(both) else both
     other = squares.gather(partner, axis)
     orthogonal = squares.abs().sqrt() * other.abs().sqrt() * EPSILON[squares.dtype]
     idle = twice.abs() <= orthogonal
     slope = (other - squares) / idle.where(1.0, twice)
     direction = (slope > 0.0).where(1.0, (slope < 0.0).where(-1.0, side))
     tangent = idle.where(0.0, direction / (slope.abs() + slope.apply(OPS["hypot"], slope.ones_like())))
-    return 1.0 / tangent.apply(OPS["hypot"], tangent.ones_like()), tangent
+    cosine = 1.0 / tangent.apply(OPS["hypot"], tangent.ones_like())
+    return cosine, tangent * phase(both) if is_complex(both) else tangent
 
 
 def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
@@ -83,7 +93,7 @@ def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     inputs = []
     for partner in round_robin(n):
         side = [0.0 if p == i else 1.0 if i < p else -1.0 for i, p in enumerate(partner)]
-        inputs.append((x.constant(partner, int32, (n,)), x.constant(side, x.dtype, (n,))))
+        inputs.append((x.constant(partner, int32, (n,)), real_part(x).constant(side, real_part(x).dtype, (n,))))
     return inputs
 
 
@@ -94,17 +104,17 @@ def take_columns(x: Tensor, indices: Tensor) -> Tensor:
 
 
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotations from both sides make the symmetric matrix diagonal; the eigenvectors are their product."""
+    """Rotations from both sides make the Hermitian matrix diagonal; the eigenvectors are their product."""
     n, last = x.shape[-1], x.ndim - 1
     if n == 0:
-        return x.sum(-1), x
+        return real_part(x.sum(-1)), x
     number = x.constant(range(n), int32, (n, 1))
     steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in round_inputs(x, n)]
-    symmetric = from_lower(x)
-    scale = scale_of(symmetric, (last - 1, last))  # so that no sum of two elements overflows
-    start = (symmetric / scale, identity(x, n, n))
-    (matrix, vectors), _ = x.interpreter.loop(_eigh_round, start, steps * sweep_count(n, x.dtype))
-    values = diagonal(matrix) * scale.reshape((*scale.shape[:-2], 1))
+    hermitian = from_lower(x)
+    scale = scale_of(hermitian, (last - 1, last))  # so that no sum of two elements overflows
+    start = (hermitian / scale, identity(x, n, n))
+    (matrix, vectors), _ = loop(_eigh_round, start, steps * sweep_count(n, x.dtype))
+    values = real_part(diagonal(matrix)) * scale.reshape((*scale.shape[:-2], 1))
     order = values.apply(OPS["argsort"], last - 1)
     return take_along(values, order, last - 1), take_columns(vectors, order)
 
@@ -113,13 +123,13 @@ def _eigh_round(
     matrix: Tensor, vectors: Tensor, partner: Tensor, side: Tensor, is_partner: Tensor
 ) -> tuple[Tensor, Tensor]:
     n, last = matrix.shape[-1], matrix.ndim - 1
-    squares = diagonal(matrix)
+    squares = real_part(diagonal(matrix))
     product = is_partner.where(matrix, 0.0).sum(-2)
     cosine, tangent = rotation(squares, product, partner, side)
     both = matrix.concatenate(vectors, axis=-2)
     both = as_row(cosine) * (both - as_row(tangent) * both.gather(partner, last))
     matrix, vectors = rows(both, 0, n), rows(both, n, 2 * n)
-    matrix = as_column(cosine) * (matrix - as_column(tangent) * matrix.gather(partner, last - 1))
+    matrix = as_column(cosine) * (matrix - as_column(conjugate(tangent)) * matrix.gather(partner, last - 1))
     return matrix, vectors
 
 
@@ -145,25 +155,25 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
         return inside.concatenate(columns(basis, n, m), axis=-1) if full_matrices else inside, values, right
     last = x.ndim - 1
     if n == 0:
-        return x, x.sum(-1), x
+        return x, real_part(x.sum(-1)), x
     scale = scale_of(x, (last - 1, last))  # so that no square overflows
     both = (x / scale).concatenate(identity(x, n, n), axis=-2)
-    (both,), _ = x.interpreter.loop(_svd_round, (both,), round_inputs(x, n) * sweep_count(n, x.dtype))
+    (both,), _ = loop(_svd_round, (both,), round_inputs(x, n) * sweep_count(n, x.dtype))
     lengths = rows(both, 0, n).apply(OPS["norm"], (last - 1,)).reshape(x.shape[:-1])
     order = (-lengths).apply(OPS["argsort"], last - 1)
     both = take_columns(both, order)
     left, upper = rows(both, 0, n).apply(OPS["qr"], False)
-    sign = (diagonal(upper) < 0.0).where(-1.0, 1.0)
+    sign = phase(real_part(diagonal(upper)))
     values = take_along(lengths, order, last - 1) * scale.reshape((*scale.shape[:-2], 1))
-    return left * as_row(sign), values, rows(both, n, 2 * n).mT
+    return left * as_row(sign), values, adjoint(rows(both, n, 2 * n))
 
 
 def _svd_round(both: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor]:
     n, last = both.shape[-1], both.ndim - 1
     other = both.gather(partner, last)
     top, top_other = rows(both, 0, n), rows(other, 0, n)
-    squares = (top * top).sum(-2)
-    cosine, tangent = rotation(squares, (top * top_other).sum(-2), partner, side)
+    squares = square_of_modulus(top).sum(-2)
+    cosine, tangent = rotation(squares, (conjugate(top_other) * top).sum(-2), partner, side)
     return (as_row(cosine) * (both - as_row(tangent) * other),)
 
 

@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken_core.language.dtypes import float32, float64, int32
+from tensorken_core.language.dtypes import complex64, complex128, float32, float64, int32
 
 Tensor = Any
 
-EPSILON = {float32: 2.0**-23, float64: 2.0**-52}
+EPSILON = {float32: 2.0**-23, float64: 2.0**-52, complex64: 2.0**-23, complex128: 2.0**-52}
 """The distance from 1 to the next larger number."""
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the elements are complex numbers, which are pairs of real tensors."""
+    return x.dtype.kind == "complex"  # type: ignore[no-any-return]
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """The complex conjugates; real numbers are their own."""
+    return type(x)(x.real, -x.imag, x.is_real) if is_complex(x) else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """The conjugate transposes; of real matrices, the transposes."""
+    return conjugate(x.mT)
+
+
+def real_part(x: Tensor) -> Tensor:
+    """The real parts; of real numbers, they themselves."""
+    return x.real if is_complex(x) else x
+
+
+def square_of_modulus(x: Tensor) -> Tensor:
+    """The squares of the moduli, which are real."""
+    return x.real.square() + x.imag.square() if is_complex(x) else x.square()
+
+
+def phase(x: Tensor) -> Tensor:
+    """x / |x|, and 1 where x is 0; of real numbers 1 or -1."""
+    return x.eq(0.0).where(1.0, x.sign()) if is_complex(x) else (x < 0.0).where(-1.0, x.ones_like())
 
 
 def row_indices(x: Tensor, m: int) -> Tensor:
@@ -41,13 +71,16 @@ def upper_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def halved_triangle(x: Tensor) -> Tensor:
-    """The lower triangle with half of the diagonal; for symmetric x, its sum with its transpose is x."""
+    """The lower triangle with half of the diagonal; for Hermitian x, its sum with its adjoint is x."""
     return (lower_triangle(x) + lower_triangle(x, -1)) * 0.5
 
 
 def from_lower(x: Tensor) -> Tensor:
-    """The symmetric matrix with the lower triangle of x."""
-    return lower_triangle(x) + lower_triangle(x, -1).mT
+    """The symmetric, or Hermitian, matrix with the lower triangle of x; imaginary parts of its diagonal are ignored."""
+    if not is_complex(x):
+        return lower_triangle(x) + lower_triangle(x, -1).mT
+    below = lower_triangle(x.imag, -1)
+    return type(x)(from_lower(x.real), below - below.mT)
 
 
 def diagonal(x: Tensor) -> Tensor:

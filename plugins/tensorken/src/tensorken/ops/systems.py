@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.ops import elimination, spectral
-from tensorken.ops.matrices import lower_triangle, upper_triangle
+from tensorken.ops.matrices import adjoint, conjugate, is_complex, lower_triangle, upper_triangle
 from tensorken.ops.matrix_op import dominant, matrices, matrix_op, square, system
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.dtypes import int32
@@ -32,8 +32,8 @@ def _solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,) = cotangents, ys
-    b_ct = xs[0].mT.apply(OPS["solve"], t)
-    return -(b_ct @ y.mT), b_ct
+    b_ct = adjoint(xs[0]).apply(OPS["solve"], t)
+    return -(b_ct @ adjoint(y)), b_ct
 
 
 def _triangle(x: Any, lower: bool) -> Any:
@@ -51,8 +51,8 @@ def _triangular_solve_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _triangular_solve_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (y,), (lower,) = cotangents, ys, params
-    b_ct = xs[0].mT.apply(OPS["triangular_solve"], t, not lower)
-    return -_triangle(b_ct @ y.mT, lower), b_ct
+    b_ct = adjoint(xs[0]).apply(OPS["triangular_solve"], t, not lower)
+    return -_triangle(b_ct @ adjoint(y), lower), b_ct
 
 
 # ---- determinants ------------------------------------------------------------------------------------------
@@ -82,12 +82,19 @@ def _cofactors(x: Any) -> Any:
 
 
 def _slogdet_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    return None, (tangents[0] * xs[0].apply(OPS["inv"]).mT).sum((-2, -1))
+    """The logarithm of the determinant changes by the trace of inv(x) @ dx; its imaginary part turns the sign."""
+    change = (tangents[0] * xs[0].apply(OPS["inv"]).mT).sum((-2, -1))
+    if not is_complex(change):
+        return None, change
+    return ys[0] * type(change)(change.imag.zeros_like(), change.imag), change.real
 
 
 def _slogdet_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-    t = cotangents[1]
-    return (None if t is None else _per_matrix(t) * xs[0].apply(OPS["inv"]).mT,)
+    of_sign, t = cotangents
+    if of_sign is not None and is_complex(of_sign):
+        turn = (conjugate(ys[0]) * of_sign).imag
+        t = type(of_sign)(turn.zeros_like() if t is None else t, turn)
+    return (None if t is None else _per_matrix(t) * adjoint(xs[0].apply(OPS["inv"])),)
 
 
 def _batch_shape(x: Shape) -> Shape:
@@ -99,15 +106,17 @@ def _batch_shape(x: Shape) -> Shape:
 
 def _pinv_jvp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
     """G. H. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems", 1973."""
-    outside = t.mT - (t.mT @ x) @ y
-    across = (t.mT @ y.mT) @ y
-    return y @ (y.mT @ outside) - (y @ t) @ y + (across - y @ (x @ across))
+    t_h, y_h = adjoint(t), adjoint(y)
+    outside = t_h - (t_h @ x) @ y
+    across = (t_h @ y_h) @ y
+    return y @ (y_h @ outside) - (y @ t) @ y + (across - y @ (x @ across))
 
 
 def _pinv_vjp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
-    outside = (t.mT @ y) @ y.mT
-    across = y.mT @ (y @ t.mT)
-    return outside - x @ (y @ outside) - (y.mT @ t) @ y.mT + (across - (across @ y) @ x)
+    t_h, y_h = adjoint(t), adjoint(y)
+    outside = (t_h @ y) @ y_h
+    across = y_h @ (y @ t_h)
+    return outside - x @ (y @ outside) - (y_h @ t) @ y_h + (across - (across @ y) @ x)
 
 
 def _pinv_shape(x: Shape, rtol: Shape) -> Shape:
@@ -145,7 +154,7 @@ class Systems(Interpreter[R]):
 
     @matrix_op(
         jvp=(lambda t, y, x: -((y @ t) @ y),),
-        vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
+        vjp=(lambda t, y, x: -((adjoint(y) @ t) @ adjoint(y)),),
         body=elimination.inv,
         min_loop_steps=2,
     )
@@ -155,7 +164,7 @@ class Systems(Interpreter[R]):
     @matrix_op(
         shape=_batch_shape,
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
-        vjp=(lambda t, y, x: _per_matrix(t) * _cofactors(x),),
+        vjp=(lambda t, y, x: _per_matrix(t) * conjugate(_cofactors(x)),),
         body=elimination.det,
         min_loop_steps=1,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
@@ -165,7 +174,7 @@ class Systems(Interpreter[R]):
 
     @matrix_op(
         jvp=(spectral.cofactors_derivative,),
-        vjp=(spectral.cofactors_derivative,),
+        vjp=(lambda t, y, x: conjugate(spectral.cofactors_derivative(conjugate(t), y, x)),),
         body=spectral.cofactors,
         min_loop_steps=8,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),

@@ -26,6 +26,6 @@ def stop_gradient(x: Any) -> Any:
     >>> tk.grad(lambda x: x * tk.stop_gradient(x))(3.0).item()
     3.0
     """
-    if isinstance(x, Tensor):
+    if isinstance(x, Tensor) and x.dtype.kind != "complex":
         return apply(_STOP_GRADIENT, (x,))
     return tree.map(lambda leaf: apply(_STOP_GRADIENT, (as_tensor(leaf),)), x)
