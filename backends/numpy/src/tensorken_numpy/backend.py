@@ -19,6 +19,7 @@ from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import contract, multiply_matrices
 from tensorken_numpy.convolution import convolve
+from tensorken_numpy.complex_matrices import ComplexMatrices
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.fourier import FourierTransforms
 from tensorken_numpy.quiet import method, quiet
@@ -50,7 +51,7 @@ _CPU = 1
 _OUT_OF_RANGE = "{}: an index is not in [0, {}) (is the program damaged?); take indices modulo the size first"
 
 
-class Numpy(Factorizations, FourierTransforms):
+class Numpy(Factorizations, ComplexMatrices, FourierTransforms):
     """The numpy backend.  Arrays never change after their creation, so results may be views."""
 
     broadcasts = True

@@ -25,48 +25,45 @@ class Factorizations(RawTensor[Array]):
     """The ops on matrices of the numpy backend."""
 
     def solve(self, a: Array, b: Array) -> Any:
-        return _batched(np.linalg.solve, a, b)
+        return batched(np.linalg.solve, a, b)
 
     def triangular_solve(self, a: Array, b: Array, lower: bool) -> Any:
-        wide = np.float64  # the precision of numpy.linalg
-        x = quiet.run(_substitute, a.astype(wide, copy=False), b.astype(wide, copy=False), lower)
-        singular = (np.diagonal(a, 0, -2, -1) == 0).any(-1)
-        return np.where(singular[..., None, None], np.nan, x).astype(a.dtype)
+        return solve_triangular(a, b, lower)
 
     def inv(self, x: Array) -> Any:
-        return _batched(np.linalg.inv, x)
+        return batched(np.linalg.inv, x)
 
     def det(self, x: Array) -> Any:
         if x.shape[-1] == 1:  # numpy computes it through logarithms, which is inexact
             return x[..., 0, 0]
-        return _batched(np.linalg.det, x)
+        return batched(np.linalg.det, x)
 
     def slogdet(self, x: Array) -> Any:
-        return _batched(np.linalg.slogdet, x)
+        return batched(np.linalg.slogdet, x)
 
     def cholesky(self, x: Array) -> Any:
-        return _batched(np.linalg.cholesky, _check_lower(x))
+        return batched(np.linalg.cholesky, check_lower(x))
 
     def qr(self, x: Array, complete: bool) -> Any:
-        return _batched(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
+        return batched(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
 
     def eigh(self, x: Array) -> Any:
-        return _batched(np.linalg.eigh, _check_lower(x))
+        return batched(np.linalg.eigh, check_lower(x))
 
     def eigvalsh(self, x: Array) -> Any:
-        return _batched(np.linalg.eigvalsh, _check_lower(x))
+        return batched(np.linalg.eigvalsh, check_lower(x))
 
     def svd(self, x: Array, full_matrices: bool) -> Any:
-        return _batched(lambda x: np.linalg.svd(x, full_matrices), x)
+        return batched(lambda x: np.linalg.svd(x, full_matrices), x)
 
     def svdvals(self, x: Array) -> Any:
-        return _batched(lambda x: np.linalg.svd(x, compute_uv=False), x)
+        return batched(lambda x: np.linalg.svd(x, compute_uv=False), x)
 
     def norm(self, x: Array, axes: Axes) -> Array:
         return quiet.run(in_float32(_norm), x, axes)
 
 
-def _check_lower(x: Array) -> Array:
+def check_lower(x: Array) -> Array:
     """The operand with NaN in each matrix whose lower triangle has a non-finite element, which LAPACK may overlook."""
     if np.isfinite(x).all():
         return x
@@ -74,7 +71,7 @@ def _check_lower(x: Array) -> Array:
     return np.where(np.isfinite(lower).all((-2, -1), keepdims=True), lower, x.dtype.type(np.nan))
 
 
-def _batched(routine: Callable[..., Any], *operands: Array) -> Any:
+def batched(routine: Callable[..., Any], *operands: Array) -> Any:
     """Apply the routine to a stack of matrices; NaN for matrices that it refuses or that contain NaN."""
     try:
         result: Any = quiet.run(routine, *operands)
@@ -90,6 +87,15 @@ def _batched(routine: Callable[..., Any], *operands: Array) -> Any:
         for part in (result if isinstance(result, tuple) else (result,))
     ]
     return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+def solve_triangular(a: Array, b: Array, lower: bool) -> Array:
+    """The x with a @ x = b for triangular a, of real or complex numbers, computed in the precision of numpy.linalg."""
+    wide = np.result_type(a.dtype, np.float64)
+    x = quiet.run(_substitute, a.astype(wide, copy=False), b.astype(wide, copy=False), lower)
+    singular = (np.diagonal(a, 0, -2, -1) == 0).any(-1)
+    result: Array = np.where(singular[..., None, None], np.nan, x).astype(a.dtype)
+    return result
 
 
 def _substitute(a: Array, b: Array, lower: bool) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.arrays import Array
+from tensorken_numpy.parts import complex_of, parts
 from tensorken_numpy.quiet import quiet
 
 
@@ -25,23 +26,13 @@ class FourierTransforms(RawTensor[Array]):
 
 
 def _fft(real: Array, imag: Array, inverse: bool) -> tuple[Array, Array]:
-    z = _complex(real, imag)
-    return _parts(np.fft.ifft(z, norm="forward") if inverse else np.fft.fft(z))
+    z = complex_of(real, imag)
+    return parts(np.fft.ifft(z, norm="forward") if inverse else np.fft.fft(z))
 
 
 def _rfft(x: Array) -> tuple[Array, Array]:
-    return _parts(np.fft.rfft(x))
+    return parts(np.fft.rfft(x))
 
 
 def _irfft(real: Array, imag: Array, size: int) -> Array:
-    return np.fft.irfft(_complex(real, imag), size, norm="forward")
-
-
-def _complex(real: Array, imag: Array) -> Array:
-    z = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
-    z.real, z.imag = real, imag
-    return z
-
-
-def _parts(z: Array) -> tuple[Array, Array]:
-    return np.ascontiguousarray(z.real), np.ascontiguousarray(z.imag)
+    return np.fft.irfft(complex_of(real, imag), size, norm="forward")
