@@ -1,4 +1,4 @@
-"""The ops on complex matrices, by LAPACK's complex routines, on pairs of parts."""
+"""The ops on complex matrices, and those with complex eigenvalues, by LAPACK, on pairs of parts."""
 
 from __future__ import annotations
 
@@ -57,6 +57,25 @@ class ComplexMatrices(RawTensor[Array]):
 
     def complex_svdvals(self, x: Array, x_imag: Array) -> Any:
         return batched(lambda z: np.linalg.svd(z, compute_uv=False), complex_of(x, x_imag))
+
+    def eig(self, x: Array) -> Any:
+        values, vectors = batched(np.linalg.eig, _all_finite(x))
+        return *parts(values), *parts(vectors)
+
+    def eigvals(self, x: Array) -> Any:
+        return _parts_of(np.linalg.eigvals, _all_finite(x))
+
+    def complex_eig(self, x: Array, x_imag: Array) -> Any:
+        return self.eig(complex_of(x, x_imag))
+
+    def complex_eigvals(self, x: Array, x_imag: Array) -> Any:
+        return self.eigvals(complex_of(x, x_imag))
+
+
+def _all_finite(x: Array) -> Array:
+    """The operand with NaN in each matrix with an element that is not finite, which numpy refuses for all."""
+    finite = np.isfinite(x).all((-2, -1), keepdims=True)
+    return np.where(finite, x, x.dtype.type(np.nan)) if not finite.all() else x
 
 
 def _parts_of(routine: Callable[..., Any], *operands: Array) -> tuple[Array, Array]:

@@ -68,7 +68,7 @@ def on_parts(
         operands, results: which are complex.
         shape, dtype: the rules, of the operands as they are before they become pairs.
         jvp, vjp: as `jvp_all` and `vjp_all` of an op, of complex tensors.
-        body: a function of complex tensors.
+        body: a function of complex tensors; that of an opaque op does not get the backend.
         adjust_samples, samples: as those of an op, of the operands before they become pairs.
         facts: further attributes of `Op`.
     """
@@ -86,7 +86,7 @@ def on_parts(
         return _doubled((found,) if one else found, results)
 
     def run_body(*args: Any) -> Any:
-        xs, params = _joined(args, operands)
+        xs, params = _joined(args[1:] if facts.get("opaque") else args, operands)
         ys = body(*xs, *params)
         parts = tuple(_parts((ys,) if one else ys, results))
         return parts[0] if len(parts) == 1 else parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.complex_numbers import arithmetic, elementary, matrix_ops  # noqa: F401 -- declares the ops on complex matrices
+from tensorken.complex_numbers import arithmetic, eigenvalues, elementary, matrix_ops  # noqa: F401
 from tensorken.complex_numbers.arithmetic import bilinear, each_part
 from tensorken.complex_numbers.parts import FORMS
 from tensorken.complex_numbers.tensor import ComplexTensor, complex_of

@@ -27,10 +27,13 @@ from tensorken.arrays.functions.products import cross, matmul, outer, tensordot,
 from tensorken.arrays.functions.shaping import matrix_transpose
 from tensorken.linalg.decompositions import (
     EighResult,
+    EigResult,
     QRResult,
     SVDResult,
     cholesky,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     qr,
     svd,
@@ -64,6 +67,7 @@ if not _typing.TYPE_CHECKING:
 
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "LinAlgError",
     "LinearAlgebraError",
@@ -76,7 +80,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "inv",

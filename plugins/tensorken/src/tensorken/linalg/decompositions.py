@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from tensorken.array_like import ArrayLike
+from tensorken.complex_numbers import eigenvalues
 from tensorken.linalg.operands import applied, check, matrices, square, symmetric
 from tensorken.ops.matrices import adjoint, from_lower
 from tensorken_core.errors import ArgumentError
@@ -14,11 +15,14 @@ from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "QRResult",
     "SVDResult",
     "cholesky",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "qr",
     "svd",
@@ -36,6 +40,18 @@ class QRResult(NamedTuple):
 
     Q: Tensor
     R: Tensor
+
+
+class EigResult(NamedTuple):
+    """The result of `eig`.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.eig(tk.eye(2)).eigenvalues.tolist()
+    [(1+0j), (1+0j)]
+    """
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -106,6 +122,50 @@ def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete", "r"] = "reduced"
         raise ArgumentError(f"qr: mode must be 'reduced', 'complete' or 'r', got {short_repr(mode)}")
     factors = QRResult(*apply(OPS["qr"], (matrices("qr", x),), (mode == "complete",)))
     return factors.R if mode == "r" else factors
+
+
+def eig(x: ArrayLike, /) -> EigResult:
+    """The eigenvalues of square matrices, in no order, and the eigenvectors, as columns of length 1.
+
+    Args:
+        x: of shape (..., n, n), real or complex; eigh is faster and more accurate for symmetric and Hermitian matrices.
+
+    Returns:
+        An EigResult(eigenvalues, eigenvectors) of shapes (..., n) and (..., n, n), always complex: x @ v = v * w.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinearAlgebraError: if the iteration does not converge; if the values are unknown, the result is NaN.
+
+    The largest component of an eigenvector is real. The derivative keeps that, as JAX's; it is not finite where two
+    eigenvalues coincide, and does not exist where two components are the largest. Backends without LAPACK compute the
+    result in Python, also for compiled functions.
+
+    >>> import tensorken as tk
+    >>> values, vectors = tk.linalg.eig([[0.0, 2.0], [-2.0, 0.0]])
+    >>> print(values)
+    [0.+2.j 0.-2.j]
+    """
+    x = square("eig", x)
+    result = EigResult(*eigenvalues.eig(x))
+    check("eig", result.eigenvectors, (x,), "has no eigenvalues that could be found; scale it")
+    return result
+
+
+def eigvals(x: ArrayLike, /) -> Tensor:
+    """The eigenvalues of square matrices, in no order, always complex; see `eig`.
+
+    Where values coincide, the derivative exists for functions that are symmetric in the equal values, if there are as
+    many independent eigenvectors.
+
+    >>> import tensorken as tk
+    >>> print(tk.linalg.eigvals([[1.0, 5.0], [0.0, 3.0]]))
+    [1.+0.j 3.+0.j]
+    """
+    x = square("eigvals", x)
+    result = eigenvalues.eigvals(x)
+    check("eigvals", result.reshape((*result.shape, 1)), (x,), "has no eigenvalues that could be found; scale it")
+    return result
 
 
 def eigh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:

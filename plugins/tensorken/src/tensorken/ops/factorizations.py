@@ -15,16 +15,16 @@ from tensorken.ops.matrices import (
     adjoint,
     as_column,
     as_row,
-    column_indices,
     columns,
     diagonal,
     diagonal_matrix,
+    divided_by_gaps,
     from_lower,
+    gaps_of,
     halved_triangle,
     is_complex,
     lower_triangle,
     real_part,
-    row_indices,
 )
 from tensorken.ops.matrix_op import matrices, matrix_op, square
 from tensorken_core.errors import GradientError
@@ -115,28 +115,17 @@ def _shapes_of_qr(x: Shape, complete: bool) -> tuple[Shape, Shape]:
 # ---- eigh --------------------------------------------------------------------------------------------------
 
 
-def _divided_by_gaps(x: Any, gaps: Any) -> Any:
-    """x / gaps, and 0 on the diagonal; not finite where two values are equal."""
-    n = x.shape[-1]
-    same = row_indices(x, n).eq(column_indices(x, n))
-    return same.where(0.0, x / same.where(1.0, gaps))
-
-
-def _gaps(values: Any) -> Any:
-    return as_row(values) - as_column(values)
-
-
 def _eigh_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (values, vectors) = tangents, ys
     inner = (adjoint(vectors) @ from_lower(t)) @ vectors
-    return real_part(diagonal(inner)), vectors @ _divided_by_gaps(inner, _gaps(values))
+    return real_part(diagonal(inner)), vectors @ divided_by_gaps(inner, gaps_of(values))
 
 
 def _eigh_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (values_ct, vectors_ct), (values, vectors) = cotangents, ys
     inner = None if values_ct is None else diagonal_matrix(values_ct)
     if vectors_ct is not None:
-        off_diagonal = _divided_by_gaps(adjoint(vectors) @ vectors_ct, _gaps(values))
+        off_diagonal = divided_by_gaps(adjoint(vectors) @ vectors_ct, gaps_of(values))
         inner = off_diagonal if inner is None else inner + off_diagonal
     outer = (vectors @ inner) @ adjoint(vectors)
     return (halved_triangle(outer + adjoint(outer)),)
@@ -162,11 +151,11 @@ def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     inner = (adjoint(left) @ t) @ adjoint(right)
     gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
     inner_h = adjoint(inner)
-    turn = _divided_by_gaps(inner * row + inner_h * column, gaps)
+    turn = divided_by_gaps(inner * row + inner_h * column, gaps)
     if is_complex(inner):  # only the left vectors turn
         turn = turn + _imaginary_diagonal(inner) / row
     d_left = left @ turn
-    d_right = adjoint(_divided_by_gaps(inner * column + inner_h * row, gaps)) @ right
+    d_right = adjoint(divided_by_gaps(inner * column + inner_h * row, gaps)) @ right
     if m > n:
         d_left = d_left + (t @ adjoint(right) - left @ inner) / row
     if n > m:
@@ -181,7 +170,7 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     outer = None
     if left_ct is not None:
         turn = adjoint(left) @ left_ct
-        off_diagonal = _divided_by_gaps(turn, _square_gaps(values))
+        off_diagonal = divided_by_gaps(turn, _square_gaps(values))
         inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_row(values)
         if is_complex(turn):
             inner = inner + _imaginary_diagonal(turn) / as_row(values)
@@ -189,7 +178,7 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
             scaled = left_ct / as_row(values)
             inner, outer = inner - adjoint(left) @ scaled, scaled @ right
     if right_ct is not None:
-        off_diagonal = _divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
+        off_diagonal = divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
         inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_column(values)
         if n > m:
             scaled = right_ct / as_column(values)
@@ -200,7 +189,7 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _square_gaps(values: Any) -> Any:
     """The differences of the squared values, as (b - a) * (b + a)."""
-    return _gaps(values) * (as_row(values) + as_column(values))
+    return gaps_of(values) * (as_row(values) + as_column(values))
 
 
 def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:

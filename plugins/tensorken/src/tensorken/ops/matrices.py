@@ -142,3 +142,15 @@ def product(x: Tensor) -> Tensor:
         x = pairs if n % 2 == 0 else pairs.concatenate(columns(x, n - 1, n), axis=-1)
         n = x.shape[-1]
     return x.reshape(x.shape[:-1])
+
+
+def gaps_of(values: Tensor) -> Tensor:
+    """The differences values[j] - values[i], in row i and column j."""
+    return as_row(values) - as_column(values)
+
+
+def divided_by_gaps(x: Tensor, gaps: Tensor) -> Tensor:
+    """x / gaps, and 0 on the diagonal; not finite where two values are equal."""
+    n = x.shape[-1]
+    same = row_indices(x, n).eq(column_indices(x, n))
+    return same.where(0.0, x / same.where(1.0, gaps))
