@@ -43,6 +43,11 @@ class OnParts:
     pairs: tuple[bool, ...]
     dtype: Any
 
+    @property
+    def __name__(self) -> str:
+        """The name of the step, for programs."""
+        return self.step.__name__
+
     def __call__(self, *parts: Any) -> list[Any]:
         """The parts of the next carry and of the outputs."""
         rest = iter(parts)
