@@ -233,6 +233,7 @@ _LATER = {
         "polymul",
         "polysub",
         "polyval",
+        "roots",
     ),
     "tensorken.arrays.functions.running_extremes": ("cummax", "cummin"),
     "tensorken.arrays.functions.set_operations": ("intersect1d", "setdiff1d", "setxor1d", "union1d"),

@@ -16,14 +16,17 @@ from tensorken.arrays.functions.grids import vander
 from tensorken.arrays.functions.operands import floating_of, promoted_tensors
 from tensorken.arrays.functions.promotion import finfo
 from tensorken.arrays.functions.signals import convolve
-from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken.arrays.functions.stop_gradient import stop_gradient
+from tensorken.complex_numbers.eigenvalues import eigvals
+from tensorken.ops.matrices import adjoint, square_of_modulus
+from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor
 
-__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"]
 
 
 def polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
@@ -89,14 +92,14 @@ def polyfit(
         if weights.shape != points.shape:
             raise ShapeError(f"polyfit: w must have the shape {points.shape} of x, got {weights.shape}")
         matrix, columns = matrix * weights.reshape((n, 1)), columns * weights.reshape((n, 1))
-    scale = matrix.square().sum(0).sqrt()
+    scale = square_of_modulus(matrix).sum(0).sqrt()
     cutoff = n * finfo(points.dtype).eps if rcond is None else rcond
     inverse = (matrix / scale).apply(OPS["pinv"], matrix.constant([cutoff], matrix.dtype, (1,)).reshape(()))
     coefficients = (inverse @ columns) / scale.reshape((order, 1))
     result: Tensor = coefficients.reshape((order, *values.shape[1:]))
     if not cov:
         return result
-    base = (inverse @ inverse.mT) / scale / scale.reshape((order, 1))
+    base = (inverse @ adjoint(inverse)) / scale / scale.reshape((order, 1))
     if cov == "unscaled":
         factors = columns[:1].ones_like()
     elif n <= order:
@@ -104,7 +107,7 @@ def polyfit(
             f"polyfit: the covariance needs more than {order} points, got {n}; cov='unscaled' does not"
         )
     else:
-        factors = (matrix @ coefficients - columns).square().sum(0, True) / (n - order)
+        factors = square_of_modulus(matrix @ coefficients - columns).sum(0, True) / (n - order)
     covariance: Tensor = base.reshape((order, order, 1)) * factors
     return result, covariance.reshape((order, order)) if values.ndim == 1 else covariance
 
@@ -213,17 +216,76 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Tensor:
 def poly(zeros: ArrayLike) -> Tensor:
     """The coefficients of the polynomial with these zeros, whose first coefficient is 1.
 
+    Args:
+        zeros: a vector; or a square matrix, for its characteristic polynomial, whose zeros are its eigenvalues.
+
     >>> import tensorken as tk
     >>> tk.poly([1.0, 2.0]).tolist()
     [1.0, -3.0, 2.0]
+    >>> print(tk.poly(tk.tensor([[0.0, 2.0], [-2.0, 0.0]])))
+    [1. 0. 4.]
     """
-    (x,) = _vectors("poly", zeros)
-    x = floating_of(x)
+    (x,) = promoted_tensors("poly", (zeros,))
+    if x.ndim == 2 and x.shape[0] == x.shape[1]:
+        x = floating_of(x)
+        coefficients = poly(eigvals(x))
+        return coefficients if x.dtype.kind == "complex" else coefficients.real
+    if x.ndim > 1:
+        raise ShapeError(f"poly: need a vector of zeros, or a square matrix, got shape {x.shape}")
+    x = floating_of(atleast_1d(x))
     coefficients = x.constant([1.0], x.dtype, (1,))
     for i in range(x.size):
         shifted = coefficients * x[i]
         coefficients = coefficients.pad(((0, 1),)) - shifted.pad(((1, 0),))
     return coefficients
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Tensor:
+    """The zeros of the polynomial p[0] * x**n + ... + p[n], in no order, as complex numbers.
+
+    They are the eigenvalues of the companion matrix: R. A. Horn, C. R. Johnson, "Matrix Analysis", 1985, section 3.3.
+
+    Args:
+        p: a vector of coefficients.
+        strip_zeros: whether leading coefficients of 0 are removed, and those at the end become zeros at 0, as in numpy.
+            Their number must be known, so compiled functions need False, where the first coefficient must not be 0.
+
+    Raises:
+        ShapeError: if p is not a vector.
+        ConcretizationError: if the values are not known and `strip_zeros` is True.
+
+    >>> import tensorken as tk
+    >>> print(tk.roots([1.0, -3.0, 2.0]))
+    [2.+0.j 1.+0.j]
+    """
+    (x,) = _vectors("roots", p)
+    x = floating_of(x)
+    at_zero = 0
+    if strip_zeros:
+        nonzero = [i for i, value in enumerate(_values(x)) if value]
+        at_zero = x.size - 1 - nonzero[-1] if nonzero else 0
+        x = x[nonzero[0] : nonzero[-1] + 1] if nonzero else x[:0]
+    return eigvals(_companion(x)).pad(((0, at_zero),))
+
+
+def _companion(p: Tensor) -> Tensor:
+    """The companion matrix of a polynomial whose first coefficient is not 0."""
+    n = max(p.size - 1, 0)
+    if n == 0:
+        return p.reshape((1, p.size))[:0, :0]
+    first = (-p[1:] / p[0]).reshape((1, n))
+    below = p.constant([i == j for i in range(n - 1) for j in range(n)], p.dtype, (n - 1, n))
+    return first.concatenate(below, axis=0)
+
+
+def _values(x: Tensor) -> list[Any]:
+    """The elements; an error if they are not known."""
+    try:
+        return stop_gradient(x).tolist()  # type: ignore[no-any-return]
+    except ConcretizationError:
+        raise ConcretizationError(
+            "roots: the number of coefficients of 0 is not known here; pass strip_zeros=False"
+        ) from None
 
 
 def _vector(name: str, x: Tensor) -> Tensor:
