@@ -10,6 +10,7 @@ from typing import Any
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.transforms.conjugates import conjugated_tree
 from tensorken_core.transforms.grad import jvp, vjp
 
 __all__ = [
@@ -33,7 +34,7 @@ def check_grads(
     """Compare the derivatives of f at args with central finite differences along random directions.
 
     Args:
-        f: a function of pytrees of floating-point tensors, smooth near args.
+        f: a function of pytrees of floating-point or complex tensors, smooth near args.
         args: the arguments.
         order: the highest order of derivatives; all combinations of the modes are checked.
         modes: `"fwd"`, `"rev"` or both.
@@ -117,8 +118,10 @@ def _random_like(x: Tensor, rng: random.Random) -> Tensor:
 
 
 def _inner(a: Any, b: Any) -> float:
+    """The pairing of a cotangent and a tangent: the real part of the sum of their products."""
+    a = conjugated_tree(a)
     return math.fsum(float((x * y).sum().item()) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
 
 
 def _norm(a: Any) -> float:
-    return math.sqrt(_inner(a, a))
+    return math.sqrt(_inner(conjugated_tree(a), a))

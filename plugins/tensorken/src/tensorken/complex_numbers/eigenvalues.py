@@ -74,9 +74,9 @@ def _constant(x: Any, values: list[complex], shape: Shape) -> ComplexTensor:
 
 
 def _matrices(x: Any) -> list[list[list[Any]]]:
-    """The rows of each matrix."""
+    """The rows of each matrix, of Python's numbers."""
     n = x.shape[-1]
-    flat = x.flat()
+    flat = [v if isinstance(v, complex) else float(v) for v in x.flat()]
     rows = [flat[i : i + n] for i in range(0, len(flat), n or 1)]
     return [rows[i : i + n] for i in range(0, len(rows), n or 1)]
 

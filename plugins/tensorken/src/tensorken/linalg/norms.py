@@ -12,6 +12,7 @@ from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.bodies.norms import scale_of
+from tensorken_core.language.dtypes import real_dtype
 from tensorken_core.language.shapes import Axes, short_repr
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -93,7 +94,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     elif ord == 1:
         y = x.abs().sum(axes, keepdims=True)
     elif ord == 0:
-        y = (x != 0.0).astype(x.dtype).sum(axes, keepdims=True)
+        y = (x != 0.0).astype(real_dtype(x.dtype)).sum(axes, keepdims=True)
     elif ord == INF:
         y = _largest(x.abs(), axes)
     elif ord == -INF:

@@ -24,7 +24,7 @@ from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import integer_of
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"]
 
@@ -77,6 +77,8 @@ def polyfit(
     [2.000 1.000]
     """
     points, values = [floating_of(t) for t in promoted_tensors("polyfit", (x, y))]
+    if as_tensor(x).dtype.kind != "complex":
+        points = points.real
     order = integer_of("polyfit", "deg", deg) + 1
     if order < 1:
         raise ArgumentError(f"polyfit: deg must not be negative, got {short_repr(deg)}")
@@ -101,7 +103,7 @@ def polyfit(
         return result
     base = (inverse @ adjoint(inverse)) / scale / scale.reshape((order, 1))
     if cov == "unscaled":
-        factors = columns[:1].ones_like()
+        factors = columns[:1].real.ones_like()
     elif n <= order:
         raise ArgumentError(
             f"polyfit: the covariance needs more than {order} points, got {n}; cov='unscaled' does not"
