@@ -42,6 +42,7 @@ WORDS_OF_32_BITS = {"threefry2x32"}
 MATRICES = set(
     "solve triangular_solve inv det slogdet cofactors pinv cholesky qr eigh eigvalsh svd svdvals".split()
 )
+MATRICES |= {f"complex_{name}" for name in MATRICES} | {"eig", "eigvals", "complex_eig", "complex_eigvals"}
 FOURIER = {"fft", "rfft", "irfft"}
 
 

@@ -59,17 +59,21 @@ class ComplexMatrices(RawTensor[Array]):
         return batched(lambda z: np.linalg.svd(z, compute_uv=False), complex_of(x, x_imag))
 
     def eig(self, x: Array) -> Any:
-        values, vectors = batched(np.linalg.eig, _all_finite(x))
-        return *parts(values), *parts(vectors)
+        return _eig(x)
 
     def eigvals(self, x: Array) -> Any:
         return _parts_of(np.linalg.eigvals, _all_finite(x))
 
     def complex_eig(self, x: Array, x_imag: Array) -> Any:
-        return self.eig(complex_of(x, x_imag))
+        return _eig(complex_of(x, x_imag))
 
     def complex_eigvals(self, x: Array, x_imag: Array) -> Any:
-        return self.eigvals(complex_of(x, x_imag))
+        return _parts_of(np.linalg.eigvals, _all_finite(complex_of(x, x_imag)))
+
+
+def _eig(x: Array) -> tuple[Array, ...]:
+    values, vectors = batched(np.linalg.eig, _all_finite(x))
+    return *parts(values), *parts(vectors)
 
 
 def _all_finite(x: Array) -> Array:

@@ -132,10 +132,11 @@ def _eigvals_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 # ---- declarations ----------------------------------------------------------------------------------------------
 
 
-def _dtype(x: DType) -> DType:
-    if floating(x) is float16:
+def _dtype(*parts: DType) -> DType:
+    dtype = floating(*parts)
+    if dtype is float16:
         raise DTypeError("not defined for float16; it takes float32, float64; cast first (x.astype)")
-    return x
+    return dtype
 
 
 def _eigen_op(operand: bool, results: Flags) -> Callable[[Method], Method]:
@@ -150,12 +151,12 @@ def _eigen_op(operand: bool, results: Flags) -> Callable[[Method], Method]:
         (operand,),
         results,
         shape=lambda x: (square(x)[:-1], x) if both else square(x)[:-1],
-        dtype=lambda x: (_dtype(x), x) if both else _dtype(x),
+        dtype=lambda *parts: (_dtype(*parts),) * 2 if both else _dtype(*parts),
         jvp=_eig_jvp if both else _eigvals_jvp,
         vjp=_eig_vjp if both else _eigvals_vjp,
         body=_eig if both else _eigvals,
         adjust_samples=dominant,
-        samples=SQUARES,
+        samples=SQUARES[1:],
         opaque="pure",
     )
 

@@ -2,6 +2,10 @@
 """The ops on complex matrices, as pairs of their parts; a backend overrides them with its library's routines.
 
 An op without such a method runs the body of the op on real matrices, on complex tensors.
+
+The phases of eigenvectors and singular vectors are arbitrary.  The derivative of an eigenvector is orthogonal to it, and
+that of the singular vectors on the right too, as in JAX; a routine chooses the phases otherwise.  So the samples of `eigh`
+and `svd`, which tests compare with difference quotients, are those whose phases are known.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ class ComplexMatrices(Interpreter[R]):
     def complex_qr(self, x: R, x_imag: R, complete: bool) -> tuple[R, R, R, R]:
         """Q with orthonormal columns and upper triangular R with a real diagonal, Q @ R = x."""
 
-    @complex_form("eigh", results=(False, True))
+    @complex_form("eigh", results=(False, True), samples=((((2, 1, 1),), ()),))
     def complex_eigh(self, x: R, x_imag: R) -> tuple[R, R, R]:
         """The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors; reads the lower triangle."""
 
@@ -60,7 +64,9 @@ class ComplexMatrices(Interpreter[R]):
     def complex_eigvalsh(self, x: R, x_imag: R) -> R:
         """The eigenvalues of a Hermitian matrix, ascending; only the lower triangle is read."""
 
-    @complex_form("svd", results=(True, False, True))
+    @complex_form(
+        "svd", results=(True, False, True), samples=((((2, 2, 1),), (False,)),)
+    )
     def complex_svd(self, x: R, x_imag: R, full_matrices: bool) -> tuple[R, R, R, R, R]:
         """U, S, Vh with (U * S) @ Vh = x: orthonormal columns, descending singular values, orthonormal rows."""
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken.ops.matrices import real_part
+from tensorken_core.errors import ShapeError
 from tensorken_core.language.declare import Method, primitive
-from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.op import OPS, Op, Sample
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
 
@@ -24,8 +25,16 @@ FORMS: dict[str, Callable[..., Any]] = {}
 """By the name of an op on real matrices, the function of complex tensors that runs its complex form."""
 
 
-def complex_form(of: str, operands: Flags = (True,), results: Flags = (True,)) -> Callable[[Method], Method]:
-    """Declare the op on complex matrices with the facts of the op on real ones: body, rules, shapes and samples."""
+def complex_form(
+    of: str, operands: Flags = (True,), results: Flags = (True,), samples: Sequence[Sample] | None = None
+) -> Callable[[Method], Method]:
+    """Declare the op on complex matrices with the facts of the op on real ones: body, rules, shapes and samples.
+
+    Args:
+        of: the name of the op on real matrices.
+        operands, results: which are complex.
+        samples: by default the second sample of that op, a small batch.
+    """
     op = OPS[of]
     declare = on_parts(
         operands,
@@ -38,7 +47,7 @@ def complex_form(of: str, operands: Flags = (True,), results: Flags = (True,)) -
         body=op.body,
         min_loop_steps=op.min_loop_steps,
         adjust_samples=op.adjust_samples,
-        samples=op.samples[:2],
+        samples=op.samples[1:2] if samples is None else samples,
     )
 
     def define(method: Method) -> Method:
@@ -59,14 +68,15 @@ def on_parts(
     vjp: Callable[..., Any],
     body: Callable[..., Any] | None,
     adjust_samples: Callable[..., Any] | None,
-    samples: Sequence[Any],
+    samples: Sequence[Sample],
     **facts: Any,
 ) -> Callable[[Method], Method]:
     """Declare an op with two real operands, or results, for each complex one.
 
     Args:
         operands, results: which are complex.
-        shape, dtype: the rules, of the operands as they are before they become pairs.
+        shape: the rule, of the operands before they become pairs.
+        dtype: the rule, of all parts, and then the params.
         jvp, vjp: as `jvp_all` and `vjp_all` of an op, of complex tensors.
         body: a function of complex tensors; that of an opaque op does not get the backend.
         adjust_samples, samples: as those of an op, of the operands before they become pairs.
@@ -77,12 +87,15 @@ def on_parts(
 
     def shapes(*args: Any) -> Any:
         first, params = _firsts(args, operands)
+        if tuple(args[: len(args) - len(params)]) != _doubled(first, operands):
+            raise ShapeError(
+                f"need real and imaginary parts of one shape, got {', '.join(map(str, args))}; broadcast first"
+            )
         found = shape(*first, *params)
         return _doubled((found,) if one else found, results)
 
     def dtypes(*args: Any) -> Any:
-        first, params = _firsts(args, operands)
-        found = dtype(*first, *params)
+        found = dtype(*args)
         return _doubled((found,) if one else found, results)
 
     def run_body(*args: Any) -> Any:
