@@ -67,7 +67,7 @@ class String(RawTensor[Expression]):
         return op.name != "matmul"  # a product is printed in the ops that are required of a backend
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
-        if op.per_example or op.opaque:  # a user's function, defined by its body
+        if op.per_example or (op.opaque and not op.method):  # a user's function, defined by its body
             return super().interpret(op, operands, params)
         shape = op.shape(*[x.shape for x in operands], *params)
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
