@@ -257,7 +257,7 @@ def svdvals(errors: Errors, x: Interval) -> Interval:
     return _values(errors, x, lambda m: np.linalg.svd(m, compute_uv=False), min(x.shape[-2:]))
 
 
-def _orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: DType) -> Interval:
+def orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: DType) -> Interval:
     """Vectors of length 1, whose sign is not determined, nor their direction if values coincide."""
     n = max(shape[-2:], default=1)
     end = np.full(shape, 1.0 + 10 * n * n * errors.unit(dtype))
@@ -267,7 +267,7 @@ def _orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: D
 def eigh(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
     """The values by Weyl's inequality, of the vectors their length."""
     finite = _middle(_symmetric(x))[2]
-    return eigvalsh(errors, x), _orthonormal(errors, x.shape, finite, x.dtype)
+    return eigvalsh(errors, x), orthonormal(errors, x.shape, finite, x.dtype)
 
 
 def svd(errors: Errors, x: Interval, full_matrices: bool) -> tuple[Interval, Interval, Interval]:
@@ -275,8 +275,8 @@ def svd(errors: Errors, x: Interval, full_matrices: bool) -> tuple[Interval, Int
     *batch, m, n = x.shape
     finite, least = _middle(x)[2], min(m, n)
     left, right = (m, n) if full_matrices else (least, least)
-    u = _orthonormal(errors, (*batch, m, left), finite, x.dtype)
-    return u, svdvals(errors, x), _orthonormal(errors, (*batch, right, n), finite, x.dtype)
+    u = orthonormal(errors, (*batch, m, left), finite, x.dtype)
+    return u, svdvals(errors, x), orthonormal(errors, (*batch, right, n), finite, x.dtype)
 
 
 def qr(errors: Errors, x: Interval, complete: bool) -> tuple[Interval, Interval]:
@@ -284,7 +284,7 @@ def qr(errors: Errors, x: Interval, complete: bool) -> tuple[Interval, Interval]
     *batch, m, n = x.shape
     width = m if complete else min(m, n)
     finite = _middle(x)[2]
-    q = _orthonormal(errors, (*batch, m, width), finite, x.dtype)
+    q = orthonormal(errors, (*batch, m, width), finite, x.dtype)
     longest = np.sqrt((np.maximum(np.abs(x.low), np.abs(x.high)) ** 2).sum(-2, keepdims=True))
     end = np.broadcast_to(longest * (1.0 + 10 * max(m, n, 1) ** 2 * errors.unit(x.dtype)), (*batch, width, n))
     end = np.triu(np.where(np.isfinite(end), end, np.inf))

@@ -11,6 +11,7 @@ from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.enclosure import (
     arithmetic,
     arrangement,
+    complex_matrices,
     elementary,
     exponential_sums,
     factorizations,
@@ -39,6 +40,7 @@ RULES: dict[str, Rule] = {
     **arrangement.RULES,
     **exponential_sums.RULES,
     **factorizations.RULES,
+    **complex_matrices.RULES,
     **fourier.RULES,
 }
 """The rule of each op."""

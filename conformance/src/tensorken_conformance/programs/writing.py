@@ -44,7 +44,7 @@ def write(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
     draft = Draft(draw, capabilities)
     writers = _writers(*_declared(capabilities))
     for _ in range(2 + draw(14)):
-        if len(draft.nodes) > MOST - 4:
+        if len(draft.nodes) > MOST - 5:  # a step adds no more than four operands and itself
             break
         draft.choice(writers)(draft)
     return draft.program
@@ -78,7 +78,7 @@ def write_moved(draw: Draw, capabilities: Capabilities, number: int = 0) -> Prog
     draft = Draft(draw, capabilities)
     writers = _moving_writers(*_declared(capabilities))
     for _ in range(4 + draw(12)):
-        if len(draft.nodes) > MOST - 4:
+        if len(draft.nodes) > MOST - 5:  # a step adds no more than four operands and itself
             break
         draft.choice(writers)(draft)
     return draft.program
