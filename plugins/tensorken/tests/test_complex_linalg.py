@@ -17,7 +17,13 @@ from core.tests.examples import examples
 from core.tests.support import FUSED, Required, array
 from tensorken.complex_numbers.parts import FORMS
 from tensorken.complex_numbers.schur import eigen, eigenvalues
-from tensorken_core.errors import ConcretizationError, DTypeError, GradientError, LinearAlgebraError, ShapeError
+from tensorken_core.errors import (
+    ConcretizationError,
+    DTypeError,
+    GradientError,
+    LinearAlgebraError,
+    ShapeError,
+)
 from tensorken_core.language.op import OPS
 from tensorken_core.rewriting.fuse import Fuse
 
@@ -141,7 +147,10 @@ PRODUCTS = {
 }
 
 
-@each_of(("name", "kinds"), list(itertools.product(PRODUCTS, itertools.product(("complex128", "float64"), repeat=2))))
+@each_of(
+    ("name", "kinds"),
+    list(itertools.product(PRODUCTS, itertools.product(("complex128", "float64"), repeat=2))),
+)
 def test_products_take_complex_and_real_operands(name: str, kinds: Any) -> None:
     _, *shapes = PRODUCTS[name]
     a, b = [normal(*s, seed=i, dtype=d) for i, (s, d) in enumerate(zip(shapes, kinds, strict=True))]
@@ -150,7 +159,12 @@ def test_products_take_complex_and_real_operands(name: str, kinds: Any) -> None:
 
 def test_einsum_of_complex_operands() -> None:
     a, b, v = normal(3, 4), normal(4, 3, seed=1), normal(3, seed=2)
-    for text, operands in (("ij,jk->ik", (a, b)), ("ij,ji", (a, b)), ("ij,jk,k->i", (a, b, v)), ("ii->i", (a @ b,))):
+    for text, operands in (
+        ("ij,jk->ik", (a, b)),
+        ("ij,ji", (a, b)),
+        ("ij,jk,k->i", (a, b, v)),
+        ("ii->i", (a @ b,)),
+    ):
         close(tk.einsum(text, *operands), np.einsum(text, *operands))
 
 
@@ -251,7 +265,9 @@ def test_the_qr_algorithm_finds_eigenvectors_of_any_matrix(x: Any, scale: float)
     residual = x @ vectors - vectors * (values / scale)
     assert np.abs(residual).max() <= 500 * EPS["float64"] * max(np.abs(x).max(), 1e-30)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1.0, rtol=1e-14)
-    same_sum = np.abs(values.sum() / scale - np.trace(x))  # the sum is well conditioned, also for defective matrices
+    same_sum = np.abs(
+        values.sum() / scale - np.trace(x)
+    )  # the sum is well conditioned, also for defective matrices
     assert same_sum <= 500 * EPS["float64"] * max(np.abs(x).max(), 1e-30)
     assert sorted(map(abs, eigenvalues((x * scale).tolist()))) == pytest.approx(
         sorted(map(abs, values)), rel=1e-2, abs=0.1 * scale
@@ -272,8 +288,13 @@ def test_elements_that_are_not_finite_give_nan() -> None:
         assert np.isnan(vectors).all()
         for backend in ALL_BACKENDS.values():
             with tk.use_backend(backend):
-                both = array(linalg.eigvals(tk.tensor([[[bad, 1.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]])) + 0.0) \
-                    if math.isnan(bad) else array(tk.vmap(linalg.eigvals)(tk.tensor([[[bad]], [[2.0]]])))
+                both = (
+                    array(
+                        linalg.eigvals(tk.tensor([[[bad, 1.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]])) + 0.0
+                    )
+                    if math.isnan(bad)
+                    else array(tk.vmap(linalg.eigvals)(tk.tensor([[[bad]], [[2.0]]])))
+                )
                 assert np.isnan(both[0]).all()
                 assert (both[1] == 2.0).all()
 
@@ -339,7 +360,9 @@ def test_derivatives_of_the_bodies_and_under_jit_and_vmap(name: str) -> None:
     f, shapes = SMOOTH[name]
 
     def total(*xs: Any) -> Any:
-        return sum((abs(y) ** 2).sum() for y in tk.tree.leaves(f(*xs), is_leaf=lambda y: isinstance(y, tk.Tensor)))
+        return sum(
+            (abs(y) ** 2).sum() for y in tk.tree.leaves(f(*xs), is_leaf=lambda y: isinstance(y, tk.Tensor))
+        )
 
     places = tuple(range(len(shapes)))
     gradient = tk.grad(lambda *xs: total(*xs).sum(), argnums=places)
@@ -356,7 +379,10 @@ def test_the_derivative_of_det_is_correct_for_singular_matrices() -> None:
     x = np.outer(normal(4), normal(4, seed=1))
     for rank in (1, 2, 3):
         found = array(tk.grad(linalg.det, holomorphic=True)(tk.tensor(x)))
-        minors = [[np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) * (-1) ** (i + j) for j in range(4)] for i in range(4)]
+        minors = [
+            [np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) * (-1) ** (i + j) for j in range(4)]
+            for i in range(4)
+        ]
         np.testing.assert_allclose(found, minors, atol=1e-12)
         x = x + np.outer(normal(4, seed=10 * rank), normal(4, seed=20 * rank))
 
@@ -371,7 +397,16 @@ def test_a_holomorphic_function_has_a_complex_derivative() -> None:
 # ---- polynomials -----------------------------------------------------------------------------------------------
 
 
-POLYNOMIALS = [[1, -6, 11, -6], [0, 0, 1.0, 0, -1, 0, 0], [0.0, 0.0], [3.0], [], [1, 2j, 3 - 1j, 4], [2.0, 5], [1, 0, 0, 1]]
+POLYNOMIALS = [
+    [1, -6, 11, -6],
+    [0, 0, 1.0, 0, -1, 0, 0],
+    [0.0, 0.0],
+    [3.0],
+    [],
+    [1, 2j, 3 - 1j, 4],
+    [2.0, 5],
+    [1, 0, 0, 1],
+]
 
 
 @each_of(("backend", "p"), list(itertools.product(ALL_BACKENDS, POLYNOMIALS)))
@@ -410,8 +445,16 @@ ERRORS = [
     (lambda: linalg.solve(SINGULAR, np.ones(2)), LinearAlgebraError, "solve: matrix"),
     (lambda: linalg.cholesky(-np.eye(2) * (1 + 0j)), LinearAlgebraError, "cholesky: matrix"),
     (lambda: linalg.eig(np.ones((2, 3))), ShapeError, "eig: need square matrices, got shape (2, 3)"),
-    (lambda: linalg.eigvals(tk.ones((2, 2), dtype="float16")), DTypeError, "eigvals: not defined for float16"),
-    (lambda: tk.grad(lambda x: abs(linalg.qr(x, mode="complete")[0]).sum())(tk.tensor(normal(3, 2))), GradientError, "qr: cannot"),
+    (
+        lambda: linalg.eigvals(tk.ones((2, 2), dtype="float16")),
+        DTypeError,
+        "eigvals: not defined for float16",
+    ),
+    (
+        lambda: tk.grad(lambda x: abs(linalg.qr(x, mode="complete")[0]).sum())(tk.tensor(normal(3, 2))),
+        GradientError,
+        "qr: cannot",
+    ),
     (lambda: tk.tensor([1j]).apply(OPS["floor"]), DTypeError, "floor: not defined for complex64"),
 ]
 

@@ -17,9 +17,9 @@ from tensorken_numpy.arrays import Array
 from tensorken_numpy.bfloat16 import BFLOAT16, INSTALL, in_float32, rounded
 from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
+from tensorken_numpy.complex_matrices import ComplexMatrices
 from tensorken_numpy.contraction import contract, multiply_matrices
 from tensorken_numpy.convolution import convolve
-from tensorken_numpy.complex_matrices import ComplexMatrices
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.fourier import FourierTransforms
 from tensorken_numpy.quiet import method, quiet

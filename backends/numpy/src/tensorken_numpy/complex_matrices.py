@@ -19,9 +19,7 @@ class ComplexMatrices(RawTensor[Array]):
     def complex_solve(self, a: Array, a_imag: Array, b: Array, b_imag: Array) -> Any:
         return _parts_of(np.linalg.solve, complex_of(a, a_imag), complex_of(b, b_imag))
 
-    def complex_triangular_solve(
-        self, a: Array, a_imag: Array, b: Array, b_imag: Array, lower: bool
-    ) -> Any:
+    def complex_triangular_solve(self, a: Array, a_imag: Array, b: Array, b_imag: Array, lower: bool) -> Any:
         return parts(solve_triangular(complex_of(a, a_imag), complex_of(b, b_imag), lower))
 
     def complex_inv(self, x: Array, x_imag: Array) -> Any:
@@ -37,19 +35,20 @@ class ComplexMatrices(RawTensor[Array]):
         return *parts(sign), logarithm
 
     def complex_cholesky(self, x: Array, x_imag: Array) -> Any:
-        return _parts_of(np.linalg.cholesky, check_lower(complex_of(x, x_imag)))
+        return _parts_of(np.linalg.cholesky, _lower(x, x_imag))
 
     def complex_qr(self, x: Array, x_imag: Array, complete: bool) -> Any:
-        mode = "complete" if complete else "reduced"
-        q, r = batched(lambda z: np.linalg.qr(z, mode), complex_of(x, x_imag))
+        q, r = batched(
+            lambda z: np.linalg.qr(z, "complete" if complete else "reduced"), complex_of(x, x_imag)
+        )
         return *parts(q), *parts(r)
 
     def complex_eigh(self, x: Array, x_imag: Array) -> Any:
-        values, vectors = batched(np.linalg.eigh, check_lower(complex_of(x, x_imag)))
+        values, vectors = batched(np.linalg.eigh, _lower(x, x_imag))
         return values, *parts(vectors)
 
     def complex_eigvalsh(self, x: Array, x_imag: Array) -> Any:
-        return batched(np.linalg.eigvalsh, check_lower(complex_of(x, x_imag)))
+        return batched(np.linalg.eigvalsh, _lower(x, x_imag))
 
     def complex_svd(self, x: Array, x_imag: Array, full_matrices: bool) -> Any:
         left, values, right = batched(lambda z: np.linalg.svd(z, full_matrices), complex_of(x, x_imag))
@@ -69,6 +68,11 @@ class ComplexMatrices(RawTensor[Array]):
 
     def complex_eigvals(self, x: Array, x_imag: Array) -> Any:
         return _parts_of(np.linalg.eigvals, _all_finite(complex_of(x, x_imag)))
+
+
+def _lower(real: Array, imag: Array) -> Array:
+    """The matrix of which LAPACK reads the lower triangle, without imaginary parts on the diagonal."""
+    return check_lower(complex_of(real, np.tril(imag, -1)))
 
 
 def _eig(x: Array) -> tuple[Array, ...]:

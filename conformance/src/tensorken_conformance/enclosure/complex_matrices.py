@@ -1,8 +1,8 @@
 """Enclosures of ops on complex matrices, which are pairs of parts, and of those with complex eigenvalues.
 
-A complex matrix A + iB is the real matrix [[A, -B], [B, A]] of twice the size, whose solutions, inverse, eigenvalues and
-singular values are those of the complex one.  Its bounds, which are those of a larger matrix, hold for algorithms in
-complex arithmetic too: a product of complex numbers has a relative error of 2.83 units (N. J. Higham, "Accuracy and
+A complex matrix A + iB is the real matrix [[A, -B], [B, A]] of twice the size, whose solutions, inverse, eigenvalues
+and singular values are those of the complex one.  Its bounds, which are those of a larger matrix, hold for algorithms
+in complex arithmetic too: a product of complex numbers has a relative error of 2.83 units (N. J. Higham, "Accuracy and
 Stability of Numerical Algorithms", 2nd edition, 2002, lemma 3.5), and the bounds grow faster with the size.
 """
 
@@ -15,7 +15,15 @@ import numpy as np
 from tensorken_conformance.enclosure import factorizations
 from tensorken_conformance.enclosure.arithmetic import Rule
 from tensorken_conformance.enclosure.errors import Errors
-from tensorken_conformance.enclosure.interval import Array, Interval, anything, chosen, exactly, no_nan, rounded
+from tensorken_conformance.enclosure.interval import (
+    Array,
+    Interval,
+    anything,
+    chosen,
+    exactly,
+    no_nan,
+    rounded,
+)
 
 Pair = tuple[Interval, Interval]
 
@@ -88,7 +96,7 @@ def _logarithm(errors: Errors, x: Interval, x_imag: Interval) -> tuple[Array, Ar
 
 
 def _known(x: Interval) -> Array:
-    return ~(x.maybe_nan | x.empty | np.isinf(x.low) | np.isinf(x.high))  # type: ignore[no-any-return]
+    return ~(x.maybe_nan | x.empty | np.isinf(x.low) | np.isinf(x.high))
 
 
 def _turned(sign: Array, width: Array, known: Array, like: Interval) -> Pair:
@@ -118,9 +126,7 @@ def det(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
     slack = size * (np.expm1(width) + 2.0**-40)
     known = known & np.isfinite(slack)
     value = sign * size
-    parts = [
-        rounded(p - slack, p + slack, no_nan(p), x.dtype, 4) for p in (value.real, value.imag)
-    ]
+    parts = [rounded(p - slack, p + slack, no_nan(p), x.dtype, 4) for p in (value.real, value.imag)]
     real, imag = [chosen(known, p, anything(sign.shape, x.dtype)) for p in parts]
     return real, imag
 
@@ -141,7 +147,7 @@ def cofactors(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
             one = _negative(part) if (i + j) % 2 else part
             whole.low[..., i, j], whole.high[..., i, j] = one.low - size, one.high + size
             whole.maybe_nan[..., i, j] = one.maybe_nan
-    finite = (_known(x) & _known(x_imag)).all((-2, -1), keepdims=True)
+    finite = np.logical_and.reduce(_known(x) & _known(x_imag), (-2, -1), keepdims=True)
     real, imag = [chosen(finite, part, anything(x.shape, x.dtype)) for part in found]
     return real, imag
 
@@ -173,7 +179,9 @@ def cholesky(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
     """The first half of the factor of the real matrix has columns as long; its elements are bounded by the diagonal."""
     n = x.shape[-1]
     real, _ = _hermitian(x, x_imag)
-    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None] * (1 + 64 * errors.unit(x.dtype))
+    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None] * (
+        1 + 64 * errors.unit(x.dtype)
+    )
     end = np.where(np.tri(n, dtype=bool), np.broadcast_to(longest, x.shape), 0.0)
     return _bounded(end, x, True), _bounded(np.where(np.tri(n, k=-1, dtype=bool), end, 0.0), x, True)
 
@@ -207,7 +215,7 @@ def svdvals(errors: Errors, x: Interval, x_imag: Interval) -> Interval:
 
 def _vectors(errors: Errors, x: Interval, x_imag: Interval, shape: tuple[int, ...]) -> Pair:
     """Parts of vectors of length 1, of which neither the phase is determined, nor the direction if values coincide."""
-    finite = (_known(x) & _known(x_imag)).all((-2, -1))
+    finite = np.logical_and.reduce(_known(x) & _known(x_imag), (-2, -1))
     part = factorizations.orthonormal(errors, shape, finite, x.dtype)
     return part, part
 
@@ -235,7 +243,9 @@ def qr(errors: Errors, x: Interval, x_imag: Interval, complete: bool) -> tuple[I
     column = np.abs(triangle.high).max(-2, keepdims=True, initial=0.0)
     end[..., :rows, :] = np.triu(np.broadcast_to(column, end.shape))[..., :rows, :]
     end = np.where(np.isnan(end), np.inf, end)
-    r = Interval(-end, end, np.broadcast_to(triangle.maybe_nan.any((-2, -1), keepdims=True), end.shape), x.dtype)
+    r = Interval(
+        -end, end, np.broadcast_to(triangle.maybe_nan.any((-2, -1), keepdims=True), end.shape), x.dtype
+    )
     return *_vectors(errors, x, x_imag, (*x.shape[:-2], m, width)), r, r
 
 

@@ -3,8 +3,8 @@
 
 An op without such a method runs the body of the op on real matrices, on complex tensors.
 
-The phases of eigenvectors and singular vectors are arbitrary.  The derivative of an eigenvector is orthogonal to it, and
-that of the singular vectors on the right too, as in JAX; a routine chooses the phases otherwise.  So the samples of `eigh`
+The phases of eigenvectors and singular vectors are arbitrary.  The derivative of an eigenvector is orthogonal to it,
+and that of a right singular vector too, as in JAX; a routine chooses the phases otherwise.  So the samples of `eigh`
 and `svd`, which tests compare with difference quotients, are those whose phases are known.
 """
 
@@ -23,9 +23,7 @@ class ComplexMatrices(Interpreter[R]):
         """The y with a @ y = b, for square a; NaN if a is singular."""
 
     @complex_form("triangular_solve", (True, True))
-    def complex_triangular_solve(
-        self, a: R, a_imag: R, b: R, b_imag: R, lower: bool
-    ) -> tuple[R, R]:
+    def complex_triangular_solve(self, a: R, a_imag: R, b: R, b_imag: R, lower: bool) -> tuple[R, R]:
         """The y with a @ y = b, for triangular a; reads one triangle of a; NaN if a is singular."""
 
     @complex_form("inv")
@@ -64,9 +62,7 @@ class ComplexMatrices(Interpreter[R]):
     def complex_eigvalsh(self, x: R, x_imag: R) -> R:
         """The eigenvalues of a Hermitian matrix, ascending; only the lower triangle is read."""
 
-    @complex_form(
-        "svd", results=(True, False, True), samples=((((2, 2, 1),), (False,)),)
-    )
+    @complex_form("svd", results=(True, False, True), samples=((((2, 2, 1),), (False,)),))
     def complex_svd(self, x: R, x_imag: R, full_matrices: bool) -> tuple[R, R, R, R, R]:
         """U, S, Vh with (U * S) @ Vh = x: orthonormal columns, descending singular values, orthonormal rows."""
 

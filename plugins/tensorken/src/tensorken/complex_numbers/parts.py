@@ -204,9 +204,7 @@ def _whole(parts: Sequence[Any], like: Sequence[Any], pairs: Flags) -> list[Any]
     Args:
         like: the values.
     """
-    given = [
-        x.zeros_like() if part is None else part for part, x in zip(parts, like, strict=True)
-    ]
+    given = [x.zeros_like() if part is None else part for part, x in zip(parts, like, strict=True)]
     known = [part is not None for part in parts]
     found = _joined(given, pairs)[0]
     place = 0

@@ -160,7 +160,10 @@ def _double_step(a: Rows, z: Rows, start: int, end: int, exceptional: bool) -> N
     """One step with the eigenvalues of the last two rows and columns as shifts; after many steps with other ones."""
     if exceptional:
         size = abs(a[end][end - 1]) + abs(a[end - 1][end - 2])
-        total, product = a[end][end] + 1.5 * size, a[end][end] * (a[end][end] + 1.5 * size) - 0.4375 * size * size
+        total, product = (
+            a[end][end] + 1.5 * size,
+            a[end][end] * (a[end][end] + 1.5 * size) - 0.4375 * size * size,
+        )
     else:
         total = a[end - 1][end - 1] + a[end][end]
         product = a[end - 1][end - 1] * a[end][end] - a[end - 1][end] * a[end][end - 1]
@@ -224,7 +227,9 @@ def _vectors(t: Rows, z: Rows, weights: Sequence[float], values: Sequence[comple
             found.append([x.conjugate() for x in found[-1]])
             continue
         x = _substituted(t, k, value.real if is_real and not value.imag else value, least)
-        vector = [w * sum([q * y for q, y in zip(row, x, strict=True)]) for w, row in zip(weights, z, strict=True)]
+        vector = [
+            w * sum([q * y for q, y in zip(row, x, strict=True)]) for w, row in zip(weights, z, strict=True)
+        ]
         found.append(_normalized(vector))
     return found
 

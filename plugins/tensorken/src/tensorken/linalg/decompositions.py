@@ -98,7 +98,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     x = symmetric("cholesky", x)
     factor = applied("cholesky", x)
     check("cholesky", factor, (x,), "is not positive definite; add to its diagonal, or use eigh")
-    return adjoint(factor) if upper else factor  # type: ignore[no-any-return]
+    return adjoint(factor) if upper else factor
 
 
 def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
@@ -164,7 +164,12 @@ def eigvals(x: ArrayLike, /) -> Tensor:
     """
     x = square("eigvals", x)
     result = eigenvalues.eigvals(x)
-    check("eigvals", result.reshape((*result.shape, 1)), (x,), "has no eigenvalues that could be found; scale it")
+    check(
+        "eigvals",
+        result.reshape((*result.shape, 1)),
+        (x,),
+        "has no eigenvalues that could be found; scale it",
+    )
     return result
 
 

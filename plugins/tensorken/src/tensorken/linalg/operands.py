@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.arrays.functions.operands import first_tensor, floating_of
-from tensorken.ops.matrices import adjoint, is_complex
+from tensorken.complex_numbers.tensor import ComplexTensor
+from tensorken.ops.matrices import adjoint
 from tensorken_core.errors import ConcretizationError, LinearAlgebraError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape, broadcast
@@ -120,8 +121,8 @@ def _known_value(x: Tensor) -> Tensor | None:
 
 
 def _below_levels(x: Tensor) -> Tensor:
-    if is_complex(x):
-        return type(x)(_below_levels(x.real), _below_levels(x.imag))
+    if isinstance(x, ComplexTensor):
+        return ComplexTensor(_below_levels(x.real), _below_levels(x.imag))
     return Tensor(*lower(x.representation, x.interpreter))
 
 

@@ -64,10 +64,10 @@ def rotation(squares: Tensor, product: Tensor, partner: Tensor, side: Tensor) ->
     """The cosine and signed tangent of the smaller angle that makes two columns orthogonal.
 
     Each column becomes cosine * (column - tangent * partner).  If the inner products are complex, so are the tangents:
-    the partner is multiplied by the phase that makes the inner product real, and positive.  The tangents of a pair have opposite signs; for equal
-    squares `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for an unpaired column.  The
-    two tangents must agree in every bit, or the pair would be sheared instead of rotated; so both use the sum of the
-    two products, which may differ by rounding.
+    the partner is multiplied by the phase that makes the inner product real, and positive.  The tangents of a pair have
+    opposite signs; for equal squares `side` decides the sign: 1 for one column of a pair, -1 for the other, 0 for an
+    unpaired column.  The two tangents must agree in every bit, or the pair would be sheared instead of rotated; so both
+    use the sum of the two products, which may differ by rounding.
 
     Args:
         squares: the squared length of each column (for eigh the element on the diagonal).
@@ -93,7 +93,9 @@ def round_inputs(x: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     inputs = []
     for partner in round_robin(n):
         side = [0.0 if p == i else 1.0 if i < p else -1.0 for i, p in enumerate(partner)]
-        inputs.append((x.constant(partner, int32, (n,)), real_part(x).constant(side, real_part(x).dtype, (n,))))
+        inputs.append(
+            (x.constant(partner, int32, (n,)), real_part(x).constant(side, real_part(x).dtype, (n,)))
+        )
     return inputs
 
 

@@ -26,7 +26,18 @@ from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
-__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"]
+__all__ = [
+    "poly",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+]
 
 
 def polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
@@ -229,13 +240,13 @@ def poly(zeros: ArrayLike) -> Tensor:
     """
     (x,) = promoted_tensors("poly", (zeros,))
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
-        x = floating_of(x)
-        coefficients = poly(eigvals(x))
-        return coefficients if x.dtype.kind == "complex" else coefficients.real
+        y = floating_of(x)
+        found = poly(eigvals(y))
+        return found if y.dtype.kind == "complex" else found.real
     if x.ndim > 1:
         raise ShapeError(f"poly: need a vector of zeros, or a square matrix, got shape {x.shape}")
     x = floating_of(atleast_1d(x))
-    coefficients = x.constant([1.0], x.dtype, (1,))
+    coefficients: Tensor = x.constant([1.0], x.dtype, (1,))
     for i in range(x.size):
         shifted = coefficients * x[i]
         coefficients = coefficients.pad(((0, 1),)) - shifted.pad(((1, 0),))
