@@ -1,8 +1,6 @@
 """Enclosures of Fourier transforms: bounds from the number of stages and the length of the operand.
 
-The error of a fast transform, in the Euclidean norm, is at most a small multiple of log2(n) units in the last place of
-the result's norm: theorem 24.2 of N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002.
-The convolution of a length with a large prime factor has three transforms of up to four times the length.
+The error of each element is at most that of the whole result in the Euclidean norm.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from tensorken_conformance.enclosure.interval import (
     no_nan,
     rounded,
 )
+from tensorken_conformance.oracles.transforms import roundings
 
 
 def _transformed(errors: Errors, real: Interval, imag: Interval, inverse: bool) -> tuple[Interval, Interval]:
@@ -37,7 +36,7 @@ def _transformed(errors: Errors, real: Interval, imag: Interval, inverse: bool) 
         radius += (high / 2 - low / 2).sum(-1, keepdims=True) * (1 + 2.0**-40)
     y = np.fft.ifft(z, norm="forward") if inverse else np.fft.fft(z)
     size = np.sqrt((np.abs(z) ** 2).sum(-1, keepdims=True) * n)  # the norm of the result
-    share = 0.0 if n == 1 else 16 * (2 + 3 * np.log2(n)) * (errors.unit(dtype) + PRECISION["float64"])
+    share = roundings(n) * (errors.unit(dtype) + PRECISION["float64"])
     slack = radius + share * (size + radius * np.sqrt(n)) + n * errors.lost(dtype)
     known = known & np.isfinite(slack) & (size + slack < LARGEST[dtype.name] / 8)
     return _around(y.real, slack, known, real), _around(y.imag, slack, known, real)
