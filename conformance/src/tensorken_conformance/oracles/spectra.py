@@ -74,9 +74,7 @@ def spectrum(
         half = tuple([slice(None)] * last + [slice(0, sizes[-1] // 2 + 1)])
         real, imag = real[half], imag[half]
     parts = [part * scale for part in ((real,) if to_real else (real, imag))]
-    return Spectrum(
-        parts, total * (scale * scale), sum([transforms.roundings(size) + 2 for size in sizes])
-    )
+    return Spectrum(parts, total * (scale * scale), sum([transforms.roundings(size) + 2 for size in sizes]))
 
 
 def fitted(count: int, axis: int, x: Array) -> Array:

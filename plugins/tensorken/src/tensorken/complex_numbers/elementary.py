@@ -78,8 +78,14 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
 
 
 def exp2(z: ComplexTensor) -> ComplexTensor:
-    """2**z."""
-    return exp(ComplexTensor(z.real * _LN2, z.imag * _LN2))
+    """2**x (cos(y log(2)) + i sin(y log(2))); 2**x is two factors where it may overflow though the result does not."""
+    x = z.real
+    w = exp(ComplexTensor(_is_infinite(x).where(x, 0.0), z.imag * _LN2))
+    shift = 64.0 if x.dtype is float32 else 512.0
+    large = (x > shift) & ~_is_infinite(x)
+    size = _real("exp2", _is_infinite(x).where(0.0, large.where(x - shift, x)))
+    rest = large.where(x.scalar(2.0**shift), 1.0)
+    return ComplexTensor(size * w.real * rest, _turned(x, size, w.imag) * rest)
 
 
 def sinh(z: ComplexTensor) -> ComplexTensor:
@@ -171,9 +177,15 @@ def tan(z: ComplexTensor) -> ComplexTensor:
 
 
 def sigmoid(z: ComplexTensor) -> ComplexTensor:
-    """1 / (1 + exp(-z)) = (1 + tanh(z/2)) / 2."""
-    t = tanh(ComplexTensor(z.real * 0.5, z.imag * 0.5))
-    return ComplexTensor(0.5 + 0.5 * t.real, 0.5 * t.imag)
+    """1 / (1 + exp(-z)), by exp(z) for x < 0; 1 + exp(z) is expm1(x) cos(y) + 2 cos(y/2)**2 + i exp(x) sin(y)."""
+    left = z.real < 0.0
+    falling = left.where(z.real, -z.real)
+    power, excess = falling.exp(), falling.expm1()
+    cos, sin, half = z.imag.cos(), z.imag.sin(), (z.imag * 0.5).cos()
+    near_one, near_cos = excess * cos + 2.0 * half * half, excess + 2.0 * half * half  # 1 + exp(x) cos, exp(x) + cos
+    turned = power * sin
+    divisor = near_one * near_one + turned * turned
+    return ComplexTensor(left.where(power * near_cos, near_one) / divisor, turned / divisor)
 
 
 # ---- logarithms and powers -----------------------------------------------------------------------------------
