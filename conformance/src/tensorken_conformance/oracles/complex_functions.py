@@ -13,10 +13,10 @@ from typing import Any
 
 from tensorken_conformance.oracles.elementwise_functions import mp
 
-SMALL = -3000, -9000
+SMALL = -300, -900
 """The exponents of the numbers that zeros stand for, in the real and in the imaginary part."""
 
-VANISHES = -1400
+VANISHES = -140
 """The exponent below which a part of a result is a zero with its sign."""
 
 Number = Any
@@ -46,7 +46,7 @@ FUNCTIONS: dict[str, Callable[[Number], Number]] = {
 def precision(*parts: float) -> int:
     """The bits with which a function is evaluated: 200 after those that a small part takes from 1."""
     sizes = [abs(math.frexp(x)[1]) if x else -SMALL[1] for x in parts if math.isfinite(x)]
-    return 200 + 4 * max([0, *sizes])
+    return 200 + 3 * max([0, *sizes])
 
 
 def exactly(name: str, x: float, y: float) -> Number:
