@@ -29,7 +29,8 @@ POINTS = [*itertools.product(PARTS, PARTS)]
 NAMES = [
     name
     for name in complex_functions.FUNCTIONS
-    if name in {**complex_special_values.TABLES, **complex_special_values.TURNED, "cos": (), "log2": (), "log10": ()}
+    if name
+    in {**complex_special_values.TABLES, **complex_special_values.TURNED, "cos": (), "log2": (), "log10": ()}
 ]
 """The functions with tables of special values."""
 
@@ -200,4 +201,6 @@ def _check_fact(subject: Subject, case: Case, fact: Fact, compiled: bool) -> Non
             if x.dtype.kind == "b":
                 same = x == model
             if x.shape != model.shape or not same.all():
-                raise Failure(f"{case.op}{how}: expected {wanted.tolist()}, got parts {[v.tolist() for v in got]}")
+                raise Failure(
+                    f"{case.op}{how}: expected {wanted.tolist()}, got parts {[v.tolist() for v in got]}"
+                )

@@ -28,7 +28,10 @@ def _sigmoid(z: Number) -> Number:
 
 
 FUNCTIONS: dict[str, Callable[[Number], Number]] = {
-    **{name: getattr(mp, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{
+        name: getattr(mp, name)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
     **{name: getattr(mp, name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
     "expm1": lambda z: mp.exp(z) - 1,
     "exp2": lambda z: mp.exp(z * mp.log(2)),

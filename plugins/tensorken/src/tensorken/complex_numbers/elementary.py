@@ -46,9 +46,13 @@ def over_i(z: ComplexTensor) -> ComplexTensor:
 # ---- exponentials --------------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor, size: Tensor, angle: Tensor) -> Tensor:
-    """size * angle for a size that is a multiple of exp(x), where an angle of 0 gives 0 also for an infinite size."""
-    return angle.eq(0.0).where(angle, size * angle)
+def _times(size: Tensor, angle: Tensor) -> Tensor:
+    """size * angle, where an angle of 0 gives 0 also for a size that is infinite or NaN.
+
+    Everywhere else it is the product, so that its derivative at an angle of 0 is right.
+    """
+    bare = angle.eq(0.0) & ~(size.abs() < math.inf)
+    return bare.where((size < 0.0).where(size.scalar(-1.0), 1.0), size) * angle
 
 
 def exp(z: ComplexTensor) -> ComplexTensor:
@@ -61,7 +65,7 @@ def exp(z: ComplexTensor) -> ComplexTensor:
     # exp(-inf) is 0 and exp(inf) is infinite, whatever y is.
     known = ~_is_infinite(x) | _is_infinite(y).where(False, y.eq(y))
     angle = known.where(y, 0.0)
-    real, imag = size * angle.cos() * rest, _turned(x, size, angle.sin()) * rest
+    real, imag = size * angle.cos() * rest, _times(size, angle.sin()) * rest
     unknown = x.eq(math.inf) & ~known
     return ComplexTensor(
         unknown.where(math.inf, real), unknown.where(math.nan, _is_nan(x).where(y.eq(0.0).where(y, x), imag))
@@ -85,7 +89,7 @@ def exp2(z: ComplexTensor) -> ComplexTensor:
     large = (x > shift) & ~_is_infinite(x)
     size = _real("exp2", _is_infinite(x).where(0.0, large.where(x - shift, x)))
     rest = large.where(x.scalar(2.0**shift), 1.0)
-    return ComplexTensor(size * w.real * rest, _turned(x, size, w.imag) * rest)
+    return ComplexTensor(size * w.real * rest, _times(size, w.imag) * rest)
 
 
 def sinh(z: ComplexTensor) -> ComplexTensor:
@@ -109,24 +113,17 @@ def _hyperbolic(z: ComplexTensor) -> tuple[ComplexTensor, ComplexTensor]:
     small = large.where(0.0, x)
     s, c = large.where(_signed(half, x), _real("sinh", small)), large.where(half, _real("cosh", small))
     cos, sin = y.cos(), y.sin()
-    infinite, unknown = _is_infinite(x), ~(y.abs() < math.inf)
-    far = infinite & unknown
-    flat, straight = x.eq(0.0), y.eq(0.0)
+    unknown = ~(y.abs() < math.inf)
+    far, flat = _is_infinite(x) & unknown, x.eq(0.0) & unknown
     sine = ComplexTensor(
-        flat.where(x * _known(cos), far.where(x, s * cos * rest)),
-        straight.where(y, far.where(math.nan, c * sin * rest)),
+        (far | flat).where(x, s * cos * rest),
+        far.where(math.nan, _times(c, sin) * rest),
     )
-    sign_of_x = _signed(x.ones_like(), x)
-    none = (flat & unknown).where(x * _signed(y.ones_like(), y), far.where(math.nan, s * sin * rest))
     cosine = ComplexTensor(
-        far.where(math.inf, c * cos * rest), straight.where(sign_of_x * y, flat.where(x * _known(sin), none))
+        far.where(math.inf, c * cos * rest),
+        flat.where(x * _signed(y.ones_like(), y), far.where(math.nan, _times(s, sin) * rest)),
     )
     return sine, cosine
-
-
-def _known(x: Tensor) -> Tensor:
-    """x with 1 in place of NaN."""
-    return _is_nan(x).where(1.0, x)
 
 
 def _halves(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -166,9 +163,9 @@ def tanh(z: ComplexTensor) -> ComplexTensor:
     divisor = large.where(1.0, s * s + cos * cos)
     tail = 4.0 * sin * cos * (-2.0 * large.where(x.abs(), 0.0)).exp()
     one = _signed(x.ones_like(), x) + 0.0 * cos
-    real = x.eq(0.0).where(x, large.where(one, s * c / divisor))
+    real = (x.eq(0.0) & unknown).where(x, large.where(one, s * c / divisor))
     imag = _is_infinite(x).where(_signed(y.zeros_like(), y), large.where(tail, sin * cos / divisor))
-    return ComplexTensor(real, y.eq(0.0).where(y, imag))
+    return ComplexTensor(real, (y.eq(0.0) & _is_nan(x)).where(y, imag))
 
 
 def tan(z: ComplexTensor) -> ComplexTensor:
@@ -182,7 +179,10 @@ def sigmoid(z: ComplexTensor) -> ComplexTensor:
     falling = left.where(z.real, -z.real)
     power, excess = falling.exp(), falling.expm1()
     cos, sin, half = z.imag.cos(), z.imag.sin(), (z.imag * 0.5).cos()
-    near_one, near_cos = excess * cos + 2.0 * half * half, excess + 2.0 * half * half  # 1 + exp(x) cos, exp(x) + cos
+    near_one, near_cos = (
+        excess * cos + 2.0 * half * half,
+        excess + 2.0 * half * half,
+    )  # 1 + exp(x) cos, exp(x) + cos
     turned = power * sin
     divisor = near_one * near_one + turned * turned
     return ComplexTensor(left.where(power * near_cos, near_one) / divisor, turned / divisor)
