@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorken import fft as functions
-from tensorken.fft import of_real
-from tensorken.fft import transforms as of_complex
+from tensorken.fft import of_real, transforms as of_complex
 from tensorken.ops import fourier_bodies as bodies
 from tensorken_conformance.faults.changes import attribute, rules
 from tensorken_conformance.faults.fault import Original, Patch, fault, fault_in_function
