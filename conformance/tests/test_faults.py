@@ -22,6 +22,7 @@ FAMILIES = {
     *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols", "printing", "ties"),
     *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures", "loops", "compilers"),
     *("convolutions", "lowering", "exchanging", "globals", "collectives", "effects"),
+    *("complex", "transforms"),
 }
 
 DEADLY = {
@@ -31,6 +32,16 @@ DEADLY = {
     "failing/leaves-by-exception",
 }
 """The faults that end or hang a process; test_selftest.py runs them in worker processes."""
+
+
+OF_FUNCTIONS = (
+    "values.read-back",
+    "values.signs",
+    "values.spectra",
+    "values.complex",
+    "values.complex-edges",
+)
+"""The laws on values that are about functions of several ops, or about none."""
 
 
 def ignore(case: str) -> None:
@@ -60,7 +71,7 @@ def test_each_fault_is_described_by_one_distinct_sentence() -> None:
 
 def test_faults_of_values_name_ops() -> None:
     for one in FAULTS.values():
-        if one.law.startswith("values.") and one.law not in ("values.read-back", "values.signs"):
+        if one.law.startswith("values.") and one.law not in OF_FUNCTIONS:
             assert one.ops, one.id
             assert set(one.ops) <= set(OPS), one.id
 

@@ -1,15 +1,17 @@
-"""Complex: a conjugate, a branch, the sign of a zero or digits are lost, in functions of complex numbers."""
+"""Complex: functions of complex numbers lose a conjugate, a branch, the sign of a zero, or digits."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorken as tk
 from tensorken.complex_numbers import arithmetic, elementary, rules
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_conformance.faults.changes import attribute, entry
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Declared, Patch, fault, fault_in_function
 from tensorken_core.language.op import OPS
 from tensorken_core.transforms import grad
 
@@ -18,16 +20,16 @@ EDGES = "values.complex-edges"
 DERIVATIVES = "derivatives.complex"
 
 
-def _fault_in_function_of_z(law: str, name: str) -> Any:
+def _fault_in_function_of_z(law: str, name: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the rule of an op; the function receives the original rule and its arguments."""
 
-    def declare(wrong: Any) -> Any:
+    def declare(wrong: Declared) -> Declared:
+        @functools.wraps(wrong)
         def patch() -> Patch:
             original = rules.RULES[name]
             with entry(rules.RULES, name, lambda *args: wrong(original, *args)):
                 yield None
 
-        patch.__name__, patch.__doc__, patch.__module__ = wrong.__name__, wrong.__doc__, wrong.__module__
         fault(law)(patch)
         return wrong
 
@@ -183,7 +185,7 @@ def modulus_of_nan(original: Any, z: Any) -> Any:
 def sorted_by_the_real_part_alone(original: Any, z: Any, axis: int) -> Any:
     """sort does not look at imaginary parts where real parts are equal."""
     order = z.real.apply(OPS["argsort"], axis)
-    return ComplexTensor(*[arithmetic._taken(part, order, axis) for part in (z.real, z.imag)])
+    return ComplexTensor(arithmetic._taken(z.real, order, axis), arithmetic._taken(z.imag, order, axis))
 
 
 @fault_in_function(EDGES, tk, "vdot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tensorken import fft as functions
 from tensorken.fft import of_real, transforms as of_complex
 from tensorken.ops import fourier_bodies as bodies
 from tensorken_conformance.faults.changes import attribute, rules
-from tensorken_conformance.faults.fault import Original, Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Declared, Original, Patch, fault, fault_in_function
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -113,10 +114,10 @@ def large_numbers_are_squared(original: Original, x: Array) -> Parts:
 # ---- the bodies ------------------------------------------------------------------------------------------------
 
 
-def _fault_in_body(name: str, crude: bool = False) -> Any:
+def _fault_in_body(name: str, crude: bool = False) -> Callable[[Declared], Declared]:
     """Declare a fault in a function of the bodies; it receives the original function and its arguments."""
 
-    def declare(wrong: Any) -> Any:
+    def declare(wrong: Declared) -> Declared:
         @functools.wraps(wrong)
         def patch() -> Patch:
             original = getattr(bodies, name)
@@ -164,7 +165,7 @@ def convolution_loses_the_last(original: Any, x: Any, sign: float) -> Any:
 @fault_in_function(FUNCTIONS, of_complex, "factor")
 def ortho_divides_by_the_length(original: Any, name: str, norm: Any, n: int, inverse: bool) -> float:
     """The norm ortho of an inverse transform of complex numbers divides by the length instead of its root."""
-    return 1.0 / n if norm == "ortho" and inverse else original(name, norm, n, inverse)  # type: ignore[no-any-return]
+    return 1.0 / n if norm == "ortho" and inverse else original(name, norm, n, inverse)
 
 
 @fault_in_function(FUNCTIONS, of_real, "factor")

@@ -93,8 +93,13 @@ FACTS: dict[str, Fact] = {
     ),
     "powers-of-zero": Fact(lambda xp, z, w: z**w, ([0j, 0j, 0j], [0j, 1 + 1j, 2 + 0j]), [1 + 0j, 0j, 0j]),
     "sign-of-zero": Fact(lambda xp, z: xp.sign(z), ([0j, 3j, -2 + 0j],), [0j, 1j, -1 + 0j]),
-    "reciprocal-of-large": Fact(lambda xp, z: 1 / z, ([complex(2.0**100, 2.0**100)],), [complex(2.0**-101, -(2.0**-101))]),
-    "equal": Fact(lambda xp, a, b: a == b, ([1 + 2j, 1 + 2j, complex(nan, 0), complex(0.0, -0.0)], [1 + 2j, 1 - 2j, complex(nan, 0), 0j])),
+    "reciprocal-of-large": Fact(
+        lambda xp, z: 1 / z, ([complex(2.0**100, 2.0**100)],), [complex(2.0**-101, -(2.0**-101))]
+    ),
+    "equal": Fact(
+        lambda xp, a, b: a == b,
+        ([1 + 2j, 1 + 2j, complex(nan, 0), complex(0.0, -0.0)], [1 + 2j, 1 - 2j, complex(nan, 0), 0j]),
+    ),
     "sort": Fact(lambda xp, z: xp.sort(z), ([1 + 1j, 1 - 1j, 5j, -1 + 9j, 1 + 0j],)),
     "product": Fact(lambda xp, a, b: a * b, (_A, _B)),
     "square": Fact(lambda xp, a: xp.square(a), (_A,)),

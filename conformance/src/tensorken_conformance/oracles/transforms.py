@@ -39,14 +39,7 @@ def transform(real: Dyadic, imag: Dyadic, inverse: bool) -> Parts:
     cos, sin = roots(real.shape[-1])
     if inverse:
         sin = -sin
-    return (
-        Dyadic(_sums(a, cos) + _sums(b, sin), exponent - BITS),
-        Dyadic(_sums(b, cos) - _sums(a, sin), exponent - BITS),
-    )
-
-
-def _sums(x: Array, table: Array) -> Array:
-    return np.matmul(x, table)
+    return Dyadic(a @ cos + b @ sin, exponent - BITS), Dyadic(b @ cos - a @ sin, exponent - BITS)
 
 
 def hermitian(real: Dyadic, imag: Dyadic, size: int) -> Parts:

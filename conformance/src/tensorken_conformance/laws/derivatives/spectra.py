@@ -95,7 +95,7 @@ def check_spectra(subject: Subject, case: Case) -> Measured:
 
     worst = 0.0
 
-    def check(name: str, y: Tensor, expected: Array, scale: float) -> None:
+    def check(name: str, y: Tensor, expected: Array, scale: Any) -> None:
         nonlocal worst
         found = parts_of(subject, y)
         got = np.concatenate([part.reshape(-1) for part in found]).astype(float)

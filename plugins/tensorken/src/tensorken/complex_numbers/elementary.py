@@ -77,7 +77,7 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
     half = (z.imag * 0.5).sin()
     w = exp(z)
     near = z.real.expm1() * z.imag.cos() - 2.0 * half * half
-    near = near.eq(0.0).where(0.0, near)
+    near = near + 0.0  # never -0.0
     return ComplexTensor((z.real.abs() < 1.0).where(near, w.real - 1.0), w.imag)
 
 
