@@ -98,7 +98,7 @@ def problem(subject: Subject, case: Case) -> Problem:
     shape = (0 if case.shape.endswith("-empty") else ROWS, count)
     chain = chains.single(movement_of(case), shape)
     parts = [
-        chains.fitted(chain, elements(rng, case.values, shape, case.dtype))
+        chains.fitted(chain, elements(rng, case.values, shape, case.dtype, n))
         for _ in range(1 if case.op == "rfft" else 2)
     ]
     known = [parts[0], transforms.without_ends(parts[1], n)] if case.op == "irfft" else parts
@@ -117,8 +117,8 @@ def problem(subject: Subject, case: Case) -> Problem:
     return Problem(parts, params[case.op], results, norm, regular)
 
 
-def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str) -> Array:
-    """Operands of a value class; the first row is always finite."""
+def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, size: int) -> Array:
+    """Operands of a value class for transforms of a size; the first row is always finite."""
     form, n = FORMATS[dtype], shape[-1]
     if values == "waves":
         rates, phases = rng.integers(0, n, (shape[0], 1)), rng.uniform(0, 6, (shape[0], 1))
@@ -127,7 +127,10 @@ def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtyp
         found = np.zeros(shape)
         found[np.arange(shape[0]), rng.integers(0, n, shape[0])] = rng.standard_normal(shape[0])
     elif values == "large":
-        found = rng.uniform(-1, 1, shape) * float(form.largest) / (4 * n)
+        room = (
+            64 * n * n if transforms.is_convolution(n) else 4 * n
+        )  # a convolution has larger intermediate results
+        found = rng.uniform(-1, 1, shape) * (float(form.largest) / room)
     else:
         found = terms.drawn(rng, values, shape, dtype, n)
         if values in ("infinite", "nan"):

@@ -91,8 +91,13 @@ def roundings(n: int) -> int:
     """
     if n == 1:
         return 0
-    rest, stages = n, 1 + math.ceil(math.log2(n))
+    stages = 1 + math.ceil(math.log2(n))
+    return PER_STAGE * (3 * (stages + 2) if is_convolution(n) else stages)
+
+
+def is_convolution(n: int) -> bool:
+    """Whether a length has a prime factor beyond 7, so that its transform may be a convolution."""
     for prime in (2, 3, 5, 7):
-        while rest % prime == 0:
-            rest //= prime
-    return PER_STAGE * (stages if rest == 1 else 3 * (stages + 2))
+        while n % prime == 0:
+            n //= prime
+    return n > 1

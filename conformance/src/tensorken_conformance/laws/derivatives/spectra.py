@@ -101,7 +101,7 @@ def check_spectra(subject: Subject, case: Case) -> Measured:
         got = np.concatenate([part.reshape(-1) for part in found]).astype(float)
         if got.shape != expected.shape:
             raise Failure(f"{case.op}: {name}: expected {expected.size} parts, got {got.size}")
-        off = float(np.linalg.norm(got - expected)) / scale
+        off = float(np.linalg.norm(got - expected) / scale)
         if not off <= share:
             raise Failure(
                 f"{case.op}: {name}: expected parts {_few(expected)}, got {_few(got)}; "
