@@ -101,6 +101,8 @@ def problem(subject: Subject, case: Case) -> Problem:
         chains.fitted(chain, elements(rng, case.values, shape, case.dtype, n))
         for _ in range(1 if case.op == "rfft" else 2)
     ]
+    if case.op == "irfft" and case.values == "nan":
+        parts[1][0, 0] = np.nan  # which is ignored
     known = [parts[0], transforms.without_ends(parts[1], n)] if case.op == "irfft" else parts
     regular = np.all([np.isfinite(x).all(-1, keepdims=True) for x in known], 0)
     real, imag = [Dyadic.of(np.where(regular, x, 0)) for x in (known * 2)[:2]]
@@ -127,9 +129,8 @@ def elements(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtyp
         found = np.zeros(shape)
         found[np.arange(shape[0]), rng.integers(0, n, shape[0])] = rng.standard_normal(shape[0])
     elif values == "large":
-        room = (
-            64 * n * n if transforms.is_convolution(n) else 4 * n
-        )  # a convolution has larger intermediate results
+        # a convolution has larger intermediate results
+        room = 64 * size**2 if transforms.is_convolution(size) else 4 * size
         found = rng.uniform(-1, 1, shape) * (float(form.largest) / room)
     else:
         found = terms.drawn(rng, values, shape, dtype, n)
