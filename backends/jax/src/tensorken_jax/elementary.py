@@ -102,7 +102,9 @@ def div(a: Array, b: Array) -> Array:
 
 
 def cast(x: Array, dtype: Any) -> Array:
-    """x in another dtype; bfloat16 is rounded once, where XLA's goes by way of float32."""
+    """x in another dtype; float16 and bfloat16 are rounded once, where XLA's may go by way of float32."""
+    if dtype == jnp.float16 and x.dtype == jnp.float64:
+        return _rounded_to_odd(x).astype(dtype)
     if dtype != jnp.bfloat16 or x.dtype not in (jnp.float64, jnp.int32, jnp.int64, jnp.uint32, jnp.uint64):
         return x.astype(dtype)
     if x.dtype in (jnp.int64, jnp.uint64):
@@ -111,6 +113,19 @@ def cast(x: Array, dtype: Any) -> Array:
         small = (x < 2**40) & ((x > -(2**40)) if x.dtype == jnp.int64 else True)
         x = jnp.where(small, x, sticky)
     return lax.reduce_precision(x.astype(jnp.float64), 8, 7).astype(dtype)
+
+
+def _rounded_to_odd(x: Array) -> Array:
+    """float64 as float32: truncated, and with the last bit set where it is inexact, so that the next rounding is right.
+
+    S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008, theorem 1.
+    """
+    y = x.astype(jnp.float32)
+    back = y.astype(jnp.float64)
+    bits = lax.bitcast_convert_type(y, jnp.int32)
+    truncated = bits - jnp.where(jnp.abs(back) > jnp.abs(x), 1, 0).astype(jnp.int32)
+    odd = lax.bitcast_convert_type(truncated | 1, jnp.float32)
+    return jnp.where((back != x) & jnp.isfinite(x), odd, y)
 
 
 def pow(a: Array, b: Array) -> Array:
