@@ -1,21 +1,28 @@
 """Layers: modules to build networks from."""
 
+from tensorken_nn.layers.adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    GlobalAvgPool1d,
+    GlobalAvgPool2d,
+    GlobalAvgPool3d,
+    GlobalMaxPool1d,
+    GlobalMaxPool2d,
+    GlobalMaxPool3d,
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention, scaled_dot_product_attention
 from tensorken_nn.layers.batch_norm import BatchNorm, BatchStatistics
-from tensorken_nn.layers.convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+from tensorken_nn.layers.convolution import Conv1d, Conv2d, Conv3d, conv1d, conv2d, conv3d
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.embedding import Embedding
 from tensorken_nn.layers.flatten import Flatten
@@ -24,30 +31,12 @@ from tensorken_nn.layers.linear import Linear
 from tensorken_nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from tensorken_nn.layers.padding import Pad
 from tensorken_nn.layers.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
-    GlobalAvgPool1d,
-    GlobalAvgPool2d,
-    GlobalAvgPool3d,
-    GlobalMaxPool1d,
-    GlobalMaxPool2d,
-    GlobalMaxPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -65,6 +54,14 @@ from tensorken_nn.layers.shuffling import (
     channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
+)
+from tensorken_nn.layers.transposed_convolution import (
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
 )
 
 __all__ = [

@@ -9,7 +9,7 @@ from fractions import Fraction
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.layers.pooling import adapted
+from tensorken_nn.layers.adaptive_pooling import adapted
 from tensorken_nn.layers.windows import PerAxis, sizes_for
 from tensorken_nn.module import Module, static
 from tensorken_nn.precision import widen
