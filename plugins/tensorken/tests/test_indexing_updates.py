@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import product
 
 import numpy as np
@@ -441,3 +442,7 @@ def test_shapes_are_known_without_values(change):
     assert getattr(x.at[i, i], change)(1.0).shape == (4, 3)
     y = tk.zeros((4, 3), backend=ShapeTracker(string))
     assert getattr(y.at[[0, 0, 1]], change)(y[:3]).shape == (4, 3)
+
+
+def test_a_part_prints_how_to_use_it() -> None:
+    assert re.search(r"shape \(2, 3\); call get\(\), set\(v\)", repr(tk.ones((2, 3)).at[0]))

@@ -85,6 +85,9 @@ class Part:
         self._tensor = tensor
         self._selection = selection
 
+    def __repr__(self) -> str:
+        return f"<a part of a tensor of shape {self._tensor.shape}; call get(), set(v), add(v) or another method>"
+
     def get(self) -> Tensor:
         """The part itself."""
         return self._selection.of(self._tensor)
