@@ -291,7 +291,7 @@ USES = [
     row(lambda: tk.jacfwd(lambda x: math.sin(x))(S), GradientError, "jvp:", "float(x)", "tk.sin for math.sin"),
     row(lambda: tk.grad(tk.grad(lambda x: x.item() ** 2))(S), GradientError, "grad:", "x.item()", "tk.sin"),
     row(lambda: V.at.__setitem__(0, 1.0), ImmutableError, "assignment:", "immutable", r"x.at[i].set(v)"),
-    row(lambda: bool(V), ArgumentError, "bool:", "(3,) is ambiguous", "reduce it first", "tk.where"),
+    row(lambda: bool(V), ArgumentError, "bool:", "(3,) is ambiguous", r"x.any()", "by & and |", "tk.where"),
     row(lambda: bool(E), ArgumentError, "bool:", "(0, 3) is ambiguous", "exactly 1"),
     row(lambda: 1 if V > 0 else 2, ArgumentError, "bool:", "(3,)", "tk.where"),
     row(lambda: len(S), ArgumentError, "len:", "shape ()", "x.item()"),

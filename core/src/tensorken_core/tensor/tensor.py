@@ -164,7 +164,7 @@ class Tensor(Attached):
         if self.size != 1:
             raise ArgumentError(
                 f"bool: the truth of shape {self.shape} is ambiguous, need exactly 1 element; "
-                f"reduce it first, or use tk.where"
+                f"reduce it by x.all() or x.any(), combine conditions by & and |, or use tk.where"
             )
         return bool(self.item())
 
