@@ -31,7 +31,7 @@ def with_user_ops_inlined(program: Program) -> Program:
 
 def _with_body(program: Program, equation: Equation, done: dict[Program, Program]) -> Equation:
     op = equation.op
-    if op.opaque:
+    if op.opaque and not op.method:
         raise ProgramError(
             f"the op {op.name!r} calls a Python function ({equation.params[0]!r}), which cannot be saved or written as "
             f"text; trace the function without it"
