@@ -13,7 +13,7 @@ from tensorken.programs.costs import MOVEMENT_OPS, RULES, flop_count, program_fl
 from tensorken_core.language.op import OPS, Op
 from tensorken_profile.events import Event
 
-WITHOUT_RULE = {"threefry2x32", "cofactors", "pinv"}
+WITHOUT_RULE = {"threefry2x32", "cofactors", "pinv", "complex_cofactors", "complex_pinv"}
 """Ops that are not elementwise and have no rule."""
 
 

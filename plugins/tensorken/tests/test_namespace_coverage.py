@@ -90,7 +90,11 @@ def functions_of(module: Any) -> dict[str, Any]:
 
 def test_every_function_has_a_row() -> None:
     assert set(functions_of(tk)) == {*NAMESPACE, *WITHOUT_VALUES, *LAWS, *QUERIES}
-    assert set(functions_of(tk.linalg)) == {*LINALG, "eig", "eigvals"}  # test_complex_linalg compares these two
+    assert set(functions_of(tk.linalg)) == {
+        *LINALG,
+        "eig",
+        "eigvals",
+    }  # test_complex_linalg compares these two
     assert not set(NAMESPACE) & {*WITHOUT_VALUES, *LAWS}
 
 

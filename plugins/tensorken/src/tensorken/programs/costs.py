@@ -80,7 +80,7 @@ RULES: dict[str, Rule] = {
     "fft": _transformed(5.0),
     "rfft": _transformed(2.5),
     "irfft": lambda shape, other, size: _transformed(2.5)((*shape[:-1], size)),
-    # Golub and Van Loan, Matrix Computations, 4th edition: 4.2.5, 3.2.9, 5.2.9, 8.3.1, figure 8.6.1
+    # Golub and Van Loan, Matrix Computations, 4th edition: 4.2.5, 3.2.9, 5.2.9, 7.5.6, 8.3.1, figure 8.6.1
     "cholesky": _matrices(lambda m, n: n**3 / 3),
     "det": _matrices(lambda m, n: 2 / 3 * n**3),
     "slogdet": _matrices(lambda m, n: 2 / 3 * n**3),
@@ -92,8 +92,21 @@ RULES: dict[str, Rule] = {
     "eigh": _matrices(lambda m, n: 9 * n**3),
     "svdvals": _matrices(lambda m, n: 2 * m * n**2 + 2 * n**3),
     "svd": _matrices(lambda m, n: 6 * m * n**2 + 20 * n**3),
+    "eigvals": _matrices(lambda m, n: 10 * n**3),
+    "eig": _matrices(lambda m, n: 25 * n**3),
 }  # fmt: skip
 """The rules of ops that are not elementwise; other ops count 1 for each element of their results."""
+
+
+def _complex(rule: Rule) -> Rule:
+    """The rule of pairs of parts: a product and a sum of complex numbers are four times as many real ones."""
+    return lambda *shapes: 4.0 * rule(*shapes[::2])
+
+
+_OF_MATRICES = (
+    "cholesky det slogdet inv solve triangular_solve qr eigvalsh eigh svdvals svd eigvals eig".split()
+)
+RULES |= {f"complex_{name}": _complex(RULES[name]) for name in _OF_MATRICES}
 
 MOVEMENT_OPS = frozenset("reshape permute expand flip crop".split())
 """Ops that move no data on a backend whose results may be views of operands."""
