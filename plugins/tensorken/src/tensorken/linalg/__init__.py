@@ -1,7 +1,8 @@
 """tk.linalg: systems, factorizations, norms and products of matrices, under the names of the array API and numpy.
 
 A matrix is the last two axes of a tensor; all axes before them are a batch.  Integers and bools become float32.
-Everything can be differentiated to any order, in both modes, where it is smooth.
+All functions take complex matrices; transposes of these are conjugate transposes.  Everything can be differentiated to
+any order, in both modes, where it is smooth.
 
 A matrix that is singular, or not positive definite where it must be, raises a `LinearAlgebraError` if its values are
 known.  Under `vmap`, where values differ between examples, and on backends without values, the result is NaN instead.

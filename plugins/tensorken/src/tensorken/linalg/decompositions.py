@@ -1,4 +1,4 @@
-"""Factors of matrices: cholesky, qr, eigenvalues of symmetric matrices, singular values."""
+"""Factors of matrices: cholesky, qr, eigenvalues, singular values."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with L @ L.mT = x, for symmetric positive definite x.
+    """The lower triangular L with L @ L.mT = x, for symmetric or Hermitian positive definite x.
 
     Args:
         x: of shape (..., n, n). The symmetric part (x + x.mT) / 2 is factored, so that derivatives are symmetric; numpy
-            reads only one triangle.
+            reads only one triangle. For complex x all transposes are conjugate transposes.
         upper: return the upper triangular L.mT instead.
 
     Raises:
@@ -174,7 +174,7 @@ def eigvals(x: ArrayLike, /) -> Tensor:
 
 
 def eigh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
-    """The eigenvalues of symmetric matrices, ascending, and the eigenvectors, as columns of length 1.
+    """The eigenvalues of symmetric or Hermitian matrices, ascending, and the eigenvectors, as columns of length 1.
 
     Args:
         x: of shape (..., n, n).
@@ -187,8 +187,9 @@ def eigh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
     Raises:
         ShapeError: if the matrices are not square.
 
-    The sign of an eigenvector is arbitrary, and so is the basis for equal eigenvalues: where two eigenvalues coincide,
-    the derivative of eigenvectors does not exist and is not finite; the derivative of the eigenvalues is finite.
+    The sign or phase of an eigenvector is arbitrary, and so is the basis for equal eigenvalues: where two eigenvalues
+    coincide, the derivative of eigenvectors does not exist and is not finite; the derivative of the eigenvalues is
+    finite.
 
     >>> import tensorken as tk
     >>> values, vectors = tk.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])

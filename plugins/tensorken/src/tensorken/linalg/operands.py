@@ -27,7 +27,9 @@ def matrices(name: str, x: Any) -> Tensor:
 ALTERNATIVES = {
     "solve": "use tk.linalg.lstsq for other shapes",
     "inv": "use tk.linalg.pinv for other shapes",
+    "eig": "use tk.linalg.svd for other shapes",
     "eigh": "use tk.linalg.svd for other shapes",
+    "eigvals": "use tk.linalg.svdvals for other shapes",
     "eigvalsh": "use tk.linalg.svdvals for other shapes",
     "cond": "leave out p, or use 2 or -2, for other shapes",
 }
