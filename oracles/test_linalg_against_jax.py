@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
 import pytest
 
@@ -25,23 +24,14 @@ def jax_eig(x: Any) -> Any:
     return tuple(jax.lax.linalg.eig(x, compute_left_eigenvectors=False, enable_eigvec_derivs=True))
 
 
-def lower(solve_triangular: Any) -> Any:
-    return lambda a, b: solve_triangular(a, b, lower=True)
-
-
 FUNCTIONS = {
-    "inv": (linalg.inv, theirs.inv, [(3, 3)]),
     "solve": (linalg.solve, theirs.solve, [(2, 3, 3), (2, 3, 2)]),
-    "solve_triangular": (lower(linalg.solve_triangular), lower(jsl.solve_triangular), [(3, 3), (3, 2)]),
-    "det 3": (linalg.det, theirs.det, [(3, 3)]),
-    "det 4": (linalg.det, theirs.det, [(4, 4)]),
+    "det": (linalg.det, theirs.det, [(4, 4)]),
     "slogdet": (linalg.slogdet, theirs.slogdet, [(3, 3)]),
     "cholesky": (lambda x: linalg.cholesky(gram(x)), lambda x: theirs.cholesky(gram(x)), [(3, 3)]),
     "qr, tall": (linalg.qr, theirs.qr, [(4, 2)]),
     "qr, square": (linalg.qr, theirs.qr, [(3, 3)]),
     "eigh": (linalg.eigh, theirs.eigh, [(3, 3)]),
-    "eigvalsh": (linalg.eigvalsh, theirs.eigvalsh, [(3, 3)]),
-    "svdvals": (linalg.svdvals, lambda x: theirs.svd(x, compute_uv=False), [(3, 4)]),
     **{
         f"svd {shape}": (
             lambda x: linalg.svd(x, full_matrices=False),
@@ -51,13 +41,6 @@ FUNCTIONS = {
         for shape in ((4, 2), (2, 4), (3, 3))
     },
     "pinv": (linalg.pinv, theirs.pinv, [(4, 2)]),
-    "lstsq": (lambda a, b: linalg.lstsq(a, b).x, lambda a, b: theirs.lstsq(a, b)[0], [(4, 2), (4, 3)]),
-    "expm": (linalg.expm, jsl.expm, [(3, 3)]),
-    "matrix_power": (lambda x: linalg.matrix_power(x, -2), lambda x: theirs.matrix_power(x, -2), [(3, 3)]),
-    "cond": (linalg.cond, theirs.cond, [(3, 3)]),
-    "nuclear norm": (lambda x: linalg.norm(x, "nuc"), lambda x: theirs.norm(x, "nuc"), [(3, 4)]),
-    "vector_norm 3": (lambda x: linalg.vector_norm(x, ord=3), lambda x: theirs.vector_norm(x, ord=3), [(5,)]),
-    "tensorsolve": (linalg.tensorsolve, theirs.tensorsolve, [(2, 3, 6), (2, 3)]),
     "eig": (linalg.eig, jax_eig, [(3, 3)]),
     "eig, real": (lambda x: linalg.eig(x.real), lambda x: jax_eig(x.real), [(5, 5)]),
     "eigvals": (linalg.eigvals, lambda x: jax_eig(x)[0], [(3, 3)]),
