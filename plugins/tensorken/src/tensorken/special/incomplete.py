@@ -8,12 +8,13 @@ Raises:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.control_flow import fori_loop
 from tensorken.special.coefficients import GAUSS_LEGENDRE
-from tensorken.special.evaluation import in_wide_floats
+from tensorken.special.evaluation import in_wide_floats, log1p_minus
 from tensorken.special.gamma_functions import betaln, correction, gammaln
 from tensorken_core.tensor.tensor import Tensor
 
@@ -26,7 +27,7 @@ _STEPS = 150
 """The terms of the series and continued fractions of the incomplete gamma functions."""
 
 _BETA_STEPS = 200
-"""The pairs of terms of the continued fraction of the incomplete beta function, which suffice to about a = b = 10^4."""
+"""The terms of the continued fraction of the incomplete beta function, which suffice to about a = b = 3 * 10^4."""
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Tensor:
@@ -89,10 +90,11 @@ def _density(a: Any, x: Any) -> Any:
     large = a >= 10.0
     b, c = large.where(a, 10.0), large.where(1.0, a)
     distance = (x - b) / b
-    near = distance.abs() < 0.5
-    inner = near.where(distance, 0.0)
-    bent = near.where(inner - inner.log1p(), distance - near.where(1.0, x / b).log())
-    high = (b / (2.0 * math.pi)).sqrt() * (-b * bent - correction(b)).exp()
+    left = distance < -0.5  # there the factors have more digits than the exponent; each is taken as a square
+    ratio = x / b
+    bent = log1p_minus(left.where(0.0, distance), left.where(1.0, ratio))
+    root = left.where(ratio, 1.0) ** (b * 0.5) * (left.where(b - x, 0.0) * 0.5).exp()
+    high = (b / (2.0 * math.pi)).sqrt() * (b * bent - correction(b)).exp() * root * root
     return large.where(high, (c * x.log() - x - gammaln(c)).exp())
 
 
@@ -109,26 +111,28 @@ def _series(a: Any, x: Any) -> Any:
 
 
 def _fraction(a: Any, x: Any) -> Any:
-    """gamma(a) * Q(a, x) / (x**a * exp(-x)) as a continued fraction by Lentz' method, for x > a + 1."""
-    tiny = 1e-30
+    """gamma(a) * Q(a, x) / (x**a * exp(-x)) as a continued fraction, for x > a + 1."""
 
-    def body(i: Any, state: Any) -> Any:
-        c, d, h = state
-        n = (i + 1).astype(a.dtype)
-        numerator = n * (a - n)
-        b = x + (2.0 * n + 1.0) - a
-        d = _away_from_zero(numerator * d + b, tiny)
-        c = _away_from_zero(b + numerator / c, tiny)
-        d = 1.0 / d
-        return c, d, h * c * d
+    def term(n: Any) -> tuple[Any, Any]:
+        return n * (a - n), x + (2.0 * n + 1.0) - a
 
-    b = x + 1.0 - a
-    start = 1.0 / b
-    return fori_loop(0, _STEPS, body, (b.ones_like() / tiny, start, start))[2]
+    return (x + 1.0 - a + _continued(term, x.zeros_like(), _STEPS)).reciprocal()
 
 
-def _away_from_zero(x: Any, tiny: float) -> Any:
-    return (x.abs() < tiny).where(tiny, x)
+def _continued(term: Callable[[Any], tuple[Any, Any]], last: Any, count: int) -> Any:
+    """A continued fraction, evaluated from its end, where rounding errors do not add up.
+
+    Args:
+        term: from n to the n-th partial numerator and denominator.
+        last: the rest after the last term, 0.
+        count: the number of terms.
+    """
+
+    def body(i: Any, rest: Any) -> Any:
+        numerator, denominator = term((count - i).astype(last.dtype))
+        return numerator / (denominator + rest)
+
+    return fori_loop(0, count, body, last)
 
 
 def _quadrature(a: Any, x: Any) -> tuple[Any, Any]:
@@ -142,12 +146,8 @@ def _quadrature(a: Any, x: Any) -> tuple[Any, Any]:
     end = is_lower.where((x - reach).maximum(x * 1e-3), x + reach)
     total: Any = 0.0
     for node, weight in GAUSS_LEGENDRE:
-        t = x + (end - x) * node
-        share = (t - mode) / mode
-        near = share.abs() < 0.5
-        inner = near.where(share, 0.0)
-        bent = near.where(inner.log1p() - inner, near.where(1.0, t / mode).log() - share)
-        total = (mode * bent).exp() * weight + total
+        beyond = (x - mode) + (end - x) * node
+        total = (mode * log1p_minus(beyond / mode, 1.0 + beyond / mode)).exp() * weight + total
     scale = (-correction(mode)).exp() / (mode * (2.0 * math.pi)).sqrt()
     return (end - x).abs() * total * scale, is_lower
 
@@ -167,10 +167,14 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
     ends = valid & (x.eq(0.0) | x.eq(1.0))
     inside = valid & ~ends
     p, q, y = inside.where(a, 1.0), inside.where(b, 1.0), inside.where(x, 0.25)
-    swapped = y > (p + 1.0) / (p + q + 2.0)
+    # the distance from the mean, without rounding the smaller of the two shares
+    distance = (p > q).where((p + q) * (1.0 - y) - q, p - (p + q) * y)
+    swapped = distance < 0.0
     first, second = swapped.where(q, p), swapped.where(p, q)
-    share = swapped.where(1.0 - y, y)
-    value = _beta_density(p, q, y) / first * _beta_fraction(first, second, share)
+    share, rest = swapped.where(1.0 - y, y), swapped.where(y, 1.0 - y)
+    value = _beta_density(p, q, y) * _beta_fraction(
+        first, second, share, rest, swapped.where(-distance, distance)
+    )
     value = swapped.where(1.0 - value, value)
     return inside.where(value, ends.where(x, math.nan))  # type: ignore[no-any-return]
 
@@ -181,32 +185,34 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     p, q = large.where(a, 10.0), large.where(b, 10.0)
     total = p + q
     distance = x * q - p * (1.0 - x)
-    exponent = p * _bent(distance / p) + q * _bent(-distance / q)
+    exponent = p * log1p_minus(distance / p, x * (total / p)) + q * log1p_minus(
+        -distance / q, (1.0 - x) * (total / q)
+    )
     exponent = exponent - (correction(p) + correction(q) - correction(total))
     high = (p * (q / total) / (2.0 * math.pi)).sqrt() * exponent.exp()
     c, d = large.where(1.0, a), large.where(1.0, b)
     return large.where(high, (c * x.log() + d * (-x).log1p() - betaln(c, d)).exp())
 
 
-def _bent(share: Any) -> Any:
-    """log1p(share) - share."""
-    return share.log1p() - share
+def _beta_fraction(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
+    """I_x(a, b) over x**a * (1 - x)**b / beta(a, b), for x up to the mean, by a continued fraction of positive terms.
 
+    It is BFRAC of A. R. DiDonato and A. H. Morris, "Algorithm 708: Significant digit computation of the incomplete beta
+    function ratios", 1992.
 
-def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
-    """The continued fraction of the incomplete beta function by Lentz' method, two terms a step."""
-    tiny = 1e-30
+    Args:
+        a, b, x: those of the function.
+        rest: 1 - x.
+        distance: a - (a + b) x, which is not negative.
+    """
+    first = 1.0 + distance
 
-    def term(numerator: Any, c: Any, d: Any, h: Any) -> Any:
-        d = 1.0 / _away_from_zero(numerator * d + 1.0, tiny)
-        c = _away_from_zero(1.0 + numerator / c, tiny)
-        return c, d, h * c * d
+    def term(n: Any) -> tuple[Any, Any]:
+        ratio, last = n / a, a + (2.0 * n - 1.0)
+        step, share, factor = n * (b - n) * x, a / last, 1.0 + (n - 1.0) / a
+        growth = (ratio + 1.0) / (1.0 + 1.0 / a + 2.0 * ratio)
+        return factor * (factor + b / a) * (share * share) * (step * x), (
+            n + step / last + growth * (first + n * (1.0 + rest))
+        )
 
-    def body(i: Any, state: Any) -> Any:
-        n = (i + 1).astype(a.dtype)
-        even = n * (b - n) * x / ((a + (2.0 * n - 1.0)) * (a + 2.0 * n))
-        odd = -(a + n) * (a + b + n) * x / ((a + 2.0 * n) * (a + (2.0 * n + 1.0)))
-        return term(odd, *term(even, *state))
-
-    start = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0), tiny)
-    return fori_loop(0, _BETA_STEPS, body, (x.ones_like(), start, start))[2]
+    return (first / (1.0 + 1.0 / a) + _continued(term, x.zeros_like(), _BETA_STEPS)).reciprocal()
