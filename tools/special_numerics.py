@@ -193,15 +193,21 @@ ROWS: dict[str, Row] = {
 }
 """The rows of the table, by function or by function and operands."""
 
+COUNT = 600
+"""The number of operands for the table."""
+
+DRAWS = 10
+"""The number of times that operands of complex functions are drawn for the table."""
+
 ELSEWHERE = frozenset(("logsumexp", "softmax", "log_softmax", "psi"))
 """Functions of tk.special that other parts of the page describe, and the alias of digamma."""
 
 
 @cache
 def problem(name: str, dtype: str, count: int) -> tuple[list[Array], list[Any]]:
-    """Operands of a row, and the exact results."""
+    """The first operands of a row, and the exact results."""
     row, rng = ROWS[name], np.random.default_rng(sum(map(ord, name)))
-    operands = [np.asarray(x, dtype) for x in row.draw(rng, count)]
+    operands = [np.asarray(x[:count], dtype) for x in row.draw(rng, COUNT)]
     with mpmath.workprec(250):
         exact = [row.exact(*[mpf(float(x)) for x in xs]) for xs in zip(*operands, strict=True)]
     return operands, exact
@@ -228,8 +234,9 @@ def measure(name: str, dtype: str, count: int, backend: Any = "numpy") -> tuple[
 
 def measure_complex(name: str, dtype: str, count: int, backend: Any = "numpy") -> tuple[float, float]:
     """The largest errors of a complex function, of the modulus and of each part, in units in the last place."""
-    rng, limits, worst = np.random.default_rng(len(name)), np.finfo(dtype), [0.0, 0.0]
+    limits, worst = np.finfo(dtype), [0.0, 0.0]
     for values in classes(name):
+        rng = np.random.default_rng(sum(map(ord, name + values)))
         for _ in range(count):
             parts = drawn(rng, values, name, dtype)
             y = getattr(tk, name)(tk.complex(*[tk.tensor(x, backend=backend) for x in parts]))
@@ -301,7 +308,7 @@ def main() -> None:
 
     backends, lines = (Numpy(), Required()), []
     for name, row in ROWS.items():
-        found = [max(measure(name, dtype, 600, backend) for backend in backends) for dtype in DTYPES]
+        found = [max(measure(name, dtype, COUNT, backend) for backend in backends) for dtype in DTYPES]
         print(f"{name:30}" + "".join(f"{error:10.2f} {at}" for error, at in found), flush=True)
         function, _, rest = name.partition(" ")
         against = "the result" if row.relative else "1 or the result"
@@ -310,7 +317,7 @@ def main() -> None:
     write(HEAD, lines)
     lines = []
     for name in TERMS:
-        found = [[measure_complex(name, dtype, 15, backend) for backend in backends] for dtype in DTYPES]
+        found = [[measure_complex(name, dtype, DRAWS, backend) for backend in backends] for dtype in DTYPES]
         largest = [max(pair[kind] for pair in found[i]) for kind in (0, 1) for i in (0, 1)]
         print(f"{name:14}" + "".join(f"{error:10.2f}" for error in largest), flush=True)
         numbers = [str(rounded(error)) for error in largest]

@@ -68,9 +68,11 @@ def exactly(name: str, z: complex) -> complex:
     with mpmath.workdps(40):
         w = mpmath.mpc(z)
         others = {
+            "exp2": lambda: mpmath.mpf(2) ** w,
             "log1p": lambda: mpmath.log(1 + w),
             "log2": lambda: mpmath.log(w) / mpmath.log(2),
             "reciprocal": lambda: 1 / w,
+            "sigmoid": lambda: 1 / (1 + mpmath.exp(-w)),
             "sign": lambda: w / abs(w),
             "square": lambda: w * w,
         }
@@ -274,6 +276,33 @@ def test_derivatives_of_holomorphic_functions(name):
     assert (
         distance(tk.vmap(tk.jit(tk.grad(tk.grad(f, holomorphic=True), holomorphic=True)))(z), twice) < 1e-12
     )
+
+
+def test_derivatives_on_the_axes_and_at_zero():
+    z = tk.tensor([0j, 0.5, -0.75j, -1.0], dtype="complex128")
+    for f, derivative in (
+        (tk.exp, tk.exp),
+        (tk.expm1, tk.exp),
+        (tk.sinh, tk.cosh),
+        (tk.cosh, tk.sinh),
+        (tk.sin, tk.cos),
+        (tk.cos, lambda z: -tk.sin(z)),
+        (tk.tanh, lambda z: 1 / tk.cosh(z) ** 2),
+        (tk.tan, lambda z: 1 / tk.cos(z) ** 2),
+        (tk.sigmoid, lambda z: tk.sigmoid(z) * tk.sigmoid(-z)),
+    ):
+        assert distance(tk.vmap(tk.grad(f, holomorphic=True))(z), derivative(z)) < 1e-14
+        twice = tk.vmap(tk.grad(tk.grad(f, holomorphic=True), holomorphic=True))(z)
+        assert distance(twice, tk.vmap(tk.grad(derivative, holomorphic=True))(z)) < 1e-13
+
+
+def test_exp2_and_sigmoid_keep_their_digits_far_from_zero():
+    z = np.array([700 + 1j, -900.25 - 0.5j, 1023.9 + 0.1j])
+    found, expected = np.asarray(tk.exp2(tk.tensor(z))), [exactly("exp2", complex(v)) for v in z]
+    assert distance(found / expected, np.ones(3)) < 1e-14
+    z = np.array([-700 + 1j, -40 - 3j, 3.141592653589793j])
+    found, expected = np.asarray(tk.sigmoid(tk.tensor(z))), [exactly("sigmoid", complex(v)) for v in z]
+    assert distance(found / expected, np.ones(3)) < 1e-14
 
 
 def test_forward_and_reverse_mode_agree_for_functions_that_are_not_holomorphic():

@@ -81,9 +81,9 @@ MIDDLE = np.clip(
     A / (A + B) + RNG.standard_normal(400) * np.sqrt(A * B / (A + B + 1)) / (A + B), 1e-3, 1 - 1e-3
 )
 SEVERAL: dict[str, tuple[tuple[Array, ...], Callable[..., Any], float]] = {
-    "gammainc": ((A, NEAR_A), special.gammainc, 100),
-    "gammaincc": ((A, NEAR_A), special.gammaincc, 100),
-    "betainc": ((A, B, MIDDLE), special.betainc, 400),
+    "gammainc": ((A, NEAR_A), special.gammainc, 40),
+    "gammaincc": ((A, NEAR_A), special.gammaincc, 40),
+    "betainc": ((A, B, MIDDLE), special.betainc, 60),
     "betaln": ((A, B), lambda a, b: log_of_beta(a, b), 20),
     "xlogy": ((A, B), special.xlogy, 4),
     "xlog1py": ((A, B), special.xlog1py, 4),
