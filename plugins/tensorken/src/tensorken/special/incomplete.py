@@ -75,7 +75,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any, Any]:
     large = valid & (a >= _LARGE)
     small = valid & (a < _LARGE)
     p, q = small.where(a, 1.0), small.where(x, 1.0)
-    is_lower = q < p + 1.0
+    is_lower = q < (p < 1.0).where(0.75, p + 1.0)
     factor = _density(p, q)
     series = _series(p, is_lower.where(q, 0.5)) / p
     fraction = _fraction(p, is_lower.where(p + 1.0, q))
@@ -111,7 +111,7 @@ def _series(a: Any, x: Any) -> Any:
 
 
 def _fraction(a: Any, x: Any) -> Any:
-    """gamma(a) * Q(a, x) / (x**a * exp(-x)) as a continued fraction, for x > a + 1."""
+    """gamma(a) * Q(a, x) / (x**a * exp(-x)) as a continued fraction, for x > a + 1 and from 0.75 on."""
 
     def term(n: Any) -> tuple[Any, Any]:
         return n * (a - n), x + (2.0 * n + 1.0) - a
