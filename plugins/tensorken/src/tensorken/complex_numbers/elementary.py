@@ -76,8 +76,7 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
     """exp(z) - 1: expm1(x) cos(y) - 2 sin(y/2)**2, and the imaginary part of exp(z)."""
     half = (z.imag * 0.5).sin()
     w = exp(z)
-    near = z.real.expm1() * z.imag.cos() - 2.0 * half * half
-    near = near + 0.0  # never -0.0
+    near = 0.0 - (2.0 * half * half - z.real.expm1() * z.imag.cos())  # never -0.0
     return ComplexTensor((z.real.abs() < 1.0).where(near, w.real - 1.0), w.imag)
 
 
