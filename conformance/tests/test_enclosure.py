@@ -22,6 +22,7 @@ from tensorken_conformance.enclosure import (
 )
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import exactly, stepped
+from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.programs.draft import ENCLOSED
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.host.plugin import Capabilities
@@ -155,8 +156,7 @@ def test_intervals_contain_the_results_of_backends(name: str) -> None:
                 enclosing = ENCLOSURE.interpret(op, inputs, params)
                 for backend in (Numpy(), Reference()):
                     tensors = [
-                        backend.new(x.shape, memoryview(x.reshape(-1)), d)
-                        for x, d in zip(arrays, dtypes, strict=True)
+                        backend.new(x.shape, flat_buffer(x), d) for x, d in zip(arrays, dtypes, strict=True)
                     ]
                     results = run(backend, op, tensors, params)
                     pairs = (

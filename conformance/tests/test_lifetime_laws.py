@@ -284,7 +284,9 @@ def test_reused_buffers_of_an_elementwise_op_are_detected() -> None:
     failed = failed_cases(
         faulty_backend("atan", change), "lifetime.calls", where=lambda case: case.op == "atan"
     )
-    assert failed == {f"lifetime.calls/atan/{dtype}" for dtype in ("float16", "float32", "float64")}
+    assert failed == {
+        f"lifetime.calls/atan/{dtype}" for dtype in ("float16", "bfloat16", "float32", "float64")
+    }
 
 
 # ---- threads -----------------------------------------------------------------------------------------------

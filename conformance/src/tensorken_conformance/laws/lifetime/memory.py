@@ -122,7 +122,7 @@ def seen(representation: Any) -> list[Array]:
     for part in (representation, *_held(representation)):
         if not isinstance(part, bytes | str | np.generic):  # which never change
             try:
-                found.append(np.asarray(memoryview(part)))
+                found.append(part if isinstance(part, np.ndarray) else np.asarray(memoryview(part)))
             except (TypeError, ValueError, BufferError):
                 continue
     return found
