@@ -40,7 +40,8 @@ class RawTensor(Diffable[R]):
         """A tensor from row-major flat data, which is copied.
 
         Args:
-            data: a C-contiguous buffer of the dtype's format, or a sequence (list, range) of Python bool, int or float.
+            data: a C-contiguous buffer of the dtype's format (bfloat16: float32), or a sequence (list, range) of Python
+                bool, int or float.
         """
         raise NotImplementedError(f"{type(self).__name__} must define new(shape, data, dtype)")
 
