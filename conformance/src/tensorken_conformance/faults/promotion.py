@@ -70,6 +70,13 @@ def rounded_twice(original: Original, x: Array, dtype: DType) -> Array:
         return original(x.astype(np.float32) if dtype.name == "float16" else x, dtype)
 
 
+@fault("values.cast", "cast", dtype="float64", shape=(255,))
+def rounded_twice_to_bfloat16(original: Original, x: Array, dtype: DType) -> Array:
+    """cast of 255 float64 numbers to bfloat16 rounds to float32 first, as libraries do."""
+    with np.errstate(all="ignore"):
+        return original(x.astype(np.float32) if dtype.name == "bfloat16" else x, dtype)
+
+
 @fault("values.cast", "cast", dtype="float64", shape=())
 def half_is_false(original: Original, x: Array, dtype: DType) -> Array:
     """cast of float64 scalars to bool truncates them first, so 0.5 is False."""

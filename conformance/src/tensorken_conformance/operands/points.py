@@ -171,14 +171,15 @@ def ties(op: Op, form: Format, rng: random.Random) -> list[float]:
         found += [form.least - 1.0, form.least - 0.5, form.least - 2.0, float(form.least)]
     low, high = _domain(op)
     if op.name == "cast":  # ties of narrower formats, and numbers that become ties if they are rounded twice
-        for narrow in (11, 24):
+        for narrow in (11, 24, 8):
             for _ in range(12):
                 odd = 2 * rng.randrange(2 ** (narrow - 1), 2**narrow) + 1
                 tie = math.ldexp(odd, -narrow - rng.randrange(-3, 4))
                 found += [tie, -tie, tie * (1.0 + 2.0**-36), tie * (1.0 - 2.0**-36)]
-        found += [(2 * k + 1) * 2.0 ** (least - 1) for least in (-24, -149) for k in (0, 1, 2, 7)]
-        overflow = (65519.0, 65519.996, 65520.0, 65520.004, 2.0**128 - 2.0**103, 2.0**128 - 2.0**102)
-        found = [*overflow, *(-v for v in overflow), *found]
+        found += [(2 * k + 1) * 2.0 ** (least - 1) for least in (-24, -149, -133) for k in (0, 1, 2, 7)]
+        overflow = [65519.0, 65519.996, 65520.0, 65520.004, 2.0**128 - 2.0**103, 2.0**128 - 2.0**102]
+        overflow += [2.0**128 - 2.0**119, (2.0**128 - 2.0**119) * (1.0 - 2.0**-40)]  # in bfloat16
+        found = [*overflow, *[-v for v in overflow], *found]
     return [v for v in found if low <= v <= high]
 
 
