@@ -16,7 +16,7 @@ from tensorken_conformance.case import Case
 from tensorken_conformance.selftest import mutants, proof, recording, trials
 from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Subject
-from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.dtypes import float32
 from tensorken_reference import rounding, rows
 from tensorken_reference.backend import Reference
 
@@ -72,9 +72,9 @@ def test_mutants_of_a_method_and_of_a_module_value() -> None:
     with mutants.mutated(mutant_of("backend.Reference.mul", "mul-to-add-1")):
         assert reference.ravel(reference.mul(x, x)) == [6.0, 10.0]
     assert reference.ravel(reference.mul(x, x)) == [9.0, 25.0]
-    with mutants.mutated(mutant_of("rounding.FORMATS", "11-to-12-1")):
-        assert rounding.FORMATS[float16].precision == 12
-    assert rounding.FORMATS[float16].precision == 11
+    with mutants.mutated(mutant_of("rounding._BELOW", "48-to-49-1")):
+        assert rounding._BELOW == 1.0 - 2.0**-49
+    assert rounding._BELOW == 1.0 - 2.0**-48
 
 
 def test_a_mutant_is_undone_after_an_error() -> None:
