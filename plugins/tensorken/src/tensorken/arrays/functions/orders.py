@@ -127,7 +127,9 @@ REDUCTIONS = ("set", "add", "multiply", "min", "max")
 """The methods of `x.at[...]` that `scatter` applies."""
 
 
-def scatter(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, reduction: str = "set") -> Tensor:
+def scatter(
+    x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, reduction: str = "set"
+) -> Tensor:
     """`put_along_axis` that combines the values with the elements of x, and with each other; differentiable.
 
     Args:
