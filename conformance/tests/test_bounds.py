@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -48,7 +49,7 @@ def test_products_with_fractions_are_rounded_up_tightly(a: list[float], factor: 
 
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_formats_equal_those_of_numpy(dtype: str) -> None:
-    format_, info = FORMATS[dtype], np.finfo(dtype)
+    format_, info = FORMATS[dtype], ml_dtypes.finfo(dtype)
     assert format_.unit == Fraction(float(info.eps)) / 2
     assert format_.subnormal == Fraction(float(info.smallest_subnormal))
     assert format_.normal == Fraction(float(info.tiny))

@@ -322,7 +322,7 @@ def test_invalid_shapes_are_refused(name: str) -> None:
 def test_dtypes_of_another_kind_are_refused(name: str) -> None:
     draw, key = getattr(tk.random, name), tk.random.key(0, backend=FUSED)
     wrong = ["bool", "float32"] if name == "bits" else ["bool", "int32", "int64"]
-    takes = "an integer dtype" if name == "bits" else "float16, float32 or float64"
+    takes = "an integer dtype" if name == "bits" else "a floating-point dtype"
     for dtype in wrong:
         with pytest.raises(
             DTypeError, match=rf"^{name}: the dtype must be {takes}, got {dtype}; cast the result"

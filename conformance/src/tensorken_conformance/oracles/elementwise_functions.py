@@ -163,7 +163,7 @@ def _atan2_fact(a: float, b: float) -> float | None:
 def _logaddexp_fact(a: float, b: float) -> float | None:
     if a != a or b != b:
         return nan
-    larger = max(a, b)
+    larger = max(a, b) + 0.0  # the logarithm of 1 is 0.0
     return larger if abs(larger) == inf or min(a, b) == -inf else None
 
 

@@ -106,7 +106,7 @@ COMPLEX: dict[str, DType] = {d.name: d for d in (complex64, complex128)}
 _KINDS: tuple[Kind, ...] = ("bool", "int", "float", "complex")
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
 _ALL = DTYPES | COMPLEX
-_SHORT = {f"{d.kind[0] if d.signed else 'u'}{d.itemsize}": d for d in _ALL.values()}
+_SHORT = {f"{d.kind[0] if d.signed else 'u'}{d.itemsize}": d for d in _ALL.values() if d is not bfloat16}
 _NAMES = {kind.__name__: dtype for kind, dtype in _OF_PYTHON.items()}
 _NAMES |= _SHORT | {"half": float16, "single": float32, "double": float64} | _ALL
 

@@ -7,7 +7,7 @@ It observes only the backend, so it sees each op once under any nesting of trans
 >>> with tk.profile() as p:
 ...     y = (tk.exp(x) @ x).tolist()
 >>> sorted([(row.name, row.calls, row.flop) for row in p.by_op() if row.flop > 5000])
-[('fused_multiply_add', 1, 524288)]
+[('matmul', 1, 524288)]
 """
 
 from tensorken_profile.events import Event

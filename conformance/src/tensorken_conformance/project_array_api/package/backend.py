@@ -9,7 +9,7 @@ from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
-DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
+DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if hasattr(xp, name)}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
 A = Any

@@ -30,7 +30,7 @@ from tensorken.ops.matrix_op import SQUARES, dominant, square
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.declare import Method
 from tensorken_core.language.dtype_rules import floating
-from tensorken_core.language.dtypes import DType, complex_dtype, float16, real_dtype
+from tensorken_core.language.dtypes import DType, complex_dtype, real_dtype
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -134,8 +134,8 @@ def _eigvals_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
 
 def _dtype(*parts: DType) -> DType:
     dtype = floating(*parts)
-    if dtype is float16:
-        raise DTypeError("not defined for float16; it takes float32, float64; cast first (x.astype)")
+    if dtype.wide is not dtype:
+        raise DTypeError(f"not defined for {dtype}; it takes float32, float64; cast first (x.astype)")
     return dtype
 
 

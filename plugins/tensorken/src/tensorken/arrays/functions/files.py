@@ -85,6 +85,7 @@ def save(file: Any, arr: ArrayLike) -> None:
 
     Raises:
         ConcretizationError: inside a transform, where the values are not known.
+        DTypeError: if it is bfloat16, which the format lacks.
 
     >>> import tempfile
     >>> import tensorken as tk
@@ -115,6 +116,7 @@ def savez(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
     Raises:
         ArgumentError: if two tensors have one name.
         ConcretizationError: inside a transform, where the values are not known.
+        DTypeError: if one is bfloat16, which the format lacks.
 
     >>> import tempfile
     >>> import tensorken as tk
@@ -128,6 +130,9 @@ def savez(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
 
 def savez_compressed(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
     """`tk.savez`, with compression.
+
+    Raises:
+        DTypeError: if a tensor is bfloat16, which the format lacks.
 
     >>> import tempfile
     >>> import tensorken as tk
