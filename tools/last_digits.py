@@ -6,9 +6,13 @@ choice depends on its bits, so it is deterministic. Output in pages and docstrin
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
+
+with contextlib.suppress(ImportError):
+    import ml_dtypes  # noqa: F401, which adds loops for bfloat16 to numpy's functions when it is imported
 
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log1p", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan",

@@ -41,7 +41,7 @@ def repeated_factor_once(original: Original, a: Array, b: Array) -> Array:
     return original(np.broadcast_to(a[:1], a.shape), b) if repeated else original(a, b)
 
 
-@fault("programs.meaning", "sub")
+@fault("programs.closures", "sub")
 def small_operands_exchanged(original: Original, a: Array, b: Array) -> Array:
     """sub of a small operand from a large one, where the backend broadcasts, exchanges the two."""
     return original(b, a) if a.size > b.size else original(a, b)
