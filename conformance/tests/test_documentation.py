@@ -100,7 +100,9 @@ def test_the_page_has_the_limits_of_the_levels() -> None:
         names = re.findall(r"`(\w+)`", ops)
         for op in names or ["of-a-plugin"]:
             usable = [limits.largest(op, dtype, 1) for dtype in ("float32", "float64", "float16")]
-            text = str(usable[0]) if len(set(usable)) == 1 else f"{usable[0]} (float16, bfloat16: {usable[2]})"
+            text = (
+                str(usable[0]) if len(set(usable)) == 1 else f"{usable[0]} (float16, bfloat16: {usable[2]})"
+            )
             assert (first, usable[0]) == (text, usable[1]), op
             at_two = [limits.largest(op, dtype, 2) for dtype in ("float32", "float64", "float16")]
             assert second == [str(limit) for limit in at_two], op

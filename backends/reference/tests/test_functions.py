@@ -539,7 +539,9 @@ def test_exact_hypotenuses_ties_and_specials(dtype: DType, nearest: Nearest) -> 
     assert hypot(0.0, -0.0) == 0.0
     assert hypot(-7.0, 0.0) == 7.0
     # Pythagorean triples whose hypotenuse is odd and has one bit too many: a tie.
-    m, n = {bfloat16: (16, 11), float16: (40, 25), float32: (3500, 2499), float64: (90000000, 50000001)}[dtype]
+    m, n = {bfloat16: (16, 11), float16: (40, 25), float32: (3500, 2499), float64: (90000000, 50000001)}[
+        dtype
+    ]
     tie = m * m + n * n
     assert tie.bit_length() == FORMATS[dtype].precision + 1
     assert hypot(float(m * m - n * n), float(2 * m * n)) == nearest(Fraction(tie), dtype)
