@@ -317,8 +317,8 @@ def main() -> None:
     write(HEAD, lines)
     lines = []
     for name in TERMS:
-        found = [[measure_complex(name, dtype, DRAWS, backend) for backend in backends] for dtype in DTYPES]
-        largest = [max(pair[kind] for pair in found[i]) for kind in (0, 1) for i in (0, 1)]
+        pairs = [[measure_complex(name, dtype, DRAWS, backend) for backend in backends] for dtype in DTYPES]
+        largest = [max(pair[kind] for pair in pairs[i]) for kind in (0, 1) for i in (0, 1)]
         print(f"{name:14}" + "".join(f"{error:10.2f}" for error in largest), flush=True)
         numbers = [str(rounded(error)) for error in largest]
         if name not in BY_PARTS:
