@@ -410,7 +410,7 @@ def test_joining_promotes():
     assert tk.concatenate([[1], [2]], dtype="float64").dtype is tk.float64
     assert tk.stack([1, 2.5], dtype="int64").tolist() == [1, 2]
     assert tk.concat([f64([1.0]), [2.0]]).dtype is tk.float64
-    assert tk.broadcast_arrays() == []
+    assert tk.broadcast_arrays() == ()
 
 
 # ---- margins -----------------------------------------------------------------------------------------------

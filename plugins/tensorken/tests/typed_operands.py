@@ -47,7 +47,7 @@ assert_type(tk.stack([x, numbers]), tk.Tensor)
 assert_type(tk.vstack((1.0, [2.0])), tk.Tensor)
 assert_type(tk.hstack(x), tk.Tensor)
 assert_type(tk.stack([row * 2.0 for row in x]), tk.Tensor)
-assert_type(tk.meshgrid([1, 2], x[0]), list[tk.Tensor])
+assert_type(tk.meshgrid([1, 2], x[0]), tuple[tk.Tensor, ...])
 
 # The modules have the same operands.
 assert_type(tk.linalg.solve(rows, [1.0, 2.0]), tk.Tensor)

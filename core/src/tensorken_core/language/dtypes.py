@@ -34,17 +34,17 @@ class DType:
 
     @property
     def limit(self) -> int:
-        """Of floats: every finite number is below 2**limit."""
+        """The exponent of the power of two that exceeds all finite floats of the dtype."""
         return 1 << (8 * self.itemsize - self.precision - 1)
 
     @property
     def least(self) -> int:
-        """Of floats: the smallest positive number is 2**least."""
+        """The exponent of the smallest positive float of the dtype, which is a power of two."""
         return 3 - self.limit - self.precision
 
     @property
     def wide(self) -> DType:
-        """The dtype to compute in: float32 for narrower floats, to which results are rounded; else itself."""
+        """The dtype in which ops compute, which is float32 for narrower floats, else the dtype itself."""
         return float32 if 0 < self.precision < float32.precision else self
 
     if TYPE_CHECKING:  # a library of functions attaches it

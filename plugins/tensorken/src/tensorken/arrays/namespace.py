@@ -68,9 +68,9 @@ class Info:
             "indexing": int32,
         }
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """The devices of the backend in use, the default first."""
-        return devices()
+        return tuple(devices())
 
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None

@@ -169,10 +169,10 @@ def _check_outside(name: str, x: Tensor) -> None:
             )
 
 
-API_VERSION = "2024.12"
+API_VERSION = "2025.12"
 """The version of the array API standard that the namespace follows."""
 
-VERSIONS = ("2021.12", "2022.12", "2023.12", API_VERSION)
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", API_VERSION)
 """The supported versions: each includes the previous version."""
 
 

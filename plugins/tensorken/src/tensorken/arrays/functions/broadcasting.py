@@ -48,7 +48,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
     return _common("broadcast_shapes", [sizes_of("broadcast_shapes", (shape,)) for shape in shapes])
 
 
-def broadcast_arrays(*tensors: ArrayLike) -> list[Tensor]:
+def broadcast_arrays(*tensors: ArrayLike) -> tuple[Tensor, ...]:
     """Tensors broadcast to their common shape; each keeps its dtype.
 
     Raises:
@@ -60,10 +60,10 @@ def broadcast_arrays(*tensors: ArrayLike) -> list[Tensor]:
     ([[1, 1], [2, 2]], [[3.0, 4.0], [3.0, 4.0]])
     """
     if not tensors:
-        return []
+        return ()
     xs = as_tensors("broadcast_arrays", tensors)
     shape = _common("broadcast_arrays", [x.shape for x in xs])
-    return [x.broadcast_to(shape) for x in xs]
+    return tuple([x.broadcast_to(shape) for x in xs])
 
 
 def atleast_1d(*tensors: ArrayLike) -> Any:

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def meshgrid(*vectors: ArrayLike, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
+def meshgrid(*vectors: ArrayLike, indexing: str = "xy", sparse: bool = False) -> tuple[Tensor, ...]:
     """Coordinate tensors of a grid: one for each vector, with the elements of the vector along one axis.
 
     Args:
@@ -45,7 +45,7 @@ def meshgrid(*vectors: ArrayLike, indexing: str = "xy", sparse: bool = False) ->
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {short_repr(indexing)}")
     if not vectors:
-        return []
+        return ()
     xs, rank = as_tensors("meshgrid", vectors), len(vectors)
     axes = list(range(rank))
     if indexing == "xy":
@@ -57,7 +57,7 @@ def meshgrid(*vectors: ArrayLike, indexing: str = "xy", sparse: bool = False) ->
         x.reshape(tuple([x.size if i == axis else 1 for i in range(rank)]))
         for x, axis in zip(xs, axes, strict=True)
     ]
-    return grids if sparse else [x.expand(tuple(shape)) for x in grids]
+    return tuple(grids if sparse else [x.expand(tuple(shape)) for x in grids])
 
 
 def indices(
