@@ -166,6 +166,9 @@ async def _survive() -> None:
             assert printed(await run(CHECK)) == "right\n", name
         for source, seconds in ((TRAINING, 0.0), (TRAINING, 0.1), (TRACING, 0.0)):
             *begun, error = await run(source, interrupt_after=seconds)
-            assert (printed(begun), error.ename) == ("begun\n", "KeyboardInterrupt"), (source, error)
+            assert printed([x for x in begun if x.get("name") == "stdout"]) == "begun\n", source
+            # IPython cannot print the traceback of a frame that is interrupted before its first line.
+            unprintable = "in format_record" in error.get("text", "")
+            assert unprintable or error.get("ename") == "KeyboardInterrupt", (source, error)
             assert printed(await run(CHECK)) == "right\n", source
         assert printed(await run(TRACED_AGAIN)) == "begun\n"
