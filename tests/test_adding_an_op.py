@@ -61,7 +61,7 @@ def test_the_op_keeps_the_laws_of_the_kit(tmp_path: Path) -> None:
         assert found[1] == found[2] and int(found[1]) > 500, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

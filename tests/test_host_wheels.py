@@ -362,6 +362,7 @@ def test_a_backend_installed_while_the_program_runs(place: Place, warehouse: War
     assert place.execute(program).splitlines() == ["unknown backend 'toy'", "toy ['reference', 'toy']"]
 
 
+@pytest.mark.nightly
 def test_an_upgrade_replaces_the_old_record(place: Place, warehouse: Warehouse) -> None:
     place.install(*warehouse.core("1.0"), warehouse.reference(), warehouse.backend("toy", "1.0", "<1"))
     assert listed(place)["toy"].startswith("incompatible")
@@ -421,6 +422,7 @@ def chosen(selection):
 """
 
 
+@pytest.mark.nightly
 def test_no_installation_changes_what_the_default_and_explicit_choices_mean(
     place: Place, warehouse: Warehouse
 ) -> None:

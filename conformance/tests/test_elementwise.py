@@ -157,6 +157,7 @@ FAULTS: dict[str, tuple[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_detected(fault: str) -> None:
     name, change = FAULTS[fault]

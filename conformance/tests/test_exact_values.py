@@ -222,6 +222,7 @@ FAULTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_detected(name: str) -> None:
     law, op, change = FAULTS[name]

@@ -85,6 +85,7 @@ def test_all_modules_of_faults_are_imported() -> None:
     assert modules == {one.family for one in FAULTS.values()}
 
 
+@pytest.mark.nightly
 @pytest.mark.feature(203)
 @pytest.mark.parametrize("id", sorted(set(FAULTS) - DEADLY)[::5])
 def test_the_law_of_a_fault_detects_it(id: str) -> None:

@@ -100,6 +100,7 @@ def try_mutant() -> Callable[[str, list[str]], trials.Finding]:
     return attempt
 
 
+@pytest.mark.nightly
 @pytest.mark.feature(203)
 def test_the_recorded_cases_detect_mutants(try_mutant: Any) -> None:
     finders = proof.finders()

@@ -62,6 +62,7 @@ def worst_of(name: str, dtype: str, kind: str, found: bytes) -> tuple[float, flo
     return worst(name, dtype, kind, np.frombuffer(found, dtype))
 
 
+@pytest.mark.nightly
 @pytest.mark.feature(65, 178)
 @pytest.mark.parametrize("name", ROWS)
 @over_dtypes
@@ -192,6 +193,7 @@ def rows_of(dtype: str) -> list[np.ndarray[Any, Any]]:
     return [row for row in rows if row.max() > -inf]
 
 
+@pytest.mark.nightly
 @pytest.mark.feature(178)
 @over_backends
 @over_dtypes

@@ -221,7 +221,7 @@ def test_eager_losses_equal_numpys(lazy: Any) -> None:
     np.testing.assert_allclose([x.item() for x in found], [x.item() for x in expected], rtol=0, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) -> None:
     figures = []
     for backend in ("numpy", "wgpu"):
@@ -238,7 +238,7 @@ def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) 
     assert figures[1][-1]["test_accuracy"] == figures[0][-1]["test_accuracy"] > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_gpt_learns_as_on_numpy(device: Any, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("to be, or not to be: that is the question. " * 10, encoding="utf-8")
     sizes = "--layers=1 --heads=2 --width=16 --context=8 --batch-size=4 --sample=5 --evaluate-batches=2"

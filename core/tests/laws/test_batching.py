@@ -132,6 +132,7 @@ def test_vmap_of_vmap_of_an_op_is_two_loops(op, sample):
             np.testing.assert_allclose(array(result)[i, j], array(wanted), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.nightly
 @pytest.mark.feature(197)
 @over(IN_THE_LANGUAGE)
 @each_of("stack", STACKS)

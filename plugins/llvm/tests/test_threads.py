@@ -148,6 +148,7 @@ def test_each_part_runs_once(reports: dict[int, dict[str, Any]]) -> None:
         assert report["at_once"]
 
 
+@pytest.mark.nightly
 def test_all_threads_take_parts(reports: dict[int, dict[str, Any]]) -> None:
     assert {count: report["helpers"] for count, report in reports.items()} == {n: n for n in COUNTS}
 
@@ -264,6 +265,7 @@ thread.join()
 """
 
 
+@pytest.mark.nightly
 def test_threads_with_small_stacks() -> None:
     """Copies of matrices take more memory than such a thread has for all its variables."""
     environment = {**os.environ, "TENSORKEN_COMPILERS": "llvm"}
