@@ -19,6 +19,9 @@ from tensorken_llvm import background, cache, program as programs
 from tensorken_llvm.program import BackgroundProgram, MachineProgram, compiled
 
 X = np.linspace(-2, 2, 60, dtype="float32").reshape(15, 4)
+ROUNDING = 2 * 15 * (4 * 16 + 15) * 2.0**-24
+"""A bound of the difference of two sums of 15 functions, of slope 1 at most, of sums of 4 products of at most 4."""
+
 LIMIT = 120  # seconds that another process may take on a busy machine
 
 
@@ -59,7 +62,7 @@ def test_the_backend_runs_until_the_machine_code_is_there() -> None:
     assert not is_switched(program)
 
     def call() -> bool:
-        np.testing.assert_allclose(program([X])[0], expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(program([X])[0], expected, rtol=0, atol=ROUNDING)
         return is_switched(program)
 
     until(call)
@@ -99,7 +102,7 @@ def test_texts_and_kernels_do_not_wait() -> None:
 def test_without_another_process_this_one_compiles(monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
     monkeypatch.setattr(background.sys, "executable", executable)
     program = started(f, X)
-    np.testing.assert_allclose(program([X])[0], np.tanh(X @ X.T).sum(0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(program([X])[0], np.tanh(X @ X.T).sum(0), rtol=0, atol=ROUNDING)
     assert is_switched(program)
 
 
@@ -125,7 +128,7 @@ def test_no_more_processes_than_processors(monkeypatch: pytest.MonkeyPatch) -> N
     assert second._compilation._process is None
     until(lambda: first([X]) is not None and is_switched(first))
     until(lambda: second([X]) is not None and is_switched(second))
-    np.testing.assert_allclose(second([X])[0], np.sin(X @ X.T).sum(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(second([X])[0], np.sin(X @ X.T).sum(0), rtol=0, atol=ROUNDING)
 
 
 def test_a_dropped_program_ends_its_process_and_removes_its_files() -> None:
