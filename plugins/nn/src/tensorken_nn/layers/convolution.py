@@ -67,11 +67,7 @@ def _convolve(
     (2, 6, 4, 4, 4)
     """
     name = f"conv{rank}d"
-    if weight.ndim != rank + 2 or groups < 1 or weight.shape[0] % groups:
-        raise ShapeError(
-            f"{name}: got a weight of shape {weight.shape} in {groups} groups, need (outputs, inputs / groups, "
-            f"*kernel sizes) with {rank} kernel sizes and outputs that the groups divide; change the weight or groups"
-        )
+    check_weight(name, rank, weight, groups, "outputs", "inputs")
     inputs, kernel = weight.shape[1], weight.shape[2:]
     strides = sizes_for(name, "stride", rank, stride)
     dilations = sizes_for(name, "dilation", rank, dilation)
@@ -81,6 +77,15 @@ def _convolve(
     window_counts(name, lengths, kernel, strides, dilations)
     y = tk.convolution(examples, weight, strides, pads, kernel_dilation=dilations, groups=groups)
     return with_leading_axes(with_bias(name, y, bias), x, rank)
+
+
+def check_weight(name: str, rank: int, weight: Tensor, groups: int, first: str, second: str) -> None:
+    """Raise unless a weight has the shape `(first, second / groups, *kernel sizes)`, channels of these two names."""
+    if weight.ndim != rank + 2 or groups < 1 or weight.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: got a weight of shape {weight.shape} in {groups} groups, need ({first}, {second} / groups, "
+            f"*kernel sizes) with {rank} kernel sizes and {first} that the groups divide; change the weight or groups"
+        )
 
 
 def with_bias(name: str, y: Tensor, bias: Tensor | None) -> Tensor:

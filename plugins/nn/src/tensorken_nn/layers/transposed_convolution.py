@@ -8,7 +8,7 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.initializers import Initializer
-from tensorken_nn.layers.convolution import checked_kernel, initial_parameters, with_bias
+from tensorken_nn.layers.convolution import check_weight, checked_kernel, initial_parameters, with_bias
 from tensorken_nn.layers.windows import (
     Padding,
     Pads,
@@ -67,11 +67,7 @@ def _convolve_transposed(
     (8, 2, 14, 14)
     """
     name = f"conv_transpose{rank}d"
-    if weight.ndim != rank + 2 or groups < 1 or weight.shape[0] % groups:
-        raise ShapeError(
-            f"{name}: got a weight of shape {weight.shape} in {groups} groups, need (inputs, outputs / groups, "
-            f"*kernel sizes) with {rank} kernel sizes and inputs that the groups divide; change the weight or groups"
-        )
+    check_weight(name, rank, weight, groups, "inputs", "outputs")
     inputs, outputs, *kernel = weight.shape
     strides = sizes_for(name, "stride", rank, stride)
     dilations = sizes_for(name, "dilation", rank, dilation)
