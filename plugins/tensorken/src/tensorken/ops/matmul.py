@@ -47,11 +47,10 @@ def _batch(flags: tuple[bool, ...], operands: Sequence[Tensor], params: tuple[An
     if not flags[1] and b.ndim == 2:
         *examples, m, k = a.shape
         return _product(a.reshape((math.prod(examples) * m, k)), b).reshape((*examples, m, b.shape[1]))
-    if not flags[0]:
-        a = a.reshape((1, *a.shape)).broadcast_to((b.shape[0], *a.shape))
-    if not flags[1]:
-        b = b.reshape((1, *b.shape)).broadcast_to((a.shape[0], *b.shape))
-    return _product(a, b)
+    count = (a if flags[0] else b).shape[0]
+    return _product(
+        *[x if flag else x.broadcast_to((count, *x.shape)) for x, flag in zip(operands, flags, strict=True)]
+    )
 
 
 class MatrixProducts(Interpreter[R]):
