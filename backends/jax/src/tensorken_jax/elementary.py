@@ -13,6 +13,8 @@ from tensorken_core.language.shapes import Axes
 
 Array = Any
 
+_NARROW = (jnp.float16, jnp.bfloat16)
+
 NARROW = (jnp.float16, jnp.bfloat16)
 """The floats that are computed in float32."""
 
@@ -102,17 +104,22 @@ def div(a: Array, b: Array) -> Array:
 
 
 def cast(x: Array, dtype: Any) -> Array:
-    """x in another dtype; float16 and bfloat16 are rounded once, where XLA's may go by way of float32."""
-    if dtype == jnp.float16 and x.dtype == jnp.float64:
-        return _rounded_to_odd(x).astype(dtype)
-    if dtype != jnp.bfloat16 or x.dtype not in (jnp.float64, jnp.int32, jnp.int64, jnp.uint32, jnp.uint64):
-        return x.astype(dtype)
+    """x in another dtype; float16 and bfloat16 are rounded once, where XLA may go by way of float32."""
+    if dtype == jnp.bfloat16 and x.dtype in (jnp.int32, jnp.int64, jnp.uint32, jnp.uint64):
+        x = _to_double(x)
+    return (_rounded_to_odd(x) if x.dtype == jnp.float64 and dtype in _NARROW else x).astype(dtype)
+
+
+def _to_double(x: Array) -> Array:
+    """Integers as float64, which has no more than 48 bits of large ones, the last of them set if others were.
+
+    The bits before them suffice to round to bfloat16.
+    """
     if x.dtype in (jnp.int64, jnp.uint64):
-        # float64 has no more than 48 bits of large integers, the last of them set if others were: enough to round.
         sticky = (x >> 16 << 16) | jnp.where(x & 0xFFFF, 1 << 16, 0).astype(x.dtype)
         small = (x < 2**40) & ((x > -(2**40)) if x.dtype == jnp.int64 else True)
         x = jnp.where(small, x, sticky)
-    return lax.reduce_precision(x.astype(jnp.float64), 8, 7).astype(dtype)
+    return x.astype(jnp.float64)
 
 
 def _rounded_to_odd(x: Array) -> Array:
