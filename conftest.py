@@ -8,7 +8,9 @@ import os
 import signal
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,21 +39,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that chooses a share of the tests."""
-    help_ = "run the tests of share K of N alone; a test's id says which share it is in"
+    help_ = "run the tests of share K of N alone; a file's path says which share it is in"
     parser.addoption("--share", metavar="K/N", help=help_)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that are not in the chosen share."""
-    if not (share := config.getoption("--share")):
-        return
-    number, _, count = share.partition("/")
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the option that chooses a share of the tests."""
+    number, _, count = (config.getoption("--share") or "0/1").partition("/")
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
-        raise pytest.UsageError(f"--share: need K/N with 0 <= K < N, got {share!r}")
-    others = [item for item in items if zlib.crc32(item.nodeid.encode()) % int(count) != int(number)]
-    config.hook.pytest_deselected(items=others)
-    left_out = {id(item) for item in others}
-    items[:] = [item for item in items if id(item) not in left_out]
+        raise pytest.UsageError(f"--share: need K/N with 0 <= K < N, got {config.getoption('--share')!r}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that are not in the chosen share: their imports would take longer than the tests."""
+    if not config.getoption("--share") or collection_path.is_dir():
+        return None
+    number, count = map(int, config.getoption("--share").split("/"))
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if zlib.crc32(path.encode()) % count != number else None
 
 
 OPTIONAL = {name: importlib.util.find_spec(f"tensorken_{name}") is not None for name in workspace.OPTIONAL}
@@ -82,9 +87,12 @@ TOGETHER = ("tests/test_backend_examples.py", "tests/test_packaging.py", "tests/
 """The files of which one worker runs all tests: they share wheels, which take long to build."""
 
 
+UNIT = 16  # tests
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out tests one by one, but for those together; the largest group first.
+    """Send a worker up to 16 tests of one file at a time, and those of the files together; the largest units first.
 
     The groups of pytest-xdist 3.8 are lost on pytest 9.2, where the id of a test no longer takes their names.
     """
@@ -92,11 +100,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class Grouped(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return "together" if nodeid.startswith(TOGETHER) else nodeid
+    class Units(LoadScopeScheduling):
+        def __init__(self, config: pytest.Config, log: Any) -> None:
+            super().__init__(config, log)
+            self.units: dict[str, str] = {}  # the id of a test -> the name of its unit
+            self.counts: Counter[str] = Counter()  # of tests in each file
 
-    return Grouped(config, log)
+        def _split_scope(self, nodeid: str) -> str:
+            if nodeid not in self.units:
+                path = nodeid.partition("::")[0]
+                number, self.counts[path] = self.counts[path] // UNIT, self.counts[path] + 1
+                self.units[nodeid] = "together" if path in TOGETHER else f"{path} {number}"
+            return self.units[nodeid]
+
+    return Units(config, log)
 
 
 @pytest.fixture

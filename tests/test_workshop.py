@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import json
 import re
 import subprocess
@@ -260,9 +261,9 @@ def test_the_ci_script_is_sound() -> None:
     subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
 
 
-def test_shares_hold_each_test_once() -> None:
-    listed = [sys.executable, "-m", "pytest", "tests/test_workshop.py", "--collect-only", "-q"]
-    listed += ["-p", "no:cacheprovider", "-k", "not test_shares"]
+def test_shares_hold_each_file_once() -> None:
+    listed = [sys.executable, "-m", "pytest", "plugins/profile", "--collect-only", "-q"]
+    listed += ["-p", "no:cacheprovider"]
 
     def collected(*options: str) -> list[str]:
         done = subprocess.run([*listed, *options], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -271,6 +272,8 @@ def test_shares_hold_each_test_once() -> None:
     shares = [collected(f"--share={k}/3") for k in range(3)]
     assert all(shares)
     assert sorted([test for share in shares for test in share]) == sorted(collected())
+    files = [{test.partition("::")[0] for test in share} for share in shares]
+    assert not any(a & b for a, b in itertools.combinations(files, 2))
     wrong = subprocess.run([*listed, "--share=3/3"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert wrong.returncode == 4 and "need K/N with 0 <= K < N, got '3/3'" in wrong.stderr
 
