@@ -51,8 +51,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the files that are not in the chosen share: their imports would take longer than the tests."""
-    if not config.getoption("--share") or collection_path.is_dir():
+    """Leave out the files that are not in the chosen share: their imports would take longer than the tests.
+
+    Every share has the `__init__.py`: pytest would import a module twice whose package imports it too.
+    """
+    if not config.getoption("--share") or collection_path.is_dir() or collection_path.name == "__init__.py":
         return None
     number, count = map(int, config.getoption("--share").split("/"))
     path = collection_path.relative_to(config.rootpath).as_posix()

@@ -262,7 +262,7 @@ def test_the_ci_script_is_sound() -> None:
 
 
 def test_shares_hold_each_file_once() -> None:
-    listed = [sys.executable, "-m", "pytest", "plugins/profile", "--collect-only", "-q"]
+    listed = [sys.executable, "-m", "pytest", "plugins/llvm/tests", "--collect-only", "-q"]
     listed += ["-p", "no:cacheprovider"]
 
     def collected(*options: str) -> list[str]:
