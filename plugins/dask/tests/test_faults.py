@@ -137,11 +137,11 @@ def disturbed(
 
 
 def test_killed_workers_change_no_bit(client: Client, tmp_path: Path) -> None:
-    """One while it loads, then two of three at once."""
+    """One while it loads, then two of three at once, then all: no worker that loaded a shard is left."""
     expected = train(InProcess(loader(0, None), SHARDS), 0, 12)
     assert len(set(expected)) == 12 + 4
-    found, killed = disturbed(client, tmp_path, 0, 12, {4: 2})
-    assert killed == 3
+    found, killed = disturbed(client, tmp_path, 0, 12, {4: 2, 8: WORKERS})
+    assert killed == 1 + 2 + WORKERS
     assert found == expected
     loads = [int(path.name.split()[1]) for path in tmp_path.iterdir()]
     assert set(loads) == set(range(SHARDS)) and len(loads) > SHARDS  # some again

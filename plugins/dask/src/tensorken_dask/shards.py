@@ -108,15 +108,10 @@ class Shards:
         """The loaded shards, one future each."""
         if backend not in self._loaded:
             token, load = uuid4().hex, cloudpickle.dumps(self.load)
-            workers = list(self.client.nthreads()) or [None]
+            # Dask spreads them evenly, and later tasks go where the shards are.  A task that prefers a worker, by
+            # `allow_other_workers`, would never run again if all workers were lost at once.
             self._loaded[backend] = [
-                self.client.submit(
-                    *(_load, load, i, backend),
-                    key=("load", token, i),
-                    workers=workers[i % len(workers)],  # spread evenly: later tasks go where the shards are
-                    allow_other_workers=True,
-                )
-                for i in range(self.count)
+                self.client.submit(_load, load, i, backend, key=("load", token, i)) for i in range(self.count)
             ]
         return self._loaded[backend]
 
