@@ -24,6 +24,21 @@ def _loops(x: Any) -> Any:
     return tk.while_loop(lambda state: state[0] < 3, step, (0, x[0]))[1]
 
 
+def _decompositions(x: Any) -> Any:
+    """Functions of matrices that do not depend on the signs and phases of vectors, of real and complex numbers."""
+    y = x + 2.0 * tk.eye(3, 4, dtype=x.dtype)
+    square = y @ y.T
+    left, values, right = tk.linalg.svd(y, full_matrices=False)
+    eigenvalues, vectors = tk.linalg.eigh(square)
+    root = (vectors * tk.sqrt(eigenvalues)) @ vectors.T
+    found = (left * tk.log(values)) @ right + root @ x + tk.abs(tk.linalg.qr(y)[1])
+    z = square + 1j * (square[::-1] + x[:, :3])
+    lower = tk.linalg.cholesky(z @ z.mT.conj() + 2.0 * tk.eye(3, dtype=x.dtype))
+    complex_values = tk.linalg.svd(z, full_matrices=False)[1] + tk.linalg.slogdet(z)[1]
+    products = tk.linalg.solve(z, lower) + tk.linalg.det(z) * tk.linalg.inv(lower)
+    return found + (tk.real(products) + tk.imag(products)) @ x + complex_values[:, None]
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "elementwise": lambda x: tk.tanh(x) * tk.exp(-x) + tk.where(x > 0.0, tk.log1p(tk.abs(x)), x**3),
     "blocks": lambda x: tk.tanh(tk.tile(x, (60, 200)) * 3.0 - x[:1, :1]) * tk.tile(x * x, (60, 200)) / 2.5,
@@ -35,6 +50,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "scans": lambda x: tk.cumsum(x, 0) * tk.cumprod(x, 1),
     "windows": lambda x: tk.convolution(x.reshape((1, 3, 4)), x[:2, :2].reshape((1, 2, 2))[:, [0, 1, 0]]),
     "factors": lambda x: tk.linalg.solve(x @ x.T + 3.0 * tk.eye(3, dtype=x.dtype), x),
+    "decompositions": _decompositions,
     "loops": lambda x: tk.fori_loop(0, 4, lambda i, y: tk.sin(y) + x * i, x),
     "inner": _loops,
     "random": lambda x: x * tk.random.normal(tk.random.key(3), x.shape, dtype=x.dtype),

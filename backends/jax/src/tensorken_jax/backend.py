@@ -19,7 +19,7 @@ from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program, opaque_ops
-from tensorken_jax import elementary
+from tensorken_jax import elementary, factorizations
 from tensorken_jax.callbacks import awaited, is_awaited, run_opaque
 from tensorken_jax.control_flow import compute_constants, run_branch, run_loop
 from tensorken_jax.devices import device_named
@@ -226,6 +226,22 @@ class Jax(RawTensor[Array]):
     @wide
     def argmin(self, x: Array, axis: int) -> Array:
         return jnp.expand_dims(lax.argmin(x, axis, jnp.int32), axis)
+
+    # ---- matrices --------------------------------------------------------------------------------------------
+
+    solve, triangular_solve, inv, det, slogdet, cholesky = _ops(
+        *factorizations.ops("solve triangular_solve inv det slogdet cholesky")
+    )
+    qr, eigh, eigvalsh, svd, svdvals = _ops(*factorizations.ops("qr eigh eigvalsh svd svdvals"))
+    complex_solve, complex_triangular_solve, complex_inv = _ops(
+        *factorizations.ops("complex_solve complex_triangular_solve complex_inv")
+    )
+    complex_det, complex_slogdet, complex_cholesky, complex_qr = _ops(
+        *factorizations.ops("complex_det complex_slogdet complex_cholesky complex_qr")
+    )
+    complex_eigh, complex_eigvalsh, complex_svd, complex_svdvals = _ops(
+        *factorizations.ops("complex_eigh complex_eigvalsh complex_svd complex_svdvals")
+    )
 
     # ---- Fourier transforms, without factors -----------------------------------------------------------------
 

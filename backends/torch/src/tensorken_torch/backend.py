@@ -16,7 +16,7 @@ from tensorken_core.language.dtypes import DType, bfloat16, round_float
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
-from tensorken_torch import functions
+from tensorken_torch import factorizations, functions
 from tensorken_torch.contraction import contract
 from tensorken_torch.devices import device_of
 from tensorken_torch.functions import TORCH_DTYPES
@@ -144,6 +144,22 @@ class Torch(RawTensor[Tensor]):
     reshape, permute, expand, flip = _ops(torch.reshape, torch.permute, Tensor.expand, torch.flip)
     pad, crop, concatenate = _ops(functions.pad, functions.crop, functions.concatenate)
     gather, scatter_add, add_at = _ops(functions.gather, functions.scatter_add, functions.add_at)
+
+    # ---- matrices --------------------------------------------------------------------------------------------
+
+    solve, triangular_solve, inv, det, slogdet, cholesky = _ops(
+        *factorizations.ops("solve triangular_solve inv det slogdet cholesky")
+    )
+    qr, eigh, eigvalsh, svd, svdvals = _ops(*factorizations.ops("qr eigh eigvalsh svd svdvals"))
+    complex_solve, complex_triangular_solve, complex_inv = _ops(
+        *factorizations.ops("complex_solve complex_triangular_solve complex_inv")
+    )
+    complex_det, complex_slogdet, complex_cholesky, complex_qr = _ops(
+        *factorizations.ops("complex_det complex_slogdet complex_cholesky complex_qr")
+    )
+    complex_eigh, complex_eigvalsh, complex_svd, complex_svdvals = _ops(
+        *factorizations.ops("complex_eigh complex_eigvalsh complex_svd complex_svdvals")
+    )
 
     # ---- Fourier transforms, without factors -----------------------------------------------------------------
 
