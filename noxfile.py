@@ -264,6 +264,15 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session
+def release(session: nox.Session) -> None:
+    """Build and check the files of a release; `-- --dry-run` installs them on each Python and certifies a backend."""
+    session.install(*requirements("release"))
+    pythons = [python for python in PYTHONS if shutil.which(f"python{python}")]
+    chosen = [f"--python=python{python}" for python in pythons]
+    session.run("python", "-m", "tools.release", *chosen, *session.posargs)
+
+
+@nox.session
 def readme(session: nox.Session) -> None:
     """Run the README's commands in a copy of the workspace, with an empty home folder."""
     session.install("pip")

@@ -1,7 +1,7 @@
 """Run the commands of README.md: `nox -s readme`.
 
-They run in a copy of the workspace with an empty home folder, as on a machine with only Python and pip. `console`
-blocks run everywhere; `sh` blocks need a POSIX shell.
+They run in a copy of the workspace with an empty home folder, as on a machine with only Python and pip; `tensorken` is
+that of `python run.py dev`. `console` blocks run everywhere; `sh` blocks need a POSIX shell.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ def copy_workspace(target: Path) -> None:
     shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(".git", *patterns))
 
 
-def fresh_environment(home: Path) -> dict[str, str]:
-    """The environment of this process with another home, and without settings of Python and Tensorken."""
+def fresh_environment(home: Path, workspace: Path) -> dict[str, str]:
+    """The environment of this process with another home, without settings of Python and Tensorken.
+
+    The scripts of the workspace's `.venv` come last on the PATH, so that `python` is the one that made it.
+    """
     prefixes = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
-    return kept | {"HOME": str(home), "USERPROFILE": str(home)}
+    scripts = workspace / ".venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    path = os.pathsep.join([os.environ["PATH"], str(scripts)])
+    return kept | {"HOME": str(home), "USERPROFILE": str(home), "PATH": path}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         home, workspace = Path(folder, "home"), Path(folder, "tensorken")
         home.mkdir()
         copy_workspace(workspace)
+        environment = fresh_environment(home, workspace)
+        subprocess.run([sys.executable, "run.py", "dev"], cwd=workspace, env=environment, check=True)
         for block in page_blocks:
             for command in block.commands:
                 if only not in command:
@@ -51,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
                     continue
                 print(f"README.md:{block.line}: {command}", flush=True)
                 status = subprocess.run(
-                    command, shell=True, cwd=workspace, env=fresh_environment(home), check=False
+                    command, shell=True, cwd=workspace, env=environment, check=False
                 ).returncode
                 if status:
                     print(f"README.md:{block.line}: ended with status {status}: {command}", flush=True)

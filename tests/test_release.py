@@ -1,0 +1,69 @@
+"""The release tool: tags, the index, and the workflows' actions.  `nox -s release -- --dry-run` runs it whole."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import release
+from tools.workspace import ROOT, version
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_by_commits(workflow: Path) -> None:
+    """A tag of another repository can move."""
+    used = re.findall(r"uses: (.*)$", workflow.read_text(encoding="utf-8"), re.MULTILINE)
+    assert used
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action) for action in used)
+
+
+def test_nothing_but_publishing_may_write() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    head, *jobs = re.split(r"^  (?=\w+:$)", text[text.index("\npermissions:") :], flags=re.MULTILINE)
+    assert "contents: read" in head and "write" not in head
+    writing = {job.partition(":")[0] for job in jobs if ": write" in job}
+    assert writing == {"publish", "docs"}
+
+
+def test_a_tag_must_be_that_of_the_version_and_of_the_changelog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    changelog = tmp_path / "CHANGELOG.md"
+    changelog.write_text(
+        f"# Changelog\n\n## {version()} (2026-11-30)\n\n## 0.0.9 (2026-01-01)\n", encoding="utf-8"
+    )
+    release.check_tag(f"v{version()}")
+    with pytest.raises(release.ReleaseError, match=rf"the tag is v9.9, and VERSION says {version()}; tag v"):
+        release.check_tag("v9.9")
+    changelog.write_text(f"# Changelog\n\n## {version()} (unreleased)\n", encoding="utf-8")
+    with pytest.raises(
+        release.ReleaseError, match=r"the first section of CHANGELOG.md is '.* \(unreleased\)'"
+    ):
+        release.check_tag(f"v{version()}")
+
+
+def test_the_index_lists_each_file_with_its_digest(tmp_path: Path) -> None:
+    names = [f"tensorken_nn-{version()}-py3-none-any.whl", f"tensorken_nn-{version()}.tar.gz"]
+    for name in names:
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    page = (release.index(tmp_path) / "tensorken-nn" / "index.html").read_text(encoding="utf-8")
+    for name in names:
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        assert f'<a href="{(tmp_path / name).as_uri()}#sha256={digest}">{name}</a>' in page
+
+
+def test_the_example_is_that_of_the_readme() -> None:
+    program, output = release.example()
+    assert "tk.grad(loss)" in program and output.startswith("[4.5")
+
+
+def test_a_failed_command_is_an_error_with_its_output() -> None:
+    with pytest.raises(release.ReleaseError, match=r"(?s)ended with 3:\nbefore"):
+        release._run([sys.executable, "-c", "print('before'); raise SystemExit(3)"])

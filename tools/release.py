@@ -1,0 +1,219 @@
+"""Build, check and try a release: `nox -s release -- --dry-run`.
+
+The workflow `release.yml` does the same when a tag is pushed, and then publishes the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.pages import blocks
+from tools.workspace import ROOT, distributions, version
+
+
+class ReleaseError(Exception):
+    """What is wrong with a release, in one line, perhaps with the output of a command."""
+
+
+def build(folder: Path) -> list[Path]:
+    """Build the sdists of all distributions into a folder, and a wheel from each sdist alone; returns the files.
+
+    Raises:
+        ReleaseError: if the files are not those of a second build, directly from the sources.
+    """
+    with tempfile.TemporaryDirectory(prefix="tensorken-release-") as name:
+        unpacked, again = Path(name, "unpacked"), Path(name, "again")
+        for source in distributions(optional=True):
+            _build("sdist", source, folder)
+            _build("sdist", source, again)
+            _build("wheel", source, again)
+        for sdist in sorted(folder.glob("*.tar.gz")):
+            with tarfile.open(sdist) as archive:
+                archive.extractall(unpacked, filter="data")
+            _build("wheel", unpacked / sdist.name.removesuffix(".tar.gz"), folder)
+        files = sorted([*folder.glob("*.tar.gz"), *folder.glob("*.whl")])
+        if sorted(file.name for file in again.iterdir()) != sorted(file.name for file in files):
+            raise ReleaseError(f"{folder} has files of another build; build into an empty folder")
+        for file in files:
+            if file.read_bytes() != (again / file.name).read_bytes():
+                raise ReleaseError(
+                    f"{file.name} differs between two builds, or needs files outside of its sdist"
+                )
+    return files
+
+
+def check_tag(tag: str) -> None:
+    """Check that a tag is that of the version, and that the changelog has a section of the version.
+
+    Raises:
+        ReleaseError: if not.
+    """
+    if tag != f"v{version()}":
+        raise ReleaseError(f"the tag is {tag}, and VERSION says {version()}; tag v{version()}")
+    first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if first is None or not re.fullmatch(rf"{re.escape(version())} \(\d{{4}}-\d\d-\d\d\)", first[1]):
+        raise ReleaseError(
+            f"the first section of CHANGELOG.md is {first and first[1]!r}; write '{version()} (YYYY-MM-DD)'"
+        )
+
+
+def index(folder: Path) -> Path:
+    """Make an index of the files in a folder, by the simple repository API; returns its folder."""
+    root = folder / "simple"
+    for file in [*folder.glob("*.whl"), *folder.glob("*.tar.gz")]:
+        project = root / re.sub(r"[-_.]+", "-", file.name.split(f"-{version()}")[0]).lower()
+        project.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        with (project / "index.html").open("a", encoding="utf-8") as page:
+            page.write(f'<a href="{file.resolve().as_uri()}#sha256={digest}">{file.name}</a>\n')
+    return root
+
+
+def example() -> tuple[str, str]:
+    """The first program of the README, and its output."""
+    page = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    number = next(i for i, block in enumerate(page) if block.language == "python")
+    return page[number].text, page[number + 1].text
+
+
+class Environment:
+    """An empty environment of an interpreter, with the index beside pip's own.
+
+    Args:
+        folder: where it is made.
+        python: the interpreter.
+        packages: the folder of the index.
+    """
+
+    def __init__(self, folder: Path, python: str, packages: Path) -> None:
+        self.folder = folder
+        self.packages = packages
+        self.scripts = folder / ("Scripts" if sys.platform == "win32" else "bin")
+        _run([python, "-m", "venv", str(folder)])
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run a program of the environment in its folder; returns its output.
+
+        Raises:
+            ReleaseError: if it fails.
+        """
+        return _run([str(self.scripts / program), *arguments], self.folder)
+
+    def install(self, *requirements: str) -> None:
+        """Install from the index, and what it lacks from pip's own."""
+        options = ["--disable-pip-version-check", "--quiet", "--extra-index-url", self.packages.as_uri()]
+        self.run("python", "-m", "pip", "install", *options, *requirements)
+
+    def size(self) -> int:
+        """The bytes of all installed packages but pip."""
+        names = ("pip", "setuptools")
+        roots = [root for root in self.folder.rglob("site-packages") for root in root.iterdir()]
+        kept = [root for root in roots if not root.name.startswith(names)]
+        return sum(
+            file.stat().st_size for root in kept for file in (root, *root.rglob("*")) if file.is_file()
+        )
+
+
+def try_it(python: str, packages: Path) -> None:
+    """Install into empty environments, run the README's example, and certify a new backend; prints what it took.
+
+    Raises:
+        ReleaseError: if a command fails, or the example prints something else.
+    """
+    program, output = example()
+    with tempfile.TemporaryDirectory(prefix="tensorken-release-", ignore_cleanup_errors=True) as name:
+        environment = Environment(Path(name, "user"), python, packages)
+        began = _children()
+        environment.install("tensorken")
+        took, size = _children() - began, environment.size()
+        if (printed := environment.run("python", "-c", program)) != output:
+            raise ReleaseError(f"the README's example printed {printed!r} instead of {output!r}")
+        print(
+            f"{python}: pip install tensorken: {took:.1f} s of CPU, {size / 1e6:.0f} MB installed", flush=True
+        )
+        began = _children()
+        environment = Environment(Path(name, "author"), python, packages)
+        environment.install("tensorken[conformance]")
+        environment.run("tensorken", "conformance", "new", "mine")
+        environment.install("--editable", "./tensorken-mine")
+        environment.run(
+            "tensorken", "conformance", "run", "mine", "--smoke", "--brief", "--badge", "badge.json"
+        )
+        badge = (environment.folder / "badge.json").read_text(encoding="utf-8")
+        if not re.search(r"\bL[1-5]", badge):
+            raise ReleaseError(f"the kit gives a new project no level: {badge}")
+        print(f"{python}: a new backend and its smoke run: {_children() - began:.1f} s of CPU", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build and check; with `--dry-run` try the files, too, on each Python that is named, or on the running one."""
+    parser = argparse.ArgumentParser(
+        prog="nox -s release --", description=__doc__.split("\n")[0].split(":")[0]
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="install the files into empty environments, too"
+    )
+    parser.add_argument("--tag", help="check that this is the tag of the version in VERSION and CHANGELOG.md")
+    parser.add_argument("--only-try", action="store_true", help="build nothing; try the files in the folder")
+    parser.add_argument("--python", action="append", help="an interpreter to try; may be repeated")
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "release", help="for the files")
+    options = parser.parse_args(arguments)
+    try:
+        if options.tag:
+            check_tag(options.tag)
+        if not options.only_try:
+            shutil.rmtree(options.folder, ignore_errors=True)
+            files = build(options.folder)
+            _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)])
+            print(
+                f"{len(files)} files in {options.folder}: the same in two builds, and checked by twine",
+                flush=True,
+            )
+        if options.dry_run or options.only_try:
+            packages = index(options.folder)
+            for python in options.python or [sys.executable]:
+                try_it(python, packages)
+    except ReleaseError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _build(form: str, source: Path, folder: Path) -> None:
+    _run([sys.executable, "-m", "build", "--no-isolation", f"--{form}", "--outdir", str(folder), str(source)])
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> str:
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("TENSORKEN_")}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=settings,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise ReleaseError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _children() -> float:
+    """The CPU time of all processes that have ended, in seconds."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+if __name__ == "__main__":
+    sys.exit(main())
