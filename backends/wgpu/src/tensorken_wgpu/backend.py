@@ -20,6 +20,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_wgpu.copies import run_as_copy
 from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, supported_dtypes, widened
+from tensorken_wgpu.fourier import OPS as FOURIER, has_kernels
 from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, LoadedProgram, add_context
@@ -39,7 +40,7 @@ MAX_HOST_FILL = 2**24
 """The host sends up to this many bytes of equal elements; more are written by a kernel, which must be compiled
 first."""
 
-_SUPPORTED = OPS | INLINE | REDUCTIONS
+_SUPPORTED = OPS | INLINE | REDUCTIONS | FOURIER
 _EXPAND = LANGUAGE["expand"]
 
 
@@ -132,21 +133,27 @@ class Wgpu(RawTensor[Array]):
     def has(self, op: Op) -> bool:
         return op.name in _SUPPORTED
 
+    def runs_body(self, op: Op, operands: Sequence[Any]) -> bool:
+        """Whether an op that this backend has runs its body for these operands."""
+        return op.name in FOURIER and not has_kernels(operands[0], self.target)
+
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
         result = run_as_copy(op.name, self, operands, params)
         if result is not None:
             return result
-        if not self.has(op):
+        if not self.has(op) or self.runs_body(op, operands):
             return super().interpret(op, operands, params)
         key = op, *[(x.shape, x.dtype) for x in operands], repr(params)  # repr distinguishes 0.0 and -0.0
         loaded = self._single_ops.get(key)
         if loaded is None:
             program: Any = single(op, [Value(x.shape, x.dtype) for x in operands], params)
-            self._check_dtype(op.name, program.outputs[0].dtype)
+            for v in program.outputs:
+                self._check_dtype(op.name, v.dtype)
             if len(self._single_ops) >= MAX_SINGLE_OPS:
                 self._single_ops.clear()
             loaded = self._single_ops[key] = self._loaded(program)
-        return loaded(operands)[0]
+        results = loaded(operands)
+        return results[0] if op.results == 1 else tuple(results)
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
         for e in program.equations:
@@ -162,6 +169,7 @@ class Wgpu(RawTensor[Array]):
 
         def load(device: Device) -> LoadedProgram:
             constants = {v: program.outside(v, self).memory for v in outside}
+            constants |= {v: self.new(v.shape, v.numbers, v.dtype).memory for v in planned.tables}
             return LoadedProgram(program.inputs, constants, program.outputs, planned, device, self.target)
 
         return ReloadingProgram(load, self)

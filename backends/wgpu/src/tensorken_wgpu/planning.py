@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
-from tensorken_wgpu import contractions, scatters
+from tensorken_wgpu import contractions, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
 from tensorken_wgpu.scatters import has_scatter_kernels
@@ -47,12 +47,24 @@ class Plan:
     steps: tuple[Step, ...]
     outputs: tuple[Variable, ...]
 
+    @property
+    def tables(self) -> list[Any]:
+        """The constants that kernels read and the program does not have."""
+        read: list[Any] = [x for step in self.steps for x in step.kernel.reads]
+        return [*dict.fromkeys([x for x in read if isinstance(x, fourier.Table)])]
+
 
 @dataclass(frozen=True, slots=True)
 class FusionTarget:
-    """The properties of a device that fusion depends on."""
+    """The properties of a device that fusion depends on.
+
+    Attributes:
+        device: the device.
+        producers: for each computed value of the program its equation.
+    """
 
     device: Target
+    producers: Mapping[Variable, Equation]
 
     @property
     def costs(self) -> Costs:
@@ -68,9 +80,11 @@ class FusionTarget:
         """Whether an op has its own kernels."""
         return has_scatter_kernels(equation, self.device)
 
-    def read_by_call(self, equation: Equation) -> None:
-        """No op is called."""
-        return
+    def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
+        """The values that a Fourier transform reads."""
+        if equation.op.name not in fourier.OPS:
+            return None
+        return [fourier.source(v, self.producers, self.device) for v in equation.operands]
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether the operands can be bound, and the text is not too long."""
@@ -87,7 +101,8 @@ class FusionTarget:
 
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
-    lowered = lower(program, FusionTarget(target))
+    producers = {v: e for e in program.equations for v in e.results}
+    lowered = lower(program, FusionTarget(target, producers))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*lowered.outputs, *program.inputs, *program.constants], len(kernels)))
@@ -101,6 +116,8 @@ def plan(program: Program, target: Target) -> Plan:
 def _kernels(group: FusionGroup, lowered: Lowered, target: Target) -> list[Kernel]:
     producers, kept = lowered.producers, lowered.kept
     first = group.values[0]
+    if producers[first].op.name in fourier.OPS:
+        return fourier.kernels(producers[first], producers, target)
     if has_scatter_kernels(producers[first], target):
         return scatters.kernels(first, producers, kept, target)
     tiled = contractions.kernels(group, producers, kept, target)

@@ -42,6 +42,8 @@ class Single:
 def single(op: Op, values: Sequence[Value], params: tuple[Any, ...]) -> Single:
     """The program of an op on values of these shapes and dtypes."""
     inputs = tuple([Value(x.shape, x.dtype) for x in values])
-    shape = op.shape(*[x.shape for x in inputs], *params)
-    result = Value(shape, op.result_dtype(tuple([x.dtype for x in inputs]), params))
-    return Single(inputs, (result,), (Equation(op, inputs, params, (result,)),))
+    shapes = op.shape(*[x.shape for x in inputs], *params)
+    dtypes = op.result_dtype(tuple([x.dtype for x in inputs]), params)
+    types = [(shapes, dtypes)] if op.results == 1 else zip(shapes, dtypes, strict=True)
+    results = tuple([Value(*type_) for type_ in types])
+    return Single(inputs, results, (Equation(op, inputs, params, results),))

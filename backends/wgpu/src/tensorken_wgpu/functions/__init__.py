@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from tensorken_wgpu.functions import (
+    complex_numbers,
     conversions,
     exponentials,
     halves,
@@ -52,6 +53,7 @@ _ALL = "".join(
         _of_integers("i64", "u64", 64, "_i64"),
         halves.FROM_DOUBLES,
         integers.WIDENED,
+        complex_numbers.TEXT,
     ]
 )
 DEFINITIONS: dict[str, str] = {match[1]: match[0].strip() + "\n" for match in _DEFINITION.finditer(_ALL)}

@@ -114,17 +114,23 @@ def fft(real: Tensor, imag: Tensor, inverse: bool) -> Pair:
     return y[0].reshape(real.shape), y[1].reshape(real.shape)
 
 
+def _transform(real: Tensor, imag: Tensor, inverse: bool) -> Pair:
+    """The op `fft`, which some backends have for some lengths."""
+    parts: Pair = real.apply(OPS["fft"], imag, inverse)
+    return parts
+
+
 def rfft(x: Tensor) -> Pair:
     """The first n // 2 + 1 elements of the transform of real numbers; of an even length by one of half of it."""
     *batch, n = x.shape
     count = math.prod(batch)
     if n % 2 or x.size == 0:
-        parts = fft(x, x.zeros_like(), False)
+        parts = _transform(x, x.zeros_like(), False)
         return _crop(parts[0], 0, n // 2 + 1), _crop(parts[1], 0, n // 2 + 1)
     half = n // 2
     pairs = x.reshape((count, half, 2))
     first, second = [_crop(pairs, i, i + 1).reshape((count, half)) for i in (0, 1)]
-    real, imag = fft(first, second, False)
+    real, imag = _transform(first, second, False)
     # with z = even + i odd, the transforms are E[k] = (Z[k] + conj Z[-k]) / 2 and O[k] = (Z[k] - conj Z[-k]) / 2i
     real, imag = [z.concatenate(_crop(z, 0, 1), axis=1) for z in (real, imag)]
     mirrored = real.flip((1,)), imag.flip((1,))
@@ -144,14 +150,14 @@ def rfft(x: Tensor) -> Pair:
 def irfft(real: Tensor, imag: Tensor, size: int) -> Tensor:
     """The inverse transform of the Hermitian sequence of this size whose first elements are given, as real numbers."""
     if real.size == 0:
-        return fft(real, imag, True)[0].reshape((*real.shape[:-1], size))
+        return _transform(real, imag, True)[0].reshape((*real.shape[:-1], size))
     ends = _ends(real, size)
     imag = ends.where(0.0, imag)
     rest = (size - 1) // 2
     mirrored = [_crop(z, 1, 1 + rest).flip((z.ndim - 1,)) for z in (real, imag)]
     if not rest:
-        return fft(real, imag, True)[0]
-    return fft(
+        return _transform(real, imag, True)[0]
+    return _transform(
         real.concatenate(mirrored[0], axis=real.ndim - 1),
         imag.concatenate(-mirrored[1], axis=real.ndim - 1),
         True,
@@ -288,9 +294,8 @@ def _bluestein(x: Pair, sign: float) -> Pair:
     if sign > 0:
         kernel[1] = -kernel[1]
     padded = [z.pad([(0, 0), (0, length - n)]) for z in _times(x, factor, sign)]
-    radixes = radices(length)
-    a, b = _mixed((padded[0], padded[1]), radixes, -1.0), _mixed((kernel[0], kernel[1]), radixes, -1.0)
-    product = _mixed((a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]), radixes, 1.0)
+    a, b = _transform(padded[0], padded[1], False), _transform(kernel[0], kernel[1], False)
+    product = _transform(a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0], True)
     scaled = [_crop(z, 0, n) * (1.0 / length) for z in product]
     return _times((scaled[0], scaled[1]), factor, sign)
 

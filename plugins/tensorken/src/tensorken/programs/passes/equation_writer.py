@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tensorken.programs.passes.common_subexpressions import exact_key, same_value
 from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequal
@@ -35,6 +35,14 @@ class _Lacks(dict[Op, bool]):
         return self[op]
 
 
+@runtime_checkable
+class Partial(Protocol):
+    """A backend that has an op for some operands only."""
+
+    def runs_body(self, op: Op, operands: Sequence[Any]) -> bool:
+        """Whether an op that the backend has runs its body for operands of these shapes and dtypes."""
+
+
 class EquationWriter(RawTensor[Variable]):
     """Writes equations of ops that a backend has, and the bodies of all other ops.
 
@@ -46,7 +54,8 @@ class EquationWriter(RawTensor[Variable]):
     """
 
     def __init__(self, backend: RawTensor[Any]) -> None:
-        self.backend = backend
+        self.backend: Any = backend
+        self._is_partial = isinstance(backend, Partial)
         self.capabilities = backend.capabilities
         self.constants: dict[Variable, Tensor] = {}
         self.source: Equation | None = None
@@ -103,7 +112,7 @@ class EquationWriter(RawTensor[Variable]):
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
         if op in MOVEMENT_OPS and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
-        if self.lacks[op]:
+        if self.runs_body(op, operands):
             return super().interpret(op, operands, params)
         operands, source = tuple(operands), self.source
         if source is not None and op is source.op and self._equals(source, operands, params):
@@ -120,6 +129,10 @@ class EquationWriter(RawTensor[Variable]):
         results = tuple([Variable(*types) for types in zip(shapes, dtypes, strict=True)])
         self.append(Equation(op, operands, params, results, origin, scope))
         return results
+
+    def runs_body(self, op: Op, operands: Sequence[Variable]) -> bool:
+        """Whether an op's body is written for these operands."""
+        return self.lacks[op] or (self._is_partial and self.backend.runs_body(op, operands))
 
     def loop(
         self,

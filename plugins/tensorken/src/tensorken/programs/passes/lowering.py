@@ -16,7 +16,7 @@ def lowered(program: Program, backend: RawTensor[Any]) -> Program:
     An op that runs programs is kept.  Bit for bit the same: the backend would run the same body.
     """
     writer = EquationWriter(backend)
-    if not any([writer.lacks[op] for op in program.ops]):
+    if not any([writer.runs_body(e.op, e.operands) for e in program.equations]):
         return program
     replacements: dict[Variable, Variable] = {}
     for e in writer.equations_of(program, replacements):
