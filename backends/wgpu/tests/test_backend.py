@@ -215,6 +215,8 @@ def test_large_fills_are_computed_on_the_device(
     if dtype not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {dtype}")
     values: dict[str, list[Any]] = {"bool": [False, True], "int": [0, 1, -1, 2**31 - 1, -(2**31)]}
+    if dtype == "uint32":
+        values["int"] = [0, 1, 2**31, 2**32 - 1]
     if dtype == "int64":
         values["int"] += [2**31, 2**63 - 1, -(2**63)]
     size, shape, uploads, upload = SIZES[dtype] * 2331, (7, 333), [], raw.device.upload

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 Array = np.ndarray[Any, Any]
 FLOATS = ("float16", "float32", "float64")
-INTEGERS = ("int32", "int64")
+INTEGERS = ("int32", "int64", "uint32")
 BINARY = ("add", "sub", "mul", "maximum", "eq", "lt", "floor_divide")
 OFF = {("div", "float32"): 3, ("sqrt", "float32"): 3}
 """How many numbers WGSL lets a driver be away from the right one."""
@@ -72,7 +72,7 @@ def drawn(dtype: str, count: int = 2000) -> Array:
         return np.array([False, True])
     kind = np.dtype(dtype)
     bits = draw.integers(0, 2 ** (8 * kind.itemsize), count, dtype=np.uint64).astype(f"u{kind.itemsize}")
-    if kind.kind == "i":
+    if kind.kind in "iu":
         ends = [0, 1, -1, 7, -7, 31, 32, 63, 64, 2049, 65519, 65520, 2**24 + 1, 2**31 - 1, -(2**31)]
         wide = [2**31, 2**32 + 5, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
         wide_integers = bits.view(dtype)
@@ -85,6 +85,9 @@ def drawn(dtype: str, count: int = 2000) -> Array:
         2.0**31,
         2.0**31 - 1,
         2.0**31 + 1,
+        2.0**32,
+        2.0**32 - 1,
+        2.0**32 - 256,
         2.0**63,
         2.0**63 - 1024,
         2.0**62 * 1.999,
@@ -128,8 +131,8 @@ def not_flushed(raw: Any, *arrays: Array) -> Array:
 
 
 def test_a_device_has_the_dtypes_of_its_features(raw: Any) -> None:
-    assert supported_dtypes(frozenset()) == ("bool", "int32", "float32")
-    assert supported_dtypes({"shader-f64"}) == ("bool", "int32", "float32")
+    assert supported_dtypes(frozenset()) == ("bool", "int32", "uint32", "float32")
+    assert supported_dtypes({"shader-f64"}) == ("bool", "int32", "uint32", "float32")
     assert supported_dtypes({"shader-f64", "shader-int64", "shader-f16"}) == tuple(FORMATS)
     assert raw.capabilities.dtypes == supported_dtypes(raw.device.features)
 
@@ -196,6 +199,7 @@ NUMBERS = {
     "bool": [True, False],
     "int32": [0, 1, -1, 2**31 - 1, -(2**31)],
     "int64": [0, 1, -1, 2**31, 2**63 - 1, -(2**63)],
+    "uint32": [0, 1, 2**31, 2**32 - 1],
     "float16": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 2.0**-24, -3e-6, 65504.0, 1e6, 0.1],
     "float32": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 1e-45, -3e-39, 3e38, 1e-30, 0.1],
     "float64": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 5e-324, -3e-310, 1e308, 1e-300, 0.1],
@@ -311,7 +315,7 @@ def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
 def test_indices_out_of_range_read_0_and_add_nothing(lazy: Any, raw: Any, dtype: str, within: Any) -> None:
     """Truncated to 32 bits, 2**32 + 1 would be 1."""
     require(raw, dtype)
-    outside = [-1, 5, 2**31 - 1, -(2**31)]
+    outside = [5, 2**31, 2**32 - 1] if dtype == "uint32" else [-1, 5, 2**31 - 1, -(2**31)]
     if dtype == "int64":
         outside += [2**32 + 1, 2**32, -(2**32) + 1, 2**63 - 1, -(2**63), 2**33 + 2]
     indices = tk.tensor(np.array([0, 1, *outside, 2, 2], dtype), backend=lazy)
@@ -342,7 +346,7 @@ def test_sums_and_products_have_all_digits(lazy: Any, raw: Any, dtype: str) -> N
 def test_integers_wrap(lazy: Any, raw: Any, dtype: str) -> None:
     require(raw, dtype)
     x = drawn(dtype, 400)
-    ends = np.concatenate([x[:21], -x[:21], np.array([8 * x.itemsize, 8 * x.itemsize - 1, -8], dtype)])
+    ends = np.concatenate([x[:21], -x[:21], np.array([8 * x.itemsize, 8 * x.itemsize - 1, -8]).astype(dtype)])
     a, b = (v.ravel() for v in np.meshgrid(ends, ends))
     a, b = np.concatenate([a, x]), np.concatenate([b, np.random.default_rng(5).permutation(x)])
     for name in (*BINARY, *BITWISE):

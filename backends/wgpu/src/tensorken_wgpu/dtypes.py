@@ -24,7 +24,15 @@ class Value(Protocol):
         """The dtype of the elements."""
 
 
-FORMATS = {"bool": "I", "int32": "i", "int64": "q", "float16": "e", "float32": "f", "float64": "d"}
+FORMATS = {
+    "bool": "I",
+    "int32": "i",
+    "int64": "q",
+    "uint32": "I",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+}
 """The format, of the struct module, of an element in memory."""
 
 SIZES = {name: struct.calcsize(f"={format}") for name, format in FORMATS.items()}
@@ -34,6 +42,7 @@ _NEEDED: dict[str, frozenset[str]] = {
     "bool": frozenset(),
     "int32": frozenset(),
     "int64": frozenset({"shader-int64"}),
+    "uint32": frozenset(),
     "float16": frozenset({"shader-f16"}),
     "float32": frozenset(),
     "float64": frozenset({"shader-f64", "shader-int64"}),  # its bits are an int64
@@ -53,7 +62,7 @@ def supported_dtypes(features: Iterable[str]) -> tuple[str, ...]:
     """The names of the dtypes of a device with these features.
 
     >>> supported_dtypes({"shader-f16"})
-    ('bool', 'int32', 'float16', 'float32')
+    ('bool', 'int32', 'uint32', 'float16', 'float32')
     """
     return tuple([name for name in DTYPES if name in _NEEDED and _NEEDED[name] <= set(features)])
 

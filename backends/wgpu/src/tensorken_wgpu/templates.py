@@ -1,7 +1,7 @@
 """Templates: kernels with marked numbers, so that one pipeline serves many shapes.
 
-`#u12#` marks the unsigned integer 12, `#f1065353216#` the float32 with these bits, `#i5#` an int32, `#d5#` and
-`#l5#` a float64 and an int64.  A specialised kernel has the numbers in its text, where the compiler can use them.
+`#u12#` marks the index 12, `#f1065353216#` the float32 with these bits, `#i5#` an int32, `#w5#` a uint32, `#d5#` and `#l5#`
+a float64 and an int64.  A specialised kernel has the numbers in its text, where the compiler can use them.
 A generic kernel reads them from a uniform, and serves all shapes with the same template.
 """
 
@@ -18,8 +18,8 @@ from tensorken_wgpu.wgsl import OPAQUE, literal_of_bits
 NUMBERS = "//numbers"
 """The line that the declaration of the uniform replaces."""
 
-_MARK = re.compile(r"#([ufidl])(\d+)#")
-_TYPES = {"u": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
+_MARK = re.compile(r"#([ufiwdl])(\d+)#")
+_TYPES = {"w": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
 _LETTERS = {type: letter for letter, type in _TYPES.items()}
 _LONG = ("d", "l")
 """The types with two words."""

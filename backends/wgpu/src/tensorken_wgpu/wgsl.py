@@ -19,6 +19,7 @@ TYPES = {
     "bool": "bool",
     "int32": "i32",
     "int64": "i64",
+    "uint32": "u32",
     "float16": "f32",
     "float32": "f32",
     "float64": "f64",
@@ -97,7 +98,7 @@ def _floats(float_type: Float, integer: str) -> dict[str, Expression]:
     }
 
 
-def _integers(suffix: str, float_type: str) -> dict[str, Expression]:
+def _integers(suffix: str) -> dict[str, Expression]:
     s = suffix
     return {
         **_NUMBERS,
@@ -105,7 +106,6 @@ def _integers(suffix: str, float_type: str) -> dict[str, Expression]:
         "sub": lambda a, b: f"{a} - {b}",
         "mul": lambda a, b: f"{a} * {b}",
         "maximum": lambda a, b: f"max({a}, {b})",
-        "from_bits": lambda x: f"bitcast<{float_type}>({x})",
         "floor_divide": lambda a, b: f"floor_divide{s}({a}, {b})",
         "bitwise_and": lambda a, b: f"{a} & {b}",
         "bitwise_or": lambda a, b: f"{a} | {b}",
@@ -130,8 +130,9 @@ _FLOAT16: dict[str, Expression] = {
 }
 _EXPRESSIONS: dict[str, dict[str, Expression]] = {
     "bool": _BOOL,
-    "int32": _integers("", "f32"),
-    "int64": _integers("_i64", "f64"),
+    "int32": {**_integers(""), "from_bits": lambda x: f"bitcast<f32>({x})"},
+    "int64": {**_integers("_i64"), "from_bits": lambda x: f"bitcast<f64>({x})"},
+    "uint32": {**_integers("_u32"), "neg": lambda x: f"0u - {x}", "abs": str},
     "float16": _FLOAT16,
     "float32": _FLOAT32,
     "float64": _floats(FLOAT64, "i64"),
@@ -167,6 +168,18 @@ CASTS: dict[tuple[str, str], Expression] = {
     ("int64", "float16"): lambda x: f"to_f16(f32({x}))",
     ("int64", "float32"): lambda x: f"f32({x})",
     ("int64", "float64"): lambda x: f"f64({x})",
+    ("bool", "uint32"): lambda x: f"select(0u, 1u, {x})",
+    ("int32", "uint32"): lambda x: f"u32({x})",
+    ("int64", "uint32"): lambda x: f"u32({x})",
+    ("uint32", "bool"): lambda x: f"{x} != 0u",
+    ("uint32", "int32"): lambda x: f"i32({x})",
+    ("uint32", "int64"): lambda x: f"widened_u32({x})",
+    ("uint32", "float16"): lambda x: f"to_f16(f32({x}))",
+    ("uint32", "float32"): lambda x: f"f32({x})",
+    ("uint32", "float64"): lambda x: f"f64({x})",
+    ("float16", "uint32"): lambda x: f"to_u32({x})",
+    ("float32", "uint32"): lambda x: f"to_u32({x})",
+    ("float64", "uint32"): lambda x: f"to_u32_f64({x})",
     ("float16", "bool"): lambda x: f"!({x} == 0.0f)",
     ("float16", "int32"): lambda x: f"to_i32({x})",
     ("float16", "int64"): lambda x: f"to_i64({x})",
@@ -218,6 +231,7 @@ def _add(a: str, b: str) -> str:
 _SUMS = {
     "int32": Accumulator("int32", "0i", _add),
     "int64": Accumulator("int64", "0li", _add),
+    "uint32": Accumulator("uint32", "0u", _add),
     "float16": Accumulator("float32", "zero()", _add, lambda x: f"to_f16({x})"),
     "float32": Accumulator("float32", "zero()", _add),
     "float64": Accumulator("float64", "zero_f64()", _add),
@@ -226,6 +240,7 @@ _LEAST = {
     "bool": "false",
     "int32": "bitcast<i32>(0x80000000u)",
     "int64": "bitcast<i64>(0x8000000000000000lu)",
+    "uint32": "0u",
     "float16": "-infinity()",
     "float32": "-infinity()",
     "float64": "-infinity_f64()",
@@ -278,6 +293,8 @@ def literal_of_bits(bits: int, type: str) -> str:
     """
     if type in _FLOATS:
         return _float(bits, _FLOATS[type])
+    if type == "u32":
+        return f"{bits}u"
     size, suffix = (32, "") if type == "i32" else (64, "l")
     return f"{bits}{suffix}i" if bits >> size - 1 == 0 else f"bitcast<{type}>({bits:#x}{suffix}u)"
 

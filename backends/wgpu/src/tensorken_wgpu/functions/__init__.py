@@ -51,6 +51,7 @@ _ALL = "".join(
         halves.TEXT,
         _of_floats(FLOAT64),
         _of_integers("i64", "u64", 64, "_i64"),
+        _of_integers("u32", "u32", 32, "_u32"),
         halves.FROM_DOUBLES,
         integers.WIDENED,
         complex_numbers.TEXT,

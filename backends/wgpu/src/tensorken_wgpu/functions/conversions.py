@@ -10,6 +10,11 @@ fn to_i32(x: F) -> i32 {
   if (x >= END_OF_I32) { return 2147483647; }
   return select(i32(x), bitcast<i32>(0x80000000u), x <= -END_OF_I32);
 }
+fn to_u32(x: F) -> u32 {
+  if (is_nan(x) || x <= ZERO) { return 0u; }
+  if (x >= END_OF_U32) { return 0xffffffffu; }
+  return u32(x);
+}
 fn to_i64(x: F) -> i64 {
   if (is_nan(x)) { return 0li; }
   if (x >= END_OF_I64) { return 9223372036854775807li; }
@@ -20,4 +25,5 @@ fn to_i64(x: F) -> i64 {
 
 def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the text above."""
-    return {"END_OF_I32": float_type.literal(2.0**31), "END_OF_I64": float_type.literal(2.0**63)}
+    ends = {"END_OF_I32": 2.0**31, "END_OF_U32": 2.0**32, "END_OF_I64": 2.0**63}
+    return {name: float_type.literal(end) for name, end in ends.items()}
