@@ -243,6 +243,11 @@ def test_comparisons_of_widened_integers(lazy: Any, raw: Any) -> None:
     np.testing.assert_array_equal(np.asarray(y // x), wide // narrow)
     np.testing.assert_array_equal(np.asarray(y % x), wide % narrow)
     np.testing.assert_array_equal(np.asarray(y << x), [10, -24, 0, 0, 1 << 40])
+    unsigned = np.array([0, 2**31, 2**32 - 1, 5, 3 * 10**9], np.uint32)
+    z = tk.tensor(unsigned, backend=lazy)
+    np.testing.assert_array_equal(np.asarray(z.astype(tk.int64) < 3 * 10**9), unsigned < 3 * 10**9)
+    np.testing.assert_array_equal(np.asarray(z + x), unsigned.astype(np.int64) + narrow)
+    np.testing.assert_array_equal(np.asarray(z > y), unsigned > wide)
 
 
 @pytest.mark.parametrize("target", DTYPES)
