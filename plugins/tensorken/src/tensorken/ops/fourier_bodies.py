@@ -1,9 +1,9 @@
 """The bodies of the ops `fft`, `rfft` and `irfft`: a discrete Fourier transform of any length from other ops.
 
-A length whose prime factors are small is transformed by stages of radix 4, 2 and odd primes, in the order of
-T. G. Stockham, "High-speed convolution and correlation", 1966, which needs no permutation of bits.  Any other length is
-a convolution of a power of two: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
-transform", 1970.
+A power of two is transformed by stages of radix 4 and 2, and another length whose prime factors are small by stages of
+a power of two and of odd primes, in the order of T. G. Stockham, "High-speed convolution and correlation", 1966, which
+needs no permutation of bits.  Any other length is a convolution of a power of two: L. I. Bluestein, "A linear
+filtering approach to the computation of discrete Fourier transform", 1970.
 """
 
 from __future__ import annotations
@@ -79,16 +79,17 @@ def _twiddles(radix: int, rest: int) -> tuple[list[float], list[float]]:
 
 @functools.lru_cache(256)
 def radices(n: int) -> tuple[int, ...]:
-    """The prime factors of n in ascending order, with pairs of 2 as 4.
+    """The largest power of two that divides n, and the odd prime factors in order; if n is that power, 4s and a 2.
 
-    >>> radices(360)
-    (4, 2, 3, 3, 5)
+    >>> radices(360), radices(32)
+    ((8, 3, 3, 5), (4, 4, 2))
     """
-    found = []
-    for radix in (4, 2):
-        while n % radix == 0:
-            found.append(radix)
-            n //= radix
+    power = n & -n
+    if power == n:
+        bits = n.bit_length() - 1
+        return (4,) * (bits // 2) + (2,) * (bits % 2)
+    found = [power] if power > 1 else []
+    n //= power
     p = 3
     while p * p <= n:
         while n % p == 0:
@@ -110,7 +111,7 @@ def fft(real: Tensor, imag: Tensor, inverse: bool) -> Pair:
     count = math.prod(batch)
     x = real.reshape((count, n)), imag.reshape((count, n))
     found = radices(n)
-    y = _mixed(x, found, sign) if max(found) <= _LARGEST_RADIX else _bluestein(x, sign)
+    y = _mixed(x, found, sign) if found[-1] <= _LARGEST_RADIX else _bluestein(x, sign)
     return y[0].reshape(real.shape), y[1].reshape(real.shape)
 
 
@@ -136,10 +137,7 @@ def rfft(x: Tensor) -> Pair:
     mirrored = real.flip((1,)), imag.flip((1,))
     even = (real + mirrored[0]) * 0.5, (imag - mirrored[1]) * 0.5
     odd = (imag + mirrored[1]) * 0.5, (mirrored[0] - real) * 0.5
-    cosines, sines = [
-        x.constant(list(part), x.dtype, (half + 1,))
-        for part in zip(*[root(k, n) for k in range(half + 1)], strict=True)
-    ]
+    cosines, sines = _half_turn(x, half + 1, n)
     shape = (*batch, half + 1)
     return (
         (even[0] + (odd[0] * cosines + odd[1] * sines)).reshape(shape),
@@ -148,20 +146,39 @@ def rfft(x: Tensor) -> Pair:
 
 
 def irfft(real: Tensor, imag: Tensor, size: int) -> Tensor:
-    """The inverse transform of the Hermitian sequence of this size whose first elements are given, as real numbers."""
+    """The inverse transform of the Hermitian sequence of this size whose first elements are given.
+
+    A transform of an even size is one of half of it.
+    """
     if real.size == 0:
         return _transform(real, imag, True)[0].reshape((*real.shape[:-1], size))
-    ends = _ends(real, size)
-    imag = ends.where(0.0, imag)
-    rest = (size - 1) // 2
-    mirrored = [_crop(z, 1, 1 + rest).flip((z.ndim - 1,)) for z in (real, imag)]
-    if not rest:
-        return _transform(real, imag, True)[0]
-    return _transform(
-        real.concatenate(mirrored[0], axis=real.ndim - 1),
-        imag.concatenate(-mirrored[1], axis=real.ndim - 1),
-        True,
-    )[0]
+    imag = _ends(real, size).where(0.0, imag)
+    last, half = real.ndim - 1, size // 2
+    if size % 2:
+        if size == 1:
+            return _transform(real, imag, True)[0]
+        mirrored = [_crop(z, 1, 1 + half).flip((last,)) for z in (real, imag)]
+        return _transform(
+            real.concatenate(mirrored[0], axis=last), imag.concatenate(-mirrored[1], axis=last), True
+        )[0]
+    # the results of even index are the transform of E[k] = X[k] + conj X[-k], and those of odd index that of
+    # O[k] = (X[k] - conj X[-k]) times the roots; both are real, so they are the parts of the transform of E + i O
+    first = [_crop(z, 0, half) for z in (real, imag)]
+    mirrored = [_crop(z.flip((last,)), 0, half) for z in (real, imag)]
+    even = first[0] + mirrored[0], first[1] - mirrored[1]
+    difference = first[0] - mirrored[0], first[1] + mirrored[1]
+    odd = _times(difference, _half_turn(real, half, size), 1.0)
+    parts = _transform(even[0] - odd[1], even[1] + odd[0], True)
+    shape = (*real.shape[:-1], half, 1)
+    pairs = parts[0].reshape(shape).concatenate(parts[1].reshape(shape), axis=last + 1)
+    return pairs.reshape((*real.shape[:-1], size))
+
+
+def _half_turn(x: Tensor, count: int, n: int) -> Pair:
+    """The cosines and sines of 2 pi k / n for k below `count`."""
+    pairs = [root(k, n) for k in range(count)]
+    cosines, sines = [x.constant(list(part), x.dtype, (count,)) for part in zip(*pairs, strict=True)]
+    return cosines, sines
 
 
 def _ends(x: Tensor, size: int) -> Tensor:
@@ -191,7 +208,7 @@ def _mixed(x: Pair, radixes: tuple[int, ...], sign: float) -> Pair:
     for radix in radixes:
         rest = n // (radix * done)
         parts = x[0].reshape((count, radix, rest * done)), x[1].reshape((count, radix, rest * done))
-        y = _ROUTINES[radix](parts, sign) if radix in _ROUTINES else _odd(parts, radix, sign)
+        y = _ROUTINES[radix](parts, sign) if radix in _ROUTINES else _other(parts, radix, sign)
         if rest > 1:
             shape = (count, radix, rest, done)
             y = _stacked_by_rest(y[0], shape), _stacked_by_rest(y[1], shape)
@@ -263,6 +280,16 @@ def _radix_4(x: Pair, sign: float) -> Pair:
 
 
 _ROUTINES = {2: _radix_2, 4: _radix_4}
+
+
+def _other(x: Pair, radix: int, sign: float) -> Pair:
+    return _odd(x, radix, sign) if radix % 2 else _power_of_two(x, sign)
+
+
+def _power_of_two(x: Pair, sign: float) -> Pair:
+    """A transform by the op, for which some backends have kernels."""
+    y = _transform(x[0].permute((0, 2, 1)), x[1].permute((0, 2, 1)), sign > 0)
+    return y[0].permute((0, 2, 1)), y[1].permute((0, 2, 1))
 
 
 def _odd(x: Pair, radix: int, sign: float) -> Pair:
