@@ -654,6 +654,8 @@ def test_new_tensors_of_a_backend_are_on_a_new_device(fresh: Device) -> None:
     backend = tk.Lazy(Wgpu(fresh))
     double, five = tk.jit(lambda x: x + x), tk.jit(lambda x: (x, tk.full((2,), 5.0, backend=backend)))
 
+    spectrum = tk.jit(lambda x: tk.fft.fft(x, 4).real)
+
     def used() -> list[Any]:
         x = tk.tensor([1.0, 2.0], backend=backend)
         return [
@@ -661,9 +663,10 @@ def test_new_tensors_of_a_backend_are_on_a_new_device(fresh: Device) -> None:
             (x * 3.0).tolist(),
             five(x)[1].tolist(),
             tk.arange(3, backend=backend).tolist(),
+            spectrum(x).tolist(),  # reads a table of roots of unity
         ]
 
-    expected = [[2.0, 4.0], [3.0, 6.0], [5.0, 5.0], [0, 1, 2]]
+    expected = [[2.0, 4.0], [3.0, 6.0], [5.0, 5.0], [0, 1, 2], [3.0, 1.0, -1.0, 1.0]]
     assert used() == expected
     x, waits = tk.tensor([1.0, 2.0], backend=backend), tk.tensor([3.0], backend=backend) + 1.0
     shift = tk.jit(lambda y: y + x)

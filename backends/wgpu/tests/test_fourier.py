@@ -89,6 +89,7 @@ def test_radixes_divide_a_length_evenly(bits: int) -> None:
 
 FUNCTIONS = {
     "axis 0": lambda x: tk.fft.fft(x, axis=0),
+    "real numbers": lambda x: tk.fft.fft(x.real),
     "axes": lambda x: tk.fft.fftn(x),
     "a padded axis": lambda x: tk.fft.fft(x, 16, axis=1),
     "a cropped axis": lambda x: tk.fft.fft(x, 4, axis=1),

@@ -12,7 +12,6 @@ pad with zeros.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -21,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from tensorken.kernels.element_indices import ElementIndex
 from tensorken.kernels.elements import MOVES
 from tensorken.kernels.index_expressions import IndexExpression, written_variable
-from tensorken.ops.fourier_bodies import root
-from tensorken_core.language.dtypes import DType, round_float
 from tensorken_wgpu.dtypes import Value as HasShape, size_of
 from tensorken_wgpu.kernels import Kernel, kernel_template, workgroup_grid
+from tensorken_wgpu.roots import PARTS, Table, table_of
 from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import integer
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 ELEMENTS = 1024
-"""The elements of a workgroup: of float64 they take 16 KiB, the least workgroup memory of a device."""
+"""The complex numbers of a workgroup, which take 16 KiB: no device has less workgroup memory."""
 
 MAX_RADIX = 128
 """The largest radix of a pass of a long transform: a workgroup has at least 8 columns, 32 neighbouring bytes."""
@@ -51,58 +49,6 @@ _TYPES = {"float32": "vec4<f32>", "float64": "vec2<f64>"}
 
 _SUFFIXES = {"float32": "", "float64": "_f64"}
 """Of the functions of complex numbers."""
-
-_PARTS = {"float32": 4, "float64": 2}
-"""The number of parts of a complex number."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Table(Value):
-    """Roots of unity in memory: the cosines and sines of -2 pi k / n, and their low parts if they are float32.
-
-    The roots for n = `coarse`, for all k, are followed by those for n = `length`, for k below length / coarse, with 1
-    subtracted from the cosines: the products of the former with the latter are the others of `length`.
-    """
-
-    length: int
-
-    @property
-    def coarse(self) -> int:
-        """The number of roots of all angles."""
-        return min(self.length, ELEMENTS)
-
-    @property
-    def fine(self) -> int:
-        """The number of roots of small angles."""
-        return self.length // self.coarse
-
-    @property
-    def numbers(self) -> Sequence[float]:
-        """The elements."""
-        return _numbers(self.coarse, self.fine, self.dtype)
-
-
-@functools.lru_cache(64)
-def _table(length: int, dtype: DType) -> Any:
-    table = Table((), dtype, length)
-    return Table((table.coarse + table.fine, _PARTS[dtype.name]), dtype, length)
-
-
-@functools.lru_cache(16)
-def _numbers(coarse: int, fine: int, dtype: DType) -> Sequence[float]:
-    numbers: list[float] = []
-    for k in range(coarse):
-        cos, sin = root(k, coarse)
-        numbers += _with_low_parts(cos, -sin, dtype)
-    for k in range(fine):
-        half = root(k, 2 * coarse * fine)[1]
-        numbers += _with_low_parts(-2.0 * half * half, -root(k, coarse * fine)[1], dtype)
-    return numbers
-
-
-def _with_low_parts(cos: float, sin: float, dtype: DType) -> list[float]:
-    high = [round_float(part, dtype) for part in (cos, sin)]
-    return high if _PARTS[dtype.name] == 2 else [*high, cos - high[0], sin - high[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +124,7 @@ def kernels(equation: Equation, producers: Mapping[Variable, Equation], target: 
         results.reverse()
         operands.reverse()
     shape, dtype = results[0].shape, results[0].dtype
-    n, table = shape[-1], _table(shape[-1], dtype)
+    n, table = shape[-1], table_of(shape[-1], dtype)
     sources: set[Any] = {source(v, producers, target) for v in operands}
     found, done = [], 1
     for radix in radixes(n):
@@ -208,7 +154,7 @@ class _PassWriter:
         step: Pass,
         operands: Sequence[Any],
         results: Sequence[Any],
-        table: Any,
+        table: Table,
         producers: Mapping[Variable, Equation],
         kept: set[Any],
         target: Target,
@@ -217,9 +163,9 @@ class _PassWriter:
         self.operands = operands
         self.results = results
         self.table = table
-        self.writer = Writer(producers, {*kept, table}, frozenset(), target=target)
+        self.writer = Writer(producers, kept, frozenset(), target=target)
         dtype = results[0].dtype.name
-        self.type, self.suffix, self.parts = _TYPES[dtype], _SUFFIXES[dtype], _PARTS[dtype]
+        self.type, self.suffix, self.parts = _TYPES[dtype], _SUFFIXES[dtype], PARTS[dtype]
         self.quarter = step.radix // 4
         self.width = ELEMENTS // step.radix
         self.rows = prod(results[0].shape[:-1])
@@ -329,7 +275,8 @@ class _PassWriter:
     def _root(self, index: str) -> str:
         """The root at an index of the table."""
         writer = self.writer
-        name = writer.reads.setdefault(self.table, f"x{len(writer.reads)}")
+        table: Any = self.table
+        name = writer.reads.setdefault(table, f"x{len(writer.reads)}")
         start = writer.named(("start", index), f"({index}) * {self.parts}u")
         return f"{self.type}({', '.join([f'{name}[{start} + {i}u]' for i in range(self.parts)])})"
 

@@ -12,6 +12,7 @@ from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken_wgpu import contractions, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
+from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
 from tensorken_wgpu.target import Target
 
@@ -51,7 +52,7 @@ class Plan:
     def tables(self) -> list[Any]:
         """The constants that kernels read and the program does not have."""
         read: list[Any] = [x for step in self.steps for x in step.kernel.reads]
-        return [*dict.fromkeys([x for x in read if isinstance(x, fourier.Table)])]
+        return [*dict.fromkeys([x for x in read if isinstance(x, Table)])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Templates: kernels with marked numbers, so that one pipeline serves many shapes.
 
-`#u12#` marks the index 12, `#f1065353216#` the float32 with these bits, `#i5#` an int32, `#w5#` a uint32, `#d5#` and `#l5#`
-a float64 and an int64.  A specialised kernel has the numbers in its text, where the compiler can use them.
+`#u12#` marks the index 12, `#f1065353216#` the float32 with these bits, `#i5#` an int32, `#w5#` a uint32, `#d5#` and
+`#l5#` a float64 and an int64.  A specialised kernel has the numbers in its text, where the compiler can use them.
 A generic kernel reads them from a uniform, and serves all shapes with the same template.
 """
 
