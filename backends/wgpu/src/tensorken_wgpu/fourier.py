@@ -21,6 +21,7 @@ from tensorken.kernels.element_indices import ElementIndex
 from tensorken.kernels.elements import MOVES
 from tensorken.kernels.index_expressions import IndexExpression, written_variable
 from tensorken_wgpu.dtypes import Value as HasShape, size_of
+from tensorken_wgpu.epilogues import run_epilogue
 from tensorken_wgpu.kernels import Kernel, kernel_template, workgroup_grid
 from tensorken_wgpu.roots import PARTS, Table, table_of
 from tensorken_wgpu.single_op import Value
@@ -120,18 +121,25 @@ def kernels(equation: Equation, producers: Mapping[Variable, Equation], target: 
     """The kernels of a transform: one for each pass."""
     results: list[Any] = list(equation.results)
     operands: list[Any] = list(equation.operands)
+    epilogues = list(getattr(equation, "epilogues", ((), ())))
     if equation.params[0]:  # the inverse is the transform with both parts exchanged, of operands and results
         results.reverse()
         operands.reverse()
-    shape, dtype = results[0].shape, results[0].dtype
+        epilogues.reverse()
+    shape, dtype = operands[0].shape, operands[0].dtype
     n, table = shape[-1], table_of(shape[-1], dtype)
     sources: set[Any] = {source(v, producers, target) for v in operands}
     found, done = [], 1
     for radix in radixes(n):
         step = Pass(n, radix, done)
         done *= radix
-        written: list[Any] = results if done == n else [Value(shape, dtype) for _ in results]
-        found.append(_PassWriter(step, operands, written, table, producers, sources, target).kernel(equation))
+        is_last = done == n
+        written: list[Any] = results if is_last else [Value(shape, dtype) for _ in results]
+        after = epilogues if is_last else [(), ()]
+        writer = _PassWriter(
+            step, operands, written, after, table, Writer(producers, sources, frozenset(), target=target)
+        )
+        found.append(writer.kernel(equation))
         operands, sources = written, set(written)
     return found
 
@@ -143,10 +151,9 @@ class _PassWriter:
         step: the pass.
         operands: the real and imaginary parts.
         results: likewise.
+        epilogues: for each result the ops after the transform.
         table: of the roots.
-        producers: for each computed value its equation.
-        kept: the values in memory.
-        target: the device.
+        writer: writes the kernel.
     """
 
     def __init__(
@@ -154,21 +161,21 @@ class _PassWriter:
         step: Pass,
         operands: Sequence[Any],
         results: Sequence[Any],
+        epilogues: Sequence[Sequence[Equation]],
         table: Table,
-        producers: Mapping[Variable, Equation],
-        kept: set[Any],
-        target: Target,
+        writer: Writer,
     ) -> None:
         self.step = step
         self.operands = operands
         self.results = results
+        self.epilogues = epilogues
         self.table = table
-        self.writer = Writer(producers, kept, frozenset(), target=target)
-        dtype = results[0].dtype.name
+        self.writer = writer
+        self.shape, dtype = operands[0].shape, operands[0].dtype.name
         self.type, self.suffix, self.parts = _TYPES[dtype], _SUFFIXES[dtype], PARTS[dtype]
         self.quarter = step.radix // 4
         self.width = ELEMENTS // step.radix
-        self.rows = prod(results[0].shape[:-1])
+        self.rows = prod(self.shape[:-1])
 
     def kernel(self, equation: Equation) -> Kernel:
         """The kernel, of a part of an equation."""
@@ -196,7 +203,7 @@ class _PassWriter:
         shared = f"var<workgroup> columns: array<{self.type}, {ELEMENTS}>;"
         text = kernel_template(writer, ELEMENTS // 4, [shared] if len(stages) > 1 else [])
         workgroups = workgroup_grid(-(-self.rows * step.columns // self.width))
-        work = prod(self.results[0].shape)
+        work = prod(self.shape)
         return Kernel(text, workgroups, tuple(writer.reads), tuple(writer.writes), work, (equation,))
 
     def _choose_columns(self, across: bool) -> None:
@@ -306,9 +313,10 @@ class _PassWriter:
                     product = f"complex_product{suffix}({high}, {low})"
                     self._multiply(q, f"complex_sum{suffix}({high}, {product})")
                 parts = writer.named(("parts", q), f"complex_parts{suffix}(z{q})")
-                index = self._index(self.results[0].shape, writer.index(position, step.n)).linear
-                for v, part in zip(self.results, "xy", strict=True):
-                    writer.store(v, [(index, f"{parts}.{part}")])
+                index = self._index(self.shape, writer.index(position, step.n))
+                for v, part, epilogue in zip(self.results, "xy", self.epilogues, strict=True):
+                    element, moved = run_epilogue(writer, epilogue, f"{parts}.{part}", index)
+                    writer.store(v, [(moved.linear, element)])
 
 
 def _stages(radix: int) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken_wgpu import contractions, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
+from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
 from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
@@ -102,6 +103,7 @@ class FusionTarget:
 
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
+    program = with_epilogues(program, fourier.OPS)
     producers = {v: e for e in program.equations for v in e.results}
     lowered = lower(program, FusionTarget(target, producers))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, target)]
