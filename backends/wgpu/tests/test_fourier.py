@@ -11,8 +11,10 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken.lazy.interpreter import Lazy
+from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
+from tensorken_wgpu import fourier
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.fourier import ELEMENTS, MAX_RADIX, radixes
 from tensorken_wgpu.planning import plan
@@ -105,7 +107,7 @@ FUNCTIONS = {
 
 
 @each_of("name", FUNCTIONS)
-def test_programs_and_derivatives_equal_those_on_numpy(lazy: Any, name: str) -> None:
+def test_programs_and_derivatives_equal_those_on_numpy(lazy: Any, fused: None, name: str) -> None:
     def loss(real: Any, imag: Any) -> Any:
         y = FUNCTIONS[name](tk.complex(real, imag))
         a, b = y.real, y.imag
@@ -116,12 +118,7 @@ def test_programs_and_derivatives_equal_those_on_numpy(lazy: Any, name: str) -> 
 
 def test_batches_equal_those_on_numpy(lazy: Any) -> None:
     for name in ("axis 0", "real"):
-
-        def parts(real: Any, imag: Any, name: str = name) -> Any:
-            y = FUNCTIONS[name](tk.complex(real, imag))
-            return y.real, y.imag
-
-        check(lazy, tk.vmap(parts, 1), numbers((8, 5, 32), "complex64"))
+        check(lazy, tk.vmap(parts_of(FUNCTIONS[name]), 1), numbers((8, 5, 32), "complex64"))
 
 
 def check(lazy: Any, function: Any, x: Any) -> None:
@@ -135,15 +132,62 @@ def check(lazy: Any, function: Any, x: Any) -> None:
         assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
-def test_an_operand_before_movement_ops_is_read_without_a_kernel_of_its_own(lazy: Any) -> None:
-    device = lazy.raw.device
-    x = tk.tensor(numbers((16, 3), "complex64"), backend=lazy)
-    x.real.tolist(), x.imag.tolist()
-    before = device.statistics["kernels"]
-    y = tk.fft.fft(x, 64, axis=0)
-    found = np.asarray(y)
-    assert device.statistics["kernels"] - before <= 3  # the transform, and a permute of each part
-    np.testing.assert_allclose(found, np.fft.fft(np.asarray(x), 64, axis=0), rtol=1e-5, atol=1e-6)
+def count(raw: Any, function: Any, x: Any) -> int:
+    """The number of kernels of a function of the parts of x."""
+    program = tk.trace(function)(*[tk.zeros(x.shape, backend=raw) for _ in range(2)])
+    return len(plan(optimised(program, raw), raw.target).steps)
+
+
+def parts_of(function: Any) -> Any:
+    """A function of complex tensors as one of parts."""
+
+    def of_parts(real: Any, imag: Any) -> Any:
+        y = function(tk.complex(real, imag))
+        return y.real, y.imag
+
+    return of_parts
+
+
+COUNTS = {
+    "padded, moved and scaled": (lambda z: tk.fft.ifft(z, 64, axis=0), 1),
+    "multiplied before": (lambda z: tk.fft.fft(z * tk.exp(z.real[0] * 0.1)), 2),  # one for the repeated row
+    "of real numbers": (lambda z: tk.fft.fft(tk.tanh(z.real) - z.imag), 1),
+    "two axes": (lambda z: tk.fft.ifft2(z), 2),
+    "used twice": (lambda z: tk.fft.fft(z + 1.0) + (z + 1.0), 4),
+    "filtered": (lambda z: tk.fft.ifft(tk.fft.fft(z) * z), 2),
+    "real and back": (lambda z: tk.fft.irfft(z, 64) + 0j, 2),
+}
+
+
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small transforms are fused with other ops too."""
+    monkeypatch.setattr(fourier, "MIN_FUSED", 0)
+
+
+@each_of("name", COUNTS)
+def test_ops_around_a_transform_are_part_of_its_kernels(lazy: Any, fused: None, name: str) -> None:
+    function, expected = COUNTS[name]
+    x = numbers((16, 32), "complex64")
+    assert count(lazy.raw, parts_of(function), x) == expected
+    check(lazy, tk.jit(parts_of(function)), x)
+
+
+def test_ops_that_read_more_values_than_a_kernel_may_have_kernels_of_their_own(raw: Any, fused: None) -> None:
+    few = Wgpu(raw.device)
+    few.target = replace(raw.target, bindings=5)  # two of operands, two of results, and the table
+
+    def real_part(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return tk.fft.fft(tk.complex(a + b * c, d)).real
+
+    found = []
+    for backend, kernels in ((raw, 1), (few, 2)):
+        program = tk.trace(real_part)(*[tk.zeros((4, 16), backend=backend)] * 4)
+        assert len(plan(optimised(program, backend), backend.target).steps) == kernels
+        lazy = Lazy(backend)
+        xs = [tk.tensor(numbers((4, 16), "complex64", i).real.copy(), backend=lazy) for i in range(4)]
+        found.append(np.asarray(tk.jit(real_part)(*xs)))
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
 def test_rows_with_infinities_and_nans_are_not_finite_and_others_are_as_before(lazy: Any) -> None:

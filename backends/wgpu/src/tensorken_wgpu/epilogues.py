@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,14 @@ class Transform(Equation):
     epilogues: tuple[tuple[Equation, ...], ...] = ()
 
 
-def with_epilogues(program: Program, transforms: Collection[str]) -> Program:
+def with_epilogues(program: Program, has_epilogues: Callable[[Equation], bool]) -> Program:
     """The program with the ops after transforms as their epilogues, if no other op uses what they are computed from.
 
     Args:
         program: the program.
-        transforms: the names of the ops.
+        has_epilogues: whether an equation is a transform that may have epilogues.
     """
-    found = [e for e in program.equations if e.op.name in transforms]
+    found = [e for e in program.equations if has_epilogues(e)]
     users: dict[Variable, list[Equation]] = {}
     for e in program.equations if found else ():
         for v in e.operands:

@@ -6,19 +6,18 @@ up to 1024 elements is one kernel, for many rows.  A longer one is a product of 
 pass, for each: a workgroup transforms neighbouring columns of a matrix of `radix` rows, and so reads and writes runs
 of neighbours.  float32 is computed with twice its digits, and rounded once by each pass.
 
-The first pass reads the operands through the movement ops that they are results of, such as a permute of axes or a
-pad with zeros.
+The first pass computes the operands from values in memory, see `prologues`, and the last one more values from the
+results, see `epilogues`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.element_indices import ElementIndex
-from tensorken.kernels.elements import MOVES
 from tensorken.kernels.index_expressions import IndexExpression, written_variable
 from tensorken_wgpu.dtypes import Value as HasShape, size_of
 from tensorken_wgpu.epilogues import run_epilogue
@@ -41,6 +40,12 @@ MAX_RADIX = 128
 
 MIN_LENGTH = 4
 """Shorter transforms are sums of two elements, which are fused with other ops."""
+
+MIN_FUSED = 2**14
+"""From this many elements on, elementwise ops before and after a transform are fused into its kernels.
+
+Small transforms share kernels, as a driver takes long to compile them: Mesa's software driver 0.1 to 0.3 s.
+"""
 
 OPS = frozenset({"fft"})
 """The ops of these kernels."""
@@ -93,6 +98,11 @@ def has_kernels(operand: HasShape, target: Target) -> bool:
     )
 
 
+def is_fused(equation: Equation) -> bool:
+    """Whether an equation is a transform into whose kernels other ops are fused."""
+    return equation.op.name in OPS and prod(equation.operands[0].shape) >= MIN_FUSED
+
+
 def radixes(n: int) -> list[int]:
     """The radixes of the passes, the largest first.
 
@@ -106,19 +116,20 @@ def radixes(n: int) -> list[int]:
     return [1 << (bits + count - 1 - i) // count for i in range(count)]
 
 
-def source(v: Variable, producers: Mapping[Variable, Equation], target: Target) -> Variable:
-    """The value in memory that an operand is read from: the one before movement ops."""
-    parts = len(target.windows(size_of(v)))
-    while v in producers and producers[v].op.name in MOVES - {"gather"}:
-        (x,) = producers[v].operands
-        if len(target.windows(size_of(x))) > parts:
-            break
-        v = x
-    return v
+def kernels(
+    equation: Equation,
+    producers: Mapping[Variable, Equation],
+    sources: Collection[Variable],
+    target: Target,
+) -> list[Kernel]:
+    """The kernels of a transform: one for each pass.
 
-
-def kernels(equation: Equation, producers: Mapping[Variable, Equation], target: Target) -> list[Kernel]:
-    """The kernels of a transform: one for each pass."""
+    Args:
+        equation: the transform.
+        producers: for each computed value its equation.
+        sources: the values in memory from which its operands are computed.
+        target: the device.
+    """
     results: list[Any] = list(equation.results)
     operands: list[Any] = list(equation.operands)
     epilogues = list(getattr(equation, "epilogues", ((), ())))
@@ -128,7 +139,6 @@ def kernels(equation: Equation, producers: Mapping[Variable, Equation], target: 
         epilogues.reverse()
     shape, dtype = operands[0].shape, operands[0].dtype
     n, table = shape[-1], table_of(shape[-1], dtype)
-    sources: set[Any] = {source(v, producers, target) for v in operands}
     found, done = [], 1
     for radix in radixes(n):
         step = Pass(n, radix, done)
@@ -140,7 +150,7 @@ def kernels(equation: Equation, producers: Mapping[Variable, Equation], target: 
             step, operands, written, after, table, Writer(producers, sources, frozenset(), target=target)
         )
         found.append(writer.kernel(equation))
-        operands, sources = written, set(written)
+        operands, sources = written, tuple(written)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from tensorken_wgpu import contractions, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
+from tensorken_wgpu.prologues import Sources, sources_of
 from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
 from tensorken_wgpu.target import Target
@@ -62,11 +63,11 @@ class FusionTarget:
 
     Attributes:
         device: the device.
-        producers: for each computed value of the program its equation.
+        sources: for each Fourier transform the values that it reads.
     """
 
     device: Target
-    producers: Mapping[Variable, Equation]
+    sources: Sources
 
     @property
     def costs(self) -> Costs:
@@ -84,9 +85,7 @@ class FusionTarget:
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
         """The values that a Fourier transform reads."""
-        if equation.op.name not in fourier.OPS:
-            return None
-        return [fourier.source(v, self.producers, self.device) for v in equation.operands]
+        return self.sources.get(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
         """Whether the operands can be bound, and the text is not too long."""
@@ -103,10 +102,11 @@ class FusionTarget:
 
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
-    program = with_epilogues(program, fourier.OPS)
-    producers = {v: e for e in program.equations for v in e.results}
-    lowered = lower(program, FusionTarget(target, producers))
-    kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, target)]
+    program = with_epilogues(program, fourier.is_fused)
+    transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
+    sources = sources_of(program, transforms, target)
+    lowered = lower(program, FusionTarget(target, sources))
+    kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*lowered.outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []
@@ -116,11 +116,11 @@ def plan(program: Program, target: Target) -> Plan:
     return Plan(tuple(steps), lowered.outputs)
 
 
-def _kernels(group: FusionGroup, lowered: Lowered, target: Target) -> list[Kernel]:
+def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Target) -> list[Kernel]:
     producers, kept = lowered.producers, lowered.kept
     first = group.values[0]
-    if producers[first].op.name in fourier.OPS:
-        return fourier.kernels(producers[first], producers, target)
+    if producers[first] in sources:
+        return fourier.kernels(producers[first], producers, sources[producers[first]], target)
     if has_scatter_kernels(producers[first], target):
         return scatters.kernels(first, producers, kept, target)
     tiled = contractions.kernels(group, producers, kept, target)
