@@ -36,7 +36,7 @@ class _Lacks(dict[Op, bool]):
 
 
 @runtime_checkable
-class Partial(Protocol):
+class SelectiveBackend(Protocol):
     """A backend that has an op for some operands only."""
 
     def runs_body(self, op: Op, operands: Sequence[Any]) -> bool:
@@ -55,7 +55,7 @@ class EquationWriter(RawTensor[Variable]):
 
     def __init__(self, backend: RawTensor[Any]) -> None:
         self.backend: Any = backend
-        self._is_partial = isinstance(backend, Partial)
+        self._is_selective = isinstance(backend, SelectiveBackend)
         self.capabilities = backend.capabilities
         self.constants: dict[Variable, Tensor] = {}
         self.source: Equation | None = None
@@ -132,7 +132,7 @@ class EquationWriter(RawTensor[Variable]):
 
     def runs_body(self, op: Op, operands: Sequence[Variable]) -> bool:
         """Whether an op's body is written for these operands."""
-        return self.lacks[op] or (self._is_partial and self.backend.runs_body(op, operands))
+        return self.lacks[op] or (self._is_selective and self.backend.runs_body(op, operands))
 
     def loop(
         self,
