@@ -187,6 +187,12 @@ def test_rows_with_infinities_and_nans_are_not_finite_and_others_are_as_before(l
     assert np.isfinite(found[5]).all()
 
 
+def test_the_backend_runs_single_ops_by_kernels_or_by_their_body(raw: Any) -> None:
+    for n in (16, 6):
+        x = numbers((2, n), "complex64")
+        assert error(transform(x, raw, True), x, True) <= 2e-7
+
+
 def test_overflowing_sums_are_infinite(lazy: Any) -> None:
     x = np.full((1, 8), 3e38, "complex64")
     assert transform(x, lazy)[0, 0].real == np.inf
