@@ -187,8 +187,8 @@ def _floor_divided(a: O, b: O) -> O:
         return binary(FLOOR_DIVIDE, a, b)
     quotient, modulus = binary(DIV, a, b), binary(REMAINDER, a, b)
     floor = quotient.floor()
-    rounded_up = floor.eq(quotient) & ((modulus / b > 0.5) | modulus.eq(b))
-    return (modulus.eq(modulus) | b.eq(0)).where(rounded_up.where(floor - 1.0, floor), float("nan"))
+    rounded_up = floor.eq(quotient) & (modulus / b > 0.5)
+    return rounded_up.where(floor - 1.0, floor)
 
 
 def _shifted_right(x: O, count: Any) -> O:

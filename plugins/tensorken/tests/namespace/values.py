@@ -75,6 +75,12 @@ def stepped(a: Array, b: Array) -> Array:
     return np.where(a == 0, b, np.maximum(np.sign(a), 0))
 
 
+def whole_quotient(a: Array, b: Array) -> Array:
+    """floor(a / b) if one is infinite, as the array API standard prefers; numpy's result is Python's, NaN or -1."""
+    quotient = np.floor_divide(a, b)
+    return np.where(np.isinf(a) | np.isinf(b), a / b, quotient).astype(quotient.dtype)
+
+
 def rounded(x: Array) -> Array:
     """numpy makes floats of bools to round them."""
     return np.round(x) if x.dtype.kind == "f" else x
@@ -110,8 +116,7 @@ FLOATING_OF_ONE = """acos acosh arccos arccosh arcsin arcsinh arctan arctanh asi
     degrees exp exp2 expm1 log log1p log2 log10 rad2deg radians sin sinc sinh sqrt tan tanh reciprocal""".split()
 EXACT_OF_TWO = """equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor""".split()
-ARITHMETIC = """subtract floor_divide remainder mod fmod divmod left_shift
-    right_shift""".split()
+ARITHMETIC = "subtract remainder mod fmod left_shift right_shift".split()
 FLOATING_OF_TWO = "divide true_divide atan2 arctan2 hypot logaddexp".split()
 
 ELEMENTWISE = {
@@ -129,6 +134,8 @@ ELEMENTWISE = {
     "signbit": Row(one(), refused=WHOLE),
     **{name: Row(several(2)) for name in (*EXACT_OF_TWO, "add", "multiply")},
     **{name: Row(several(2), refused=BOOL) for name in ARITHMETIC},
+    "floor_divide": Row(several(2), whole_quotient, refused=BOOL),
+    "divmod": Row(several(2), lambda a, b: (whole_quotient(a, b), np.remainder(a, b)), refused=BOOL),
     **{name: Row(several(2), signs=False) for name in ("maximum", "minimum", "fmax", "fmin")},
     **{name: Row(several(2), cast=floating, near=True) for name in FLOATING_OF_TWO},
     "stop_gradient": Row(one(), np.asarray),

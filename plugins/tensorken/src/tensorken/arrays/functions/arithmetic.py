@@ -101,7 +101,9 @@ def floor_divide(a: ArrayLike, b: ArrayLike) -> Tensor:
     """floor(a / b), elementwise, without the rounding of a / b; the shapes broadcast.
 
     As in Python: `floor_divide(1.0, 0.1)` is 9, because the float 0.1 is slightly larger than 1/10.  Where b is 0,
-    the result is infinite or NaN, and 0 for integers.
+    the result is infinite or NaN, and 0 for integers.  Where a or b is infinite, the result is that of a / b, as the
+    array API standard prefers: `floor_divide(inf, 2.0)` is infinite and `floor_divide(1.0, -inf)` is -0.0, where
+    Python and numpy have NaN and -1.
 
     >>> import tensorken as tk
     >>> print(tk.floor_divide(tk.tensor([7, -7]), 2))
