@@ -14,20 +14,41 @@ from tools.workspace import ROOT
 PAGE = ROOT / "docs" / "array-api.md"
 
 
+def table(heading: str) -> list[list[str]]:
+    """The cells of the rows of the table under a heading."""
+    (section,) = re.findall(
+        rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    rows = re.findall(r"^\|.*\|$", section, re.M)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows[2:]]
+
+
 def table_rows(heading: str) -> dict[str, str]:
     """The names in the first column of the table under a heading, with the reason in the last column.
 
     >>> table_rows("Expected failures of the public suite")["test_array_object.py::test_setitem"]
     'Tensors are immutable.'
     """
-    (section,) = re.findall(
-        rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    rows = table(heading)
+    return {name: row[-1] for row in rows for name in re.findall(r"`([^`]+)`", row[0]) or [row[0]]}
+
+
+def functions_of_libraries() -> tuple[set[str], set[str]]:
+    """The full names of functions of other libraries: those that take tensors, and those that cannot.
+
+    >>> working, assigning = functions_of_libraries()
+    >>> "scipy.signal.fftconvolve" in working, "scipy.stats.zscore" in assigning
+    (True, True)
+    """
+    working, assigning = (
+        {
+            f"{row[0].strip('`')}.{name}"
+            for row in table("Other libraries")
+            for name in re.findall(r"`([^`]+)`", row[k])
+        }
+        for k in (1, 2)
     )
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in re.findall(r"^\|.*\|$", section, re.M)
-    ]
-    return {name: row[-1] for row in rows[2:] for name in re.findall(r"`([^`]+)`", row[0]) or [row[0]]}
+    return working, assigning
 
 
 def departures() -> dict[str, str]:

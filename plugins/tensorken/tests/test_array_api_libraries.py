@@ -1,7 +1,10 @@
-"""Libraries for the array API standard accept tensors: array-api-compat and array-api-extra."""
+"""Libraries for the array API standard accept tensors: array-api-compat and -extra, scipy and scikit-learn."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import array_api_compat
@@ -13,6 +16,7 @@ from hypothesis.extra.array_api import make_strategies_namespace
 
 import tensorken as tk
 from tensorken_core.errors import ImmutableError
+from tools.workspace import ROOT
 
 X = np.array([[3.0, -1.0, 0.5], [2.0, 2.0, -4.0]], "float32")
 Y = np.array([[1.0, 2.0, 0.25], [-2.0, 3.0, 4.0]], "float32")
@@ -149,3 +153,12 @@ def test_functions_of_array_api_extra_have_derivatives_and_are_vectorised(name):
     together = np.asarray(tk.vmap(f)(batch))
     for place in (0, 1):
         np.testing.assert_allclose(together[place], np.asarray(f(batch[place])), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_functions_of_scipy_and_scikit_learn_do_what_the_page_says():
+    """In a process of its own, since scipy reads the variable when it is imported."""
+    command = [sys.executable, "-m", "plugins.tensorken.tests.array_api_mode"]
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
