@@ -14,6 +14,8 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
+from tensorken_core.host.plugin import Capabilities
+from tensorken_numpy.backend import Numpy
 from tools import array_api
 
 NOT_OF_THE_STANDARD = {  # but of array-api-strict
@@ -180,6 +182,20 @@ def test_the_inspection_of_the_namespace():
         info.dtypes(device="gpu")
     with tk.use_backend("reference"):
         assert info.devices() == tuple(tk.devices("reference"))
+
+
+def test_the_dtypes_are_those_of_the_backend_in_use():
+    class Narrow(Numpy):
+        capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
+
+    with tk.use_backend(Narrow()):
+        dtypes = tk.__array_namespace_info__().dtypes()
+        assert set(dtypes) == {"bool", "int32", "float32", "complex64"}
+        for dtype in dtypes.values():
+            assert tk.zeros(1, dtype=dtype).dtype is dtype
+        assert tk.__array_namespace_info__().dtypes(kind="unsigned integer") == {}
+        assert set(array_api.missing_dtypes()) == set(array_api.STANDARD_DTYPES) - set(dtypes)
+    assert array_api.missing_dtypes() == []
 
 
 OPERATIONS = [

@@ -11,6 +11,7 @@ from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import devices, resolve
 from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, complex64, float32, int32
 from tensorken_core.language.shapes import short_repr
+from tensorken_core.tensor.coercion import is_supported
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
 
@@ -60,7 +61,8 @@ class Info:
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes of results if no argument or operand determines them; the same on every device."""
-        _checked(device)
+        if device is not None:
+            resolve(None, device)  # it raises if the backend in use has no such device
         return {
             "real floating": float32,
             "complex floating": complex64,
@@ -75,7 +77,7 @@ class Info:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The supported dtypes of the standard by name, optionally of one kind or of several kinds.
+        """The standard's dtypes that the backend in use has, by name, optionally of one kind or of several kinds.
 
         Raises:
             DTypeError: if the standard has no such kind.
@@ -84,17 +86,12 @@ class Info:
         >>> tk.__array_namespace_info__().dtypes(kind=("bool", "integral"))  # doctest: +ELLIPSIS
         {'bool': tensorken.bool, 'int8': tensorken.int8, ... 'uint64': tensorken.uint64}
         """
-        _checked(device)
+        interpreter = resolve(None, device)
         kinds = (kind,) if isinstance(kind, str) else tuple(KINDS) if kind is None else kind
         for name in kinds:
             if name not in KINDS:
                 raise DTypeError(
                     f"dtypes: the kind {short_repr(name)} is unknown; the kinds are {', '.join(KINDS)}"
                 )
-        return {dtype.name: dtype for dtype in _DTYPES if any([dtype in KINDS[name] for name in kinds])}
-
-
-def _checked(device: str | None) -> None:
-    """Raise if the backend in use has no such device."""
-    if device is not None:
-        resolve(None, device)
+        chosen = [dtype for dtype in _DTYPES if any([dtype in KINDS[name] for name in kinds])]
+        return {dtype.name: dtype for dtype in chosen if is_supported(interpreter, dtype)}
