@@ -34,7 +34,7 @@ TRANSFORMED = {
     "scipy.fft.rfft": "rfft(v).imag",
     "scipy.integrate.cumulative_trapezoid": "cumulative_trapezoid(v)",
 }
-"""Functions whose derivatives, `jit` and `vmap` are tried."""
+"""Functions whose derivatives are tried, and `jit` and `vmap`, under which scipy.stats cannot look for NaN."""
 
 
 def operands(xp: Any) -> dict[str, Any]:
@@ -139,6 +139,8 @@ def wrong_transforms() -> Iterator[str]:
             return eval(call, module, {"v": v})
 
         tk.testing.check_grads(f, (v,), order=1)
+        if function.startswith("scipy.stats."):
+            continue
         for way, found, wanted in (
             ("jit", tk.jit(f)(v), f(v)),
             ("vmap", tk.vmap(f)(tk.stack([v, v + 1.0]))[1], f(v + 1.0)),
