@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from core.tests.beyond_range import check_numbers_beyond_the_range
 from core.tests.each import each_of
 from core.tests.support import STACKS, array, f64
 from tensorken_core.errors import DTypeError, ScalarRangeError
@@ -478,6 +479,12 @@ def test_no_warning_leaves_the_library():
         (of("int32", 2**31 - 1) * 2 // 0).tolist()
         x.astype("int32").tolist()
         tk.zeros((0,)).mean().tolist()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "reference"])
+def test_numbers_beyond_the_range_are_infinite(backend):
+    with tk.use_backend(backend):
+        check_numbers_beyond_the_range()
 
 
 def test_rounding_and_wrapping_of_python_numbers():

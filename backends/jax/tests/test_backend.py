@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.beyond_range import check_numbers_beyond_the_range
 from core.tests.bfloat16 import check_rounded_once
 from core.tests.each import each_of
 from core.tests.small_functions import FUNCTIONS, X, assert_results_of_numpy
@@ -83,6 +84,10 @@ def test_bfloat16_goes_in_and_out_without_a_copy_and_is_rounded_once() -> None:
         assert x.array() is a
         assert jnp.from_dlpack(x).dtype == jnp.bfloat16
     check_rounded_once([1.0 + 2.0**-8 + 2.0**-40, -3.4e38, 2.0**62 + 2.0**54, 0.1])
+
+
+def test_numbers_beyond_the_range_are_infinite() -> None:
+    check_numbers_beyond_the_range()
 
 
 def test_a_traced_array_of_jax_is_an_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import tensorken as tk
+from core.tests.beyond_range import check_numbers_beyond_the_range
 from core.tests.bfloat16 import check_rounded_once
 from core.tests.each import each_of
 from core.tests.small_functions import FUNCTIONS, X, assert_results_of_numpy
@@ -92,6 +93,10 @@ def test_bfloat16_goes_in_and_out_without_a_copy_and_is_rounded_once() -> None:
         assert x.tolist() == a.tolist()
     check_rounded_once([1.0 + 2.0**-8 + 2.0**-40, -3.4e38, 1e-40, -5e-41, 2.0**62 + 2.0**54])
     assert tk.signbit(tk.tensor([-math.nan, math.nan], "bfloat16")).tolist() == [True, False]
+
+
+def test_numbers_beyond_the_range_are_infinite() -> None:
+    check_numbers_beyond_the_range()
 
 
 def test_a_tensor_outlives_the_array_it_was_made_of() -> None:

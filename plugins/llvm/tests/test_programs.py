@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.beyond_range import NUMBERS
 from core.tests.random_programs.design import by_design
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import leaves_of
@@ -18,9 +19,9 @@ from core.tests.support import Required
 from core.tests.threads import together
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.errors import TensorkenError
-from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.dtypes import DTYPES, round_float
 from tensorken_core.program.program import Program
-from tensorken_llvm import cache, machine as target_cpu, nests, scalars
+from tensorken_llvm import cache, dtypes, machine as target_cpu, nests, scalars
 from tensorken_llvm.builder import has_wide_vectors
 from tensorken_llvm.plugin import tensorken_compile, tensorken_report_header
 from tensorken_llvm.program import MachineProgram, compiled
@@ -200,6 +201,12 @@ def test_long_sums_are_accurate(dtype: str, axis: Any) -> None:
         dtype
     ]  # in float64 5000 numbers one by one
     np.testing.assert_allclose(code([x])[0].astype("float64"), expected, rtol=tolerance)
+
+
+def test_numbers_beyond_the_range_are_infinite() -> None:
+    for dtype in (DTYPES["float16"], DTYPES["float32"]):
+        for number in NUMBERS:
+            assert dtypes.number(number, dtype).constant == round_float(number, dtype)
 
 
 def test_sums_and_maxima_of_special_values() -> None:

@@ -78,6 +78,7 @@ class Jax(RawTensor[Array]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     @wide
+    @np.errstate(over="ignore")
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         if dtype is bfloat16 and isinstance(data, list | tuple | range):  # numpy would round twice
             data = [round_float(float(number), dtype) for number in data]
@@ -85,6 +86,7 @@ class Jax(RawTensor[Array]):
         return jax.device_put(np.array(data, dtype.name).reshape(shape), self.device)
 
     @wide
+    @np.errstate(over="ignore")
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         if dtype is bfloat16:
             value = round_float(float(value), dtype)

@@ -63,6 +63,7 @@ class Torch(RawTensor[Tensor]):
 
     # ---- create, inspect -------------------------------------------------------------------------------------
 
+    @np.errstate(over="ignore")
     def new(self, shape: Shape, data: Any, dtype: DType) -> Tensor:
         if dtype not in TORCH_DTYPES:
             raise DTypeError(f"new: torch has no arithmetic on {dtype}; use int64")
@@ -76,7 +77,13 @@ class Torch(RawTensor[Tensor]):
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
         if dtype is bfloat16:
             value = round_float(float(value), dtype)
-        return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
+        try:
+            return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
+        except RuntimeError:  # torch refuses a number beyond the range of its dtype
+            if dtype.kind != "float":
+                raise
+            rounded = round_float(float(value), dtype)
+            return torch.full(shape, rounded, dtype=TORCH_DTYPES[dtype], device=self.device)
 
     def adopt(self, array: Any, copy: bool) -> Tensor | None:
         if isinstance(array, np.ndarray) and min(array.strides, default=0) < 0:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from tensorken_core.language.dtypes import DType, float32, float64
+from tensorken_core.language.dtypes import DType, float32, float64, round_float
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_torch import functions
@@ -729,7 +729,7 @@ def _factor(equation: Equation) -> tuple[float | None, Variable | None]:
     """The number and the other operand of a product with a finite number."""
     if equation.op.name == "mul":
         for x, y in (equation.operands, equation.operands[::-1]):
-            if isinstance(x, Literal) and math.isfinite(x.value):
+            if isinstance(x, Literal) and math.isfinite(round_float(x.value, x.dtype)):
                 return float(x.value), y
     return None, None
 

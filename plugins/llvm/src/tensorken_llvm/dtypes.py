@@ -31,6 +31,7 @@ STORED = {**TYPES, "bool": BYTE, "float16": HALF}
 NUMPY = {name: np.dtype(name) for name in TYPES}
 
 
+@np.errstate(over="ignore")
 def number(value: bool | int | float, dtype: DType) -> ir.Constant:
     """A number of a dtype."""
     type_ = TYPES[dtype.name]
@@ -39,6 +40,7 @@ def number(value: bool | int | float, dtype: DType) -> ir.Constant:
     return ir.Constant(type_, int(value))
 
 
+@np.errstate(over="ignore")
 def float_number(value: float, type_: Any) -> ir.Constant:
     """A floating-point number, rounded to its type."""
     if type_ is FLOAT:
