@@ -173,7 +173,7 @@ STEPS: dict[str, Row] = {
     "remainder": _step("{0} % 2.0", lambda x: x % 2.0),
     "remainder-of-negative": _step("{0} % -2.0", lambda x: x % -2.0),
     "fmod": _same("fmod({0}, 2.0)", lambda xp, x: xp.fmod(x, 2.0)),
-    "floor-divide": _step("{0} // 2.0", lambda x: x // 2.0),
+    "floor-divide": _step("{0} // 2.0", lambda x: x // 2.0, lambda x: np.floor(x / 2.0)),
     "power-of-two": _step("{0} ** 2.0", lambda x: x**2.0),
     "power-of-three": _step("{0} ** 3.0", lambda x: x**3.0),
     "whole-power": _step("{0} ** 3", lambda x: x**3),
