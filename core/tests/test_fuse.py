@@ -15,10 +15,12 @@ from core.tests.examples import examples
 from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.strategies import differentiable, function_of, on, programs
 from core.tests.support import FUSED, STACKS, Counting, Nothing, Required, Strict, array, f64
+from tensorken_core.language.dtypes import DTYPES, round_float
 from tensorken_core.language.op import OPS
 from tensorken_core.rewriting.fuse import LIMIT, Deferred, Fuse
 from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_numpy.backend import Numpy
+from tensorken_reference.backend import Reference
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
@@ -268,6 +270,23 @@ def test_a_count_beyond_the_dtype_wraps_or_overflows_as_the_sum_would():
         assert half.expand((100_000,)).sum().item() == pytest.approx(50_000, rel=2e-3)
         assert (half * 0.0).expand((100_000,)).sum().item() == 0.0
         assert half.expand((1_000_000,)).sum().item() == math.inf
+
+
+@pytest.mark.feature(112, 165)
+@each_of(("dtype", "count"), [("bfloat16", 257), ("bfloat16", 1001), ("float16", 2049), ("float16", 100_000)])
+def test_a_sum_of_repeated_narrow_floats_is_rounded_once(dtype, count):
+    """The count is no number of the dtype, or is beyond its range; the sum over the stored axis is none either."""
+    for backend in (Fuse(Numpy()), Fuse(Reference())):
+        x = tk.tensor([[1 / 3], [0.001], [0.007]], dtype, backend=backend)
+        y = tk.tensor([[0.25], [0.75], [0.007]], dtype, backend=backend)
+        numbers, others = (v.ravel().tolist() for v in (x, y))
+        repeated, other = x.expand((3, count)), y.expand((3, count))
+        each = [round_float(n * count, DTYPES[dtype]) for n in numbers]
+        assert repeated.sum(1).tolist() == each
+        assert tk.jit(lambda x: x.expand((3, count)).sum(1))(x).tolist() == each
+        assert repeated.sum().item() == round_float(sum(numbers) * count, DTYPES[dtype])
+        products = sum([a * b for a, b in zip(numbers, others, strict=True)])
+        assert (repeated * other).sum().item() == round_float(products * count, DTYPES[dtype])
 
 
 # ---- matrices ----------------------------------------------------------------------------------------------

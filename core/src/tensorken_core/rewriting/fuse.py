@@ -381,32 +381,42 @@ class Fuse(Wrapper[Deferred[R]]):
                 only_b.append(i)
             else:
                 repeated *= full[i]
+        dtype = raw.dtype(a)
+        if repeated != 1:
+            a, b = self._cast(a, dtype.wide), self._cast(b, dtype.wide)
         if only_a:
             a = raw.sum(a, tuple(only_a))
         if only_b:
             b = raw.sum(b, tuple(only_b))
         y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(raw.mul, a, b)
-        return y if repeated == 1 else self._scaled(y, repeated)
+        return y if repeated == 1 else self._scaled(y, repeated, dtype)
 
     def _total(self, value: R, shape: Shape, axes: Axes) -> R:
         """The sum of a value with size 1 along repeated axes."""
-        sizes = self.raw.shape(value)
+        raw = self.raw
+        sizes = raw.shape(value)
         if sizes == shape:
-            return self.raw.sum(value, axes)
+            return raw.sum(value, axes)
         stored = tuple([i for i in axes if sizes[i] != 1])
         repeated = math.prod([shape[i] for i in axes if sizes[i] == 1])
-        if stored:
-            value = self.raw.sum(value, stored)
-        return value if repeated == 1 else self._scaled(value, repeated)
+        if repeated == 1:
+            return raw.sum(value, stored) if stored else value
+        dtype = raw.dtype(value)
+        value = self._cast(value, dtype.wide)
+        return self._scaled(raw.sum(value, stored) if stored else value, repeated, dtype)
 
-    def _scaled(self, value: R, count: int) -> R:
-        """The sum of `count` copies; zeros if there are none."""
-        shape, dtype = self.raw.shape(value), self.raw.dtype(value)
+    def _scaled(self, value: R, count: int, dtype: DType) -> R:
+        """The sum of `count` copies, in a dtype; the value is in the wide dtype, so that results are rounded once."""
+        shape = self.raw.shape(value)
+        ones = (1,) * len(shape)
         if count == 0:
-            return self._expand(self.raw.full((1,) * len(shape), 0, dtype), shape)
-        for factor in _factors(count, dtype):
-            value = self._apply(self.raw.mul, value, self.raw.full((1,) * len(shape), factor, dtype))
-        return value
+            return self._expand(self.raw.full(ones, 0, dtype), shape)
+        factor = wrap_integer(count, dtype) if dtype.kind == "int" else float(count)
+        y = self._apply(self.raw.mul, value, self.raw.full(ones, factor, dtype.wide))
+        return self._cast(y, dtype)
+
+    def _cast(self, value: R, dtype: DType) -> R:
+        return value if self.raw.dtype(value) is dtype else self.raw.cast(value, dtype)
 
     def _apply(self, method: Callable[[R, R], R], a: R, b: R) -> R:
         """An elementwise method of the backend on values that broadcast."""
@@ -422,18 +432,6 @@ class Fuse(Wrapper[Deferred[R]]):
 
     def _expand(self, value: R, shape: Shape) -> R:
         return value if self.raw.shape(value) == shape else self.raw.expand(value, shape)
-
-
-def _factors(count: int, dtype: DType) -> list[int | float]:
-    """Numbers of the dtype whose product is the count; the count itself may be out of the dtype's range."""
-    if dtype.kind == "int":
-        return [wrap_integer(count, dtype)]
-    factors: list[int | float] = []
-    rest: int | float = count
-    while rest > 2.0 ** (dtype.limit - 1):
-        factors.append(2.0 ** (dtype.limit - 1))
-        rest /= factors[-1]
-    return [*factors, rest]
 
 
 def _moved(labels: tuple[Any, ...], old: Shape, new: Shape, fill: Any) -> tuple[Any, ...] | None:
