@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +89,10 @@ row(
 )  # fmt: skip
 row("avg_pool2d divisor", "avg_pool2d", (1, 1, 3, 4), kernel_size=2, padding=1, divisor_override=3)
 row("avg_pool3d", "avg_pool3d", (1, 1, 2, 3, 4), kernel_size=2, padding=1, count_include_pad=False)
+row("lp_pool1d", "lp_pool1d", (2, 1, 7), norm_type=2, kernel_size=3, stride=2, ceil_mode=True, smooth=False)
+row("lp_pool2d", "lp_pool2d", (1, 2, 5, 4), norm_type=4.0, kernel_size=(3, 2))
+row("lp_pool2d largest", "lp_pool2d", (1, 2, 3, 4), norm_type=math.inf, kernel_size=2, stride=1, smooth=False)
+row("lp_pool3d", "lp_pool3d", (1, 1, 2, 4, 3), norm_type=2, kernel_size=2, stride=1)
 row("adaptive_max_pool1d", "adaptive_max_pool1d", (2, 2, 7), output_size=3)
 row("adaptive_max_pool2d", "adaptive_max_pool2d", (1, 2, 5, 6), output_size=(3, 2))
 row("adaptive_max_pool3d", "adaptive_max_pool3d", (1, 1, 2, 3, 4), output_size=(2, 2, 1))
@@ -128,6 +133,11 @@ row("interpolate area", "interpolate", (1, 2, 5, 4), size=(2, 3), mode="area")
 row("pixel_shuffle", "pixel_shuffle", (1, 8, 2, 3), upscale_factor=2)
 row("pixel_unshuffle", "pixel_unshuffle", (2, 1, 4, 6), downscale_factor=2)
 row("channel_shuffle", "channel_shuffle", (1, 6, 2, 2), groups=3)
+
+# ---- normalisation -----------------------------------------------------------------------------------------
+
+row("local_response_norm", "local_response_norm", (2, 4, 3), size=3, alpha=0.5, k=2.0)
+row("local_response_norm even", "local_response_norm", (1, 3, 2, 2), size=4, alpha=2.0, beta=0.5)
 
 # ---- attention ---------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import rnn
 
 from oracles.layer_rows import ROWS, Row
 from oracles.numbers import Shape, numbers, weights
@@ -137,6 +138,40 @@ for _name, (_options, _x, _weight) in CONVOLUTIONS.items():
         bias=_weight[:1],
     )
 
+PADDED: dict[str, tuple[Any, dict[str, Any], Shape, Shape]] = {
+    "conv1d circular": (
+        nn.Conv1d,
+        {"padding": 2, "stride": 2, "padding_mode": "circular"},
+        (2, 2, 5),
+        (2, 1, 3),
+    ),
+    "conv1d reflect same": (nn.Conv1d, {"padding": "same", "padding_mode": "reflect"}, (1, 1, 5), (1, 1, 4)),
+    "conv reflect": (nn.Conv2d, {"padding": (1, 2), "padding_mode": "reflect"}, (2, 1, 4, 3), (2, 1, 3, 2)),
+    "conv replicate": (
+        nn.Conv2d,
+        {"padding": (2, 1), "dilation": (2, 1), "padding_mode": "replicate"},
+        (1, 2, 4, 3),
+        (2, 2, 2, 2),
+    ),
+    "conv3d replicate": (
+        nn.Conv3d,
+        {"padding": 1, "padding_mode": "replicate"},
+        (1, 1, 2, 3, 2),
+        (1, 1, 2, 3, 2),
+    ),
+}
+
+
+def padded(make: Callable[..., nn.Module], x: Shape, weight: Shape, **options: Any) -> Callable[..., Tensor]:
+    """A convolution as a layer, as functions have no padding mode."""
+    groups = x[1] // weight[1]
+    layer = make(x[1], weight[0], weight[2:], groups=groups, dtype=torch.float64, **options)
+    return lambda x, weight, bias: torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))  # type: ignore[no-any-return]
+
+
+for _name, (_make, _options, _x, _weight) in PADDED.items():
+    case(_name, padded(_make, _x, _weight, **_options), x=_x, weight=_weight, bias=_weight[:1])
+
 POOLS: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], Shape]] = {
     "max pool": (functional.max_pool2d, (2,), (2, 1, 4, 6)),
     "max pool rest": (functional.max_pool2d, ((2, 3),), (1, 2, 5, 7)),
@@ -151,6 +186,33 @@ POOLS: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], Shape]] = {
 }
 for _name, (_pool, _options_of_pool, _x) in POOLS.items():
     case(_name, lambda x, pool=_pool, options=_options_of_pool: pool(x, *options), x=_x)
+
+case(
+    "lp_pool1d odd",
+    lambda x: functional.lp_pool1d(x.reshape(1, 2, 4), 3, 2),
+    x=[0.5, 1.5, 0.25, 3.0, 0.0, 0.0, -0.5, 0.75],
+)
+
+
+def unpool(rank: int, size: Any, *options: Any) -> Callable[[Tensor], list[Tensor]]:
+    """Maxima, their positions, and the maxima at these positions of a result of a size, or the default one."""
+    pool, back = getattr(functional, f"max_pool{rank}d"), getattr(functional, f"max_unpool{rank}d")
+
+    def run(x: Tensor) -> list[Tensor]:
+        maxima, indices = pool(x, *options, return_indices=True)
+        return [maxima, indices.to(torch.float64), back(maxima, indices, *options, output_size=size)]
+
+    return run
+
+
+UNPOOLS: dict[str, tuple[int, Any, tuple[Any, ...], Shape]] = {
+    "max unpool 1": (1, (8,), (2, 3, 1), (2, 1, 8)),
+    "max unpool 2": (2, (5, 7), (2,), (1, 2, 5, 7)),
+    "max unpool 2 padded": (2, None, ((2, 3), (3, 4), 1), (1, 2, 3, 5)),
+    "max unpool 3": (3, None, ((1, 2, 2),), (1, 1, 2, 4, 2)),
+}
+for _name, (_rank, _size, _options_of_pool, _x) in UNPOOLS.items():
+    case(_name, unpool(_rank, _size, *_options_of_pool), x=_x)
 
 # ---- normalisation of groups -------------------------------------------------------------------------------
 
@@ -215,8 +277,13 @@ case("ctc each", lambda x: ctc(x, reduction="none"), x=(3, 6, 4))
 # ---- recurrent layers --------------------------------------------------------------------------------------
 
 
-def recurrent(make: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The outputs and the last state, which is one tensor, or two for an LSTM; without the axis of a single cell."""
+def recurrent(
+    make: Callable[..., Any], lengths: list[int] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """The outputs and the last state, which is one tensor, or two for an LSTM; without the axis of a single cell.
+
+    Sequences with lengths are packed.
+    """
 
     def run(x: Tensor, **parameters: Tensor) -> list[Tensor]:
         state = [parameters.pop(name) for name in ("state", "cell") if name in parameters]
@@ -229,8 +296,13 @@ def recurrent(make: Callable[..., Any], **options: Any) -> Callable[..., Any]:
             **options,
         )
         state = [part if part.ndim == 3 else part[None] for part in state]
-        arguments = (x, *([tuple(state) if len(state) > 1 else state[0]] if state else []))
+        given: Any = x
+        if lengths is not None:
+            given = rnn.pack_padded_sequence(x, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+        arguments = (given, *([tuple(state) if len(state) > 1 else state[0]] if state else []))
         outputs, last = torch.func.functional_call(layer, parameters, arguments)
+        if lengths is not None:
+            outputs, _ = rnn.pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
         parts = last if isinstance(last, tuple) else (last,)
         return [outputs, *[part if len(part) > 1 else part[0] for part in parts]]
 
@@ -281,6 +353,27 @@ case(
     **parameters(2, 8, ["l0", "l0_reverse", "l1", "l1_reverse"], False),
     state=(4, 1, 2),
     cell=(4, 1, 2),
+)
+case(
+    "rnn packed",
+    recurrent(nn.RNN, [2, 4, 1]),
+    x=(3, 4, 2),
+    **parameters(2, 2, ["l0"], True),
+    state=(3, 2),
+)
+case(
+    "gru packed both",
+    recurrent(nn.GRU, [1, 3], bidirectional=True),
+    x=(2, 3, 2),
+    **parameters(2, 6, ["l0", "l0_reverse"], True),
+)
+case(
+    "lstm packed both layers",
+    recurrent(nn.LSTM, [3, 1, 2], num_layers=2, bidirectional=True),
+    x=(3, 3, 1),
+    **parameters(1, 8, ["l0", "l0_reverse", "l1", "l1_reverse"], True),
+    state=(4, 3, 2),
+    cell=(4, 3, 2),
 )
 
 

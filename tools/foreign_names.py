@@ -38,6 +38,7 @@ SOURCES = {
         "torch",
         "torch.nn",
         "torch.nn.functional",
+        "torch.nn.utils.rnn",
         "torch.linalg",
         "torch.special",
         "torch.fft",

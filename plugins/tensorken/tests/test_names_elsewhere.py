@@ -47,7 +47,7 @@ def operands(folder: Path) -> dict[str, Any]:
         **dict.fromkeys(("i", "axis", "first", "source", "start", "low", "min", "init", "loc", "seed"), 0),
         **dict.fromkeys(("k", "second", "destination", "step", "widths", "value", "max", "correction"), 1),
         **dict.fromkeys(("size", "stop", "repeats", "q", "scale", "shape_parameter", "threshold"), 2),
-        "n": 3, "high": 5, "beta": 5.0, "p": 0.5, "lmbda": 0.5, "slope": 0.1, "temperature": 1.0,
+        "n": 3, "lengths": [1, 2, 3], "high": 5, "beta": 5.0, "p": 0.5, "lmbda": 0.5, "slope": 0.1, "temperature": 1.0,
         "shape": (3, 3), "axes": (1, 0), "positions": [1], "strides": (1, 1), "mode": "constant", "spec": ".2f",
         "bins": tk.tensor([1.0, 2.0]), "coefficients": x[0], "mean": tk.zeros(3), "covariance": tk.eye(3),
         "key": tk.random.key(0), "array": np.ones(3), "formula": "ij,jk", "name": "numpy", "placement": None,

@@ -51,11 +51,19 @@ def results(y: Any) -> list[Tensor]:
 # ---- the cases ---------------------------------------------------------------------------------------------
 
 
-def convolution(**options: Any) -> Callable[..., Tensor]:
+def convolution(make: Callable[..., Any] = nn.Conv2d, **options: Any) -> Callable[..., Tensor]:
     def run(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         inputs = weight.shape[1] * options.get("groups", 1)
-        layer = nn.Conv2d(inputs, weight.shape[0], weight.shape[2:], **options, key=KEY)
+        layer = make(inputs, weight.shape[0], weight.shape[2:], **options, key=KEY)
         return layer.replace(weight=weight, bias=bias)(x)
+
+    return run
+
+
+def unpool(pool: Any, back: Any, size: Any, *options: Any) -> Callable[[Tensor], Any]:
+    def run(x: Tensor) -> Any:
+        maxima, indices = pool(*options, return_indices=True)(x)
+        return maxima, indices.astype(tk.float64), back(*options)(maxima, indices, size)
 
     return run
 
@@ -86,7 +94,10 @@ FIELDS = {
 
 
 def recurrent(
-    kind: Callable[..., nn.layers.recurrent.Recurrent], inputs: int, **options: Any
+    kind: Callable[..., nn.layers.recurrent.Recurrent],
+    inputs: int,
+    lengths: list[int] | None = None,
+    **options: Any,
 ) -> Callable[..., Any]:
     """A layer with parameters of PyTorch's names."""
 
@@ -102,7 +113,8 @@ def recurrent(
             cells[int(number) * directions + bool(reverse)][FIELDS[field]] = value
         pairs = zip(layer.cells, cells, strict=True)
         layer = layer.replace(cells=tuple([cell.replace(**given) for cell, given in pairs]))
-        return layer(x, state if cell is None or state is None else nn.LSTMState(state, cell))
+        given = state if cell is None or state is None else nn.LSTMState(state, cell)
+        return layer(x, given, lengths=lengths)
 
     return run
 
@@ -167,6 +179,16 @@ CASES: dict[str, Callable[..., Any]] = {
     "conv patches": convolution(stride=2),
     "conv point": convolution(),
     "conv one image": convolution(),
+    "conv1d circular": convolution(nn.Conv1d, padding=2, stride=2, groups=2, padding_mode="circular"),
+    "conv1d reflect same": convolution(nn.Conv1d, padding="same", padding_mode="reflect"),
+    "conv reflect": convolution(padding=(1, 2), padding_mode="reflect"),
+    "conv replicate": convolution(padding=(2, 1), dilation=(2, 1), padding_mode="replicate"),
+    "conv3d replicate": convolution(nn.Conv3d, padding=1, padding_mode="replicate"),
+    "lp_pool1d odd": lambda x: nn.LPPool1d(3, 2)(x.reshape(1, 2, 4)),
+    "max unpool 1": unpool(nn.MaxPool1d, nn.MaxUnpool1d, 8, 2, 3, 1),
+    "max unpool 2": unpool(nn.MaxPool2d, nn.MaxUnpool2d, (5, 7), 2),
+    "max unpool 2 padded": unpool(nn.MaxPool2d, nn.MaxUnpool2d, None, (2, 3), (3, 4), 1),
+    "max unpool 3": unpool(nn.MaxPool3d, nn.MaxUnpool3d, None, (1, 2, 2)),
     "max pool": nn.MaxPool2d(2),
     "max pool rest": nn.MaxPool2d((2, 3)),
     "max pool overlap": nn.MaxPool2d(3, 2, 1),
@@ -193,6 +215,9 @@ CASES: dict[str, Callable[..., Any]] = {
     "rnn both": recurrent(nn.RNN, 2, bidirectional=True),
     "gru layers": recurrent(nn.GRU, 1, num_layers=2),
     "lstm both layers": recurrent(nn.LSTM, 2, num_layers=2, bidirectional=True, bias=False),
+    "rnn packed": recurrent(nn.RNN, 2, [2, 4, 1]),
+    "gru packed both": recurrent(nn.GRU, 2, [1, 3], bidirectional=True),
+    "lstm packed both layers": recurrent(nn.LSTM, 1, [3, 1, 2], num_layers=2, bidirectional=True),
 }
 
 

@@ -28,9 +28,27 @@ def layers(backend: str) -> dict[str, tuple[Callable[..., Any], Shape, Shape]]:
         "Conv1d": (nn.Conv1d(2, 4, 3, 2, ((1, 0),), groups=2, **given), (2, 2, 6), (2, 4, 3)),
         "Conv2d": (nn.Conv2d(2, 3, (3, 2), 1, (1, (0, 1)), 2, **given), (2, 2, 4, 3), (2, 3, 2, 2)),
         "Conv3d": (nn.Conv3d(1, 2, 2, padding="same", **given), (1, 1, 2, 3, 2), (1, 2, 2, 3, 2)),
+        "Conv1d circular": (
+            nn.Conv1d(1, 2, 3, padding=((2, 0),), padding_mode="circular", **given),
+            (1, 1, 4),
+            (1, 2, 4),
+        ),
+        "Conv2d reflect": (
+            nn.Conv2d(1, 2, 2, padding=(1, 2), padding_mode="reflect", **given),
+            (1, 1, 3, 3),
+            (1, 2, 4, 6),
+        ),
         "ConvTranspose1d": (nn.ConvTranspose1d(2, 2, 3, 2, ((1, 0),), 1, 2, **given), (2, 2, 3), (2, 2, 7)),
         "ConvTranspose2d": (nn.ConvTranspose2d(2, 1, 2, (1, 2), **given), (1, 2, 2, 2), (1, 1, 3, 4)),
         "ConvTranspose3d": (nn.ConvTranspose3d(1, 1, 2, **given), (1, 1, 1, 2, 2), (1, 1, 2, 3, 3)),
+        "LPPool1d": (nn.LPPool1d(4, 2, ceil_mode=True), (2, 2, 5), (2, 2, 3)),
+        "LPPool2d": (nn.LPPool2d(2, 2, 1), (1, 2, 3, 4), (1, 2, 2, 3)),
+        "LPPool3d": (nn.LPPool3d(float("inf"), 2, 1), (1, 1, 2, 3, 2), (1, 1, 1, 2, 1)),
+        "MaxUnpool1d": (
+            Unpooled(nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)),
+            (2, 2, 6),
+            (2, 2, 6),
+        ),
         "MaxPool1d": (nn.MaxPool1d(2, padding=((0, 1),)), (2, 2, 5), (2, 2, 3)),
         "MaxPool2d": (nn.MaxPool2d(2, ceil_mode=True), (1, 2, 5, 4), (1, 2, 3, 2)),
         "MaxPool3d": (nn.MaxPool3d(2, 1), (1, 1, 2, 3, 2), (1, 1, 1, 2, 1)),
@@ -53,6 +71,7 @@ def layers(backend: str) -> dict[str, tuple[Callable[..., Any], Shape, Shape]]:
         "Pad": (nn.Pad((1, (0, 2)), "edge"), (1, 2, 3), (1, 4, 5)),
         "LayerNorm": (nn.LayerNorm(3, dtype=dtype), (2, 3), (2, 3)),
         "RMSNorm": (nn.RMSNorm(3, dtype=dtype), (2, 3), (2, 3)),
+        "LocalResponseNorm": (nn.LocalResponseNorm(3, 0.5), (2, 4, 3), (2, 4, 3)),
         "GroupNorm": (nn.GroupNorm(2, 4, dtype=dtype), (2, 4, 3), (2, 4, 3)),
         "InstanceNorm": (nn.InstanceNorm(2, affine=True, dtype=dtype), (1, 2, 4), (1, 2, 4)),
         "MultiHeadAttention": (nn.MultiHeadAttention(4, 2, **given), (1, 3, 4), (1, 3, 4)),
@@ -77,6 +96,18 @@ class First(nn.Module):
         """Call the layer."""
         first: Tensor = self.layer(x)[0]
         return first
+
+
+class Unpooled(nn.Module):
+    """The maxima of windows at their positions, and zeros."""
+
+    pool: Any
+    back: Any
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Call both layers."""
+        y: Tensor = self.back(*self.pool(x))
+        return y
 
 
 NAMES = list(layers("numpy"))
@@ -298,6 +329,47 @@ def test_a_cell_is_a_step_of_its_layer(kind: Any) -> None:
     assert_close(layer(x)[1], state)
 
 
+@each_of("kind", (nn.GRU, nn.LSTM))
+def test_padding_of_sequences_affects_nothing(kind: Any) -> None:
+    """Outputs, states and derivatives are those of the sequences alone, with lengths of tensors under jit and vmap."""
+    layer = kind(3, 2, 2, bidirectional=True, key=tk.random.key(0), dtype=tk.float64)
+    x = normal(3, 4, 3)
+    sequences = [x[0, :3], x[1], x[2, :0]]
+    padded, lengths = nn.pad_sequence(sequences, padding_value=tk.nan), tk.tensor([3, 4, 0])
+
+    def results(layer: Any, x: Tensor, n: Tensor) -> Any:
+        outputs, state = layer(x, lengths=n)
+        return outputs.sum() + sum([(2.0 * part).sum() for part in tree.leaves(state)]), (outputs, state)
+
+    def of_one(layer: Any, x: Tensor) -> Any:
+        outputs, state = layer(x)
+        return outputs.sum() + sum([(2.0 * part).sum() for part in tree.leaves(state)]), (outputs, state)
+
+    def whole(layer: Any, x: Tensor, n: Tensor) -> Any:
+        return tk.value_and_grad(results, (0, 1), has_aux=True)(layer, x, n)
+
+    (_, (outputs, state)), (of_layer, of_x) = tk.jit(whole)(layer, padded, lengths)
+    each = tk.vmap(whole, in_axes=(None, 0, 0))(layer, padded, lengths)
+    alone = [tk.value_and_grad(of_one, (0, 1), has_aux=True)(layer, x) for x in sequences]
+    assert_close(of_layer, tree.map(lambda *parts: tk.stack(parts).sum(0), *[g for _, (g, _) in alone]))
+    assert_close(each[1][0], tree.map(lambda *parts: tk.stack(parts), *[g for _, (g, _) in alone]))
+    for i, ((_, (expected, last)), (_, gradient)) in enumerate(alone):
+        n = len(sequences[i])
+        assert_close(outputs[i, :n], expected)
+        assert_close(tree.map(lambda part, i=i: part[:, i], state), last)
+        assert_close(of_x[i, :n], gradient)
+        for padding in (outputs[i, n:], of_x[i, n:], each[0][1][0][i, n:], each[1][1][i, n:]):
+            assert not padding.any().item()
+    restored = nn.unpad_sequence(padded, lengths)
+    assert [part.tolist() for part in restored] == [part.tolist() for part in sequences]
+
+
+def test_sequences_are_padded_on_either_side() -> None:
+    sequences = [tk.tensor([[1, 2]]), tk.tensor([[3, 4], [5, 6]])]
+    assert nn.pad_sequence(sequences, 7).tolist() == [[[1, 2], [7, 7]], [[3, 4], [5, 6]]]
+    assert nn.pad_sequence(sequences, padding_side="left").tolist()[0] == [[0, 0], [1, 2]]
+
+
 def test_dropout_between_layers_needs_a_key() -> None:
     layer = nn.GRU(2, 3, 2, dropout=1.0, key=tk.random.key(0), dtype=tk.float64)
     x = normal(1, 3, 2)
@@ -329,6 +401,37 @@ def test_dropout_between_layers_needs_a_key() -> None:
         (lambda x: nn.Conv1d(1, 1, 3, padding=(1, 2), key=tk.random.key(0)), "Conv1d: padding must be an int from 0"),
         (lambda x: nn.max_pool1d(x, 2, padding=((0, 2),)), "larger than half a window"),
         (lambda x: nn.avg_pool1d(x, 2, divisor_override=0), "divisor_override must be an int from 1, got 0"),
+        (lambda x: nn.lp_pool1d(x, 0, 2), "lp_pool1d: norm_type must not be 0"),
+        (lambda x: nn.max_pool1d_with_indices(x[0, 0], 2), r"max_pool1d_with_indices: got shape \(4,\), need"),
+        (lambda x: nn.max_unpool1d(x, x, 2), "max_unpool1d: indices must be ints, got float32"),
+        (lambda x: nn.max_unpool1d(x, tk.argmax(x, 1), 2), r"indices of shape \(1, 4\); they must be equal"),
+        (
+            lambda x: nn.MaxUnpool1d(2)(x, x.astype(tk.int32), 10),
+            r"output_size 10 differs from \(8,\) by a stride of \(2,\) or more; choose nearer sizes",
+        ),
+        (
+            lambda x: nn.Conv1d(2, 1, 3, padding_mode="wrap", key=tk.random.key(0)),
+            "padding_mode must be one of zeros, reflect, replicate, circular, got 'wrap'",
+        ),
+        (
+            lambda x: nn.Conv1d(3, 1, 3, padding=1, padding_mode="reflect", key=tk.random.key(0))(x),
+            r"conv1d: got shape \(1, 2, 4\), need \(\.\.\., 3, length\)",
+        ),
+        (lambda x: nn.LocalResponseNorm(0), "LocalResponseNorm: need a size of one channel or more, got 0"),
+        (lambda x: nn.local_response_norm(x[0, 0], 2), r"local_response_norm: got shape \(4,\), need \(count"),
+        (lambda x: nn.pad_sequence([]), "pad_sequence: need one sequence or more, got none"),
+        (lambda x: nn.pad_sequence([x], padding_side="both"), "padding_side must be 'right' or 'left', got 'both'"),
+        (lambda x: nn.pad_sequence([x, x[..., 1:]]), r"got a sequence of shape \(1, 2, 3\), need \(length, 2, 4\)"),
+        (lambda x: nn.unpad_sequence(x, [1, 2]), r"got shape \(1, 2, 4\) and lengths \[1, 2\]"),
+        (lambda x: nn.unpad_sequence(x, [3]), "unpad_sequence: got length 3, need 0 to 2, the number of steps"),
+        (
+            lambda x: nn.GRU(4, 2, key=tk.random.key(0))(x, lengths=[1, 2]),
+            r"GRU: got lengths of shape \(2,\), need \(1,\), one for each sequence of shape \(1, 2, 4\)",
+        ),
+        (
+            lambda x: nn.GRU(4, 2, key=tk.random.key(0))(x, lengths=tk.ones(1)),
+            "GRU: lengths must be ints, got float32",
+        ),
         (lambda x: nn.adaptive_avg_pool1d(x, 0), "output_size must be an int from 1, got"),
         (lambda x: nn.adaptive_avg_pool1d(x[..., :0], 1), "has an empty axis"),
         (lambda x: nn.interpolate(x), "give either size or scale_factor"),

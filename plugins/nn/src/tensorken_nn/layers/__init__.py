@@ -28,7 +28,14 @@ from tensorken_nn.layers.embedding import Embedding
 from tensorken_nn.layers.flatten import Flatten
 from tensorken_nn.layers.interpolation import Upsample, interpolate
 from tensorken_nn.layers.linear import Linear
-from tensorken_nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from tensorken_nn.layers.normalization import (
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+    local_response_norm,
+)
 from tensorken_nn.layers.padding import Pad
 from tensorken_nn.layers.pooling import (
     AvgPool1d,
@@ -41,11 +48,17 @@ from tensorken_nn.layers.pooling import (
     avg_pool2d,
     avg_pool3d,
     max_pool1d,
+    max_pool1d_with_indices,
     max_pool2d,
+    max_pool2d_with_indices,
     max_pool3d,
+    max_pool3d_with_indices,
 )
-from tensorken_nn.layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, LSTMState, RNNCell
+from tensorken_nn.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d, lp_pool1d, lp_pool2d, lp_pool3d
+from tensorken_nn.layers.recurrent import GRU, LSTM, RNN
+from tensorken_nn.layers.recurrent_cells import GRUCell, LSTMCell, LSTMState, RNNCell
 from tensorken_nn.layers.residual import Residual
+from tensorken_nn.layers.sequences import pad_sequence, unpad_sequence
 from tensorken_nn.layers.sequential import Sequential, mlp
 from tensorken_nn.layers.shuffling import (
     ChannelShuffle,
@@ -62,6 +75,14 @@ from tensorken_nn.layers.transposed_convolution import (
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
+)
+from tensorken_nn.layers.unpooling import (
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 
 __all__ = [
@@ -99,13 +120,20 @@ __all__ = [
     "GlobalMaxPool3d",
     "GroupNorm",
     "InstanceNorm",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "LSTMCell",
     "LSTMState",
     "LayerNorm",
     "Linear",
+    "LocalResponseNorm",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "MultiHeadAttention",
     "Pad",
     "PixelShuffle",
@@ -132,11 +160,23 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "interpolate",
+    "local_response_norm",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mlp",
+    "pad_sequence",
     "pixel_shuffle",
     "pixel_unshuffle",
     "scaled_dot_product_attention",
+    "unpad_sequence",
 ]

@@ -24,6 +24,9 @@ from tensorken_nn.layers.windows import (
 )
 from tensorken_nn.module import Module, static
 
+PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+"""The modes of `tk.pad` by PyTorch's names."""
+
 # ---- functions ---------------------------------------------------------------------------------------------
 
 
@@ -128,14 +131,16 @@ class Convolution(Module):
         kernel_size: the sizes of the kernels; one int for all axes, or one for each, as for the following arguments.
         stride, padding, dilation, groups: as for the functions `conv1d`, `conv2d` and `conv3d`.
         bias: whether there is a bias.
+        padding_mode: the elements of the padding: "zeros"; "reflect", the input mirrored at its first and last element;
+            "replicate", the first and the last element; or "circular", the elements at the other end.
         key: for the initial parameters, which are on the key's backend.
         weight_initializer, bias_initializer: of the parameters; by default uniform in [-b, b) with
             b = 1 / sqrt(n), where n is the number of inputs of an output, as in PyTorch.
         dtype: of the parameters, a float.
 
     Raises:
-        ArgumentError: if a number is not positive (padding: negative), the groups do not divide the channels, or
-            padding "same" is combined with a stride.
+        ArgumentError: if a number is not positive (padding: negative), the groups do not divide the channels,
+            padding "same" is combined with a stride, or the padding mode is unknown.
     """
 
     weight: Tensor  # (outputs, inputs / groups, *kernel sizes)
@@ -144,6 +149,7 @@ class Convolution(Module):
     padding: Pads | str = static()
     dilation: Sizes = static()
     groups: int = static()
+    padding_mode: str = static()
 
     rank: ClassVar[int]
 
@@ -157,6 +163,7 @@ class Convolution(Module):
         dilation: PerAxis = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         *,
         key: Tensor,
         weight_initializer: Initializer | None = None,
@@ -164,12 +171,17 @@ class Convolution(Module):
         dtype: Any = tk.float32,
     ) -> None:
         name = type(self).__name__
+        if padding_mode not in PADDING_MODES:
+            raise ArgumentError(
+                f"{name}: padding_mode must be one of {', '.join(PADDING_MODES)}, got {padding_mode!r}"
+            )
         kernel = checked_kernel(name, self.rank, inputs, outputs, kernel_size, groups)
         self.stride = sizes_for(name, "stride", self.rank, stride)
         self.dilation = sizes_for(name, "dilation", self.rank, dilation)
         pads = _pads(name, padding, kernel, self.stride, self.dilation)
         self.padding = padding if isinstance(padding, str) else pads
         self.groups = groups
+        self.padding_mode = padding_mode
         self.weight, self.bias = initial_parameters(
             key,
             (outputs, inputs // groups, *kernel),
@@ -185,9 +197,15 @@ class Convolution(Module):
         Raises:
             ShapeError: if x has another number of channels, or is smaller than a kernel.
         """
-        return _convolve(
-            self.rank, x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+        rank = self.rank
+        padding: Padding | str = self.padding
+        if self.padding_mode != "zeros":
+            name, kernel = f"conv{rank}d", self.weight.shape[2:]
+            as_batch(name, rank, x, self.weight.shape[1] * self.groups)  # checks the shape
+            pads = _pads(name, padding, kernel, self.stride, self.dilation)
+            x = tk.pad(x, [*[(0, 0)] * (x.ndim - rank), *pads], PADDING_MODES[self.padding_mode])
+            padding = 0
+        return _convolve(rank, x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(Convolution, init=False):

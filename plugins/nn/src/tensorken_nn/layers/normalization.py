@@ -206,6 +206,82 @@ class InstanceNorm(GroupNorm):
         super().__init__(channels, channels, eps, affine, key=key, dtype=dtype)
 
 
+class LocalResponseNorm(Module):
+    """x / (k + alpha * mean)**beta, with the mean of the squares of neighbouring channels: see `local_response_norm`.
+
+    Source: Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks (2012),
+    section 3.3, where alpha stands for our alpha / size.
+
+    Args:
+        size: the number of channels whose mean is taken.
+        alpha, beta, k: numbers of the formula.
+
+    Raises:
+        ArgumentError: if the size is not positive.
+
+    >>> LocalResponseNorm(5)(tk.ones((2, 16, 8, 8))).shape
+    (2, 16, 8, 8)
+    """
+
+    size: int = static()
+    alpha: float = static()
+    beta: float = static()
+    k: float = static()
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        _check_size("LocalResponseNorm", size)
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map shape (count, channels, ...) to the same.
+
+        Raises:
+            ShapeError: if x has no axis of channels.
+        """
+        return local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+
+def local_response_norm(
+    x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """x / (k + alpha * mean)**beta, with the mean of the squares of `size` neighbouring channels.
+
+    They are the size // 2 channels before a channel, the channel itself, and those behind it. A channel outside of x is
+    0 and counts.
+
+    Args:
+        x: shape (count, channels, ...).
+        size: the number of channels whose mean is taken.
+        alpha, beta, k: numbers of the formula.
+
+    Raises:
+        ShapeError: if x has no axis of channels.
+        ArgumentError: if the size is not positive.
+
+    >>> local_response_norm(tk.tensor([[2.0, 2.0, 4.0]]), 2, alpha=1.0, beta=1.0, k=0.0).tolist()
+    [[1.0, 0.5, 0.4000000059604645]]
+    """
+    _check_size("local_response_norm", size)
+    if x.ndim < 2:
+        raise ShapeError(
+            f"local_response_norm: got shape {x.shape}, need (count, channels, ...); reshape the input"
+        )
+    y, channels = widen(x), x.shape[1]
+    squares = (y * y).pad(((0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (x.ndim - 2)))
+    total = squares[:, :channels]
+    for i in range(1, size):
+        total = total + squares[:, i : i + channels]
+    return (y / (k + total * (alpha / size)) ** beta).astype(x.dtype)
+
+
+def _check_size(name: str, size: int) -> None:
+    if size < 1:
+        raise ArgumentError(f"{name}: need a size of one channel or more, got {size}")
+
+
 # ---- shared functions ---------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,11 @@
-"""Max and average pooling of signals, images and volumes: over windows, adaptive, or global."""
+"""Max and average pooling of signals, images and volumes over windows."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import tensorken as tk
 from tensorken import Tensor
@@ -23,7 +24,7 @@ from tensorken_nn.layers.windows import (
 )
 from tensorken_nn.module import Module, static
 
-# ---- functions over windows --------------------------------------------------------------------------------
+# ---- functions ---------------------------------------------------------------------------------------------
 
 
 def _max_pool(
@@ -58,15 +59,70 @@ def _max_pool(
     >>> max_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
     [[[5, 7], [13, 15]]]
     """
-    name = f"max_pool{rank}d"
-    kernel, strides, pads = _checked(name, rank, kernel_size, stride, padding)
+    (parts,) = _parts(f"max_pool{rank}d", rank, [x], kernel_size, stride, padding, dilation, ceil_mode)
+    return with_leading_axes(parts.max(tuple(range(1, rank + 1))), x, rank)
+
+
+def _max_pool_with_indices(
+    rank: int,
+    x: Tensor,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The maximum of each window, and its position, for `max_unpool2d`.
+
+    Args:
+        x, kernel_size, stride, padding, dilation, ceil_mode: as for `max_pool2d`.
+
+    Returns:
+        The maxima, as from `max_pool2d`, and the positions, int32, both of shape
+        `(..., channels, *numbers of windows)`. A position is the number of the element, in row-major order, among those
+        of its channel; of equal maxima it is that of the first, and if there is a NaN, that of the first NaN.
+
+    Raises:
+        ShapeError, ArgumentError: as `max_pool2d`.
+
+    >>> maxima, indices = max_pool2d_with_indices(tk.tensor([[[1, 5, 2, 0], [3, 4, 9, 8]]]), 2)
+    >>> maxima.tolist(), indices.tolist()
+    ([[[5, 9]]], [[[1, 6]]])
+    """
+    name = f"max_pool{rank}d_with_indices"
+    numbers = None
+    if x.ndim > rank:  # otherwise the shape is refused below
+        sizes = x.shape[-rank:]
+        numbers = x.constant(range(1, math.prod(sizes) + 1), tk.int32, (1, 1, *sizes))
+    parts, places = _parts(name, rank, [x, numbers], kernel_size, stride, padding, dilation, ceil_mode)
+    within = tuple(range(1, rank + 1))
+    y = parts.max(within, keepdims=True)
+    found = ((parts == y) | tk.isnan(parts)) & (places > 0)
+    indices = found.where(places, tk.iinfo(tk.int32).max).min(within) - 1
+    return with_leading_axes(y.squeeze(within), x, rank), with_leading_axes(indices, x, rank)
+
+
+def _parts(
+    name: str,
+    rank: int,
+    xs: Sequence[Any],
+    kernel_size: PerAxis,
+    stride: PerAxis | None,
+    padding: Padding,
+    dilation: PerAxis,
+    ceil_mode: bool,
+) -> list[Tensor]:
+    """The windows of tensors with padding that is never the maximum; the shape of the first one is checked."""
+    kernel, strides, pads = checked(name, rank, kernel_size, stride, padding)
     dilations = sizes_for(name, "dilation", rank, dilation)
-    examples = as_batch(name, rank, x)
-    around = _with_remainders(examples.shape[2:], kernel, strides, pads, dilations, ceil_mode)
-    if any(map(any, around)):
-        examples = tk.pad(examples, ((0, 0), (0, 0), *around), constant_values=least_of(x))
-    y = windows(name, examples, kernel, strides, dilations).max(tuple(range(1, rank + 1)))
-    return with_leading_axes(y, x, rank)
+    found = []
+    for x in xs:
+        examples = as_batch(name, rank, x)
+        around = _with_remainders(examples.shape[2:], kernel, strides, pads, dilations, ceil_mode)
+        if any(map(any, around)):
+            examples = tk.pad(examples, ((0, 0), (0, 0), *around), constant_values=least_of(x))
+        found.append(windows(name, examples, kernel, strides, dilations))
+    return found
 
 
 def _avg_pool(
@@ -102,7 +158,7 @@ def _avg_pool(
     [[1.0, 2.5]]
     """
     name = f"avg_pool{rank}d"
-    kernel, strides, pads = _checked(name, rank, kernel_size, stride, padding)
+    kernel, strides, pads = checked(name, rank, kernel_size, stride, padding)
     if divisor_override is not None and divisor_override < 1:
         raise ArgumentError(f"{name}: divisor_override must be an int from 1, got {divisor_override}")
     examples = as_batch(name, rank, x)
@@ -125,7 +181,7 @@ def _avg_pool(
     return with_leading_axes(y / y.constant(divisors, y.dtype, found), x, rank)
 
 
-def _checked(
+def checked(
     name: str, rank: int, kernel_size: PerAxis, stride: PerAxis | None, padding: Padding
 ) -> tuple[Sizes, Sizes, Pads]:
     """Check kernel size, strides and padding."""
@@ -156,6 +212,9 @@ def _with_remainders(
 max_pool1d = for_rank(_max_pool, 1, "max_pool1d")
 max_pool2d = for_rank(_max_pool, 2, "max_pool2d")
 max_pool3d = for_rank(_max_pool, 3, "max_pool3d")
+max_pool1d_with_indices = for_rank(_max_pool_with_indices, 1, "max_pool1d_with_indices")
+max_pool2d_with_indices = for_rank(_max_pool_with_indices, 2, "max_pool2d_with_indices")
+max_pool3d_with_indices = for_rank(_max_pool_with_indices, 3, "max_pool3d_with_indices")
 avg_pool1d = for_rank(_avg_pool, 1, "avg_pool1d")
 avg_pool2d = for_rank(_avg_pool, 2, "avg_pool2d")
 avg_pool3d = for_rank(_avg_pool, 3, "avg_pool3d")
@@ -174,12 +233,18 @@ def least_of(x: Tensor) -> float | int:
 
 
 class MaxPool(Module):
-    """The base class of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`: `max_pool1d` and so on as modules."""
+    """The base class of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`: `max_pool1d` and so on as modules.
+
+    Args:
+        kernel_size, stride, padding, dilation, ceil_mode: as for `max_pool1d`, `max_pool2d` and `max_pool3d`.
+        return_indices: whether a call returns the positions of the maxima as well, as `max_pool1d_with_indices` does.
+    """
 
     kernel_size: Sizes = static()
     stride: Sizes = static()
     padding: Pads = static()
     dilation: Sizes = static()
+    return_indices: bool = static()
     ceil_mode: bool = static()
 
     rank: ClassVar[int]
@@ -190,18 +255,19 @@ class MaxPool(Module):
         stride: PerAxis | None = None,
         padding: Padding = 0,
         dilation: PerAxis = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
         name = type(self).__name__
-        self.kernel_size, self.stride, self.padding = _checked(name, self.rank, kernel_size, stride, padding)
+        self.kernel_size, self.stride, self.padding = checked(name, self.rank, kernel_size, stride, padding)
         self.dilation = sizes_for(name, "dilation", self.rank, dilation)
+        self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map shape `(..., channels, *sizes)` to `(..., channels, *numbers of windows)`."""
-        return _max_pool(
-            self.rank, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+    def __call__(self, x: Tensor) -> Any:
+        """Map shape `(..., channels, *sizes)` to `(..., channels, *numbers of windows)`, or to a pair of this shape."""
+        pool = _max_pool_with_indices if self.return_indices else _max_pool
+        return pool(self.rank, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
 class AvgPool(Module):
@@ -226,7 +292,7 @@ class AvgPool(Module):
         divisor_override: int | None = None,
     ) -> None:
         name = type(self).__name__
-        self.kernel_size, self.stride, self.padding = _checked(name, self.rank, kernel_size, stride, padding)
+        self.kernel_size, self.stride, self.padding = checked(name, self.rank, kernel_size, stride, padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override

@@ -368,6 +368,10 @@ selu selu_ sigmoid silu smooth_l1_loss soft_margin_loss softmax softmin softplus
 sparse_support_notes tanh tanhshrink tf32_notes threshold threshold_ triplet_margin_loss
 triplet_margin_with_distance_loss unfold upsample upsample_bilinear upsample_nearest
 """,
+    "torch.nn.utils.rnn": """
+PackedSequence bind copy_method_params invert_permutation pack_padded_sequence pack_sequence
+pad_packed_sequence pad_sequence unpack_sequence unpad_sequence
+""",
     "torch.linalg": """
 LinAlgError cholesky cholesky_ex common_notes cond cross det diagonal eig eigh eigvals eigvalsh
 householder_product inv inv_ex ldl_factor ldl_factor_ex ldl_solve lstsq lu lu_factor lu_factor_ex lu_solve

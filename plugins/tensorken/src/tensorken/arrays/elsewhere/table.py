@@ -37,6 +37,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "torch": ("tk", "tk.special", "tk.linalg", "nn"),
     "torch.nn": ("nn",),
     "torch.nn.functional": ("nn", "tk"),
+    "torch.nn.utils.rnn": ("nn",),
     "torch.linalg": ("tk.linalg", "tk"),
     "torch.special": ("tk.special", "tk"),
     "torch.fft": ("tk.fft",),
@@ -53,7 +54,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "tk.random": ("jax.random", "numpy.random", "others of random"),
     "tk.special": ("jax.scipy.special", "torch.special"),
     "x": ("torch.Tensor", "numpy.ndarray", "others of tensors"),
-    "nn": ("others of networks", "torch.nn", "torch.nn.functional", "jax.nn"),
+    "nn": ("others of networks", "torch.nn", "torch.nn.functional", "torch.nn.utils.rnn", "jax.nn"),
 }
 """The modules that an unknown name is looked up in."""
 
