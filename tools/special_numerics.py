@@ -262,16 +262,18 @@ def measure_complex(name: str, dtype: str, count: int, backend: Any = "numpy") -
 
 def published() -> dict[str, tuple[int, int]]:
     """The errors of special functions on the page, in float32 and float64."""
-    return {key: (int(a), int(b)) for key, *_, a, b in _rows(HEAD)}
+    return {key: (int(a), int(b)) for key, *_, a, b in rows_of(HEAD)}
 
 
 def published_complex() -> dict[str, tuple[int | None, ...]]:
     """The errors of complex functions on the page; None for parts without bound."""
-    return {key: tuple([int(x) if x.isdigit() else None for x in rest]) for key, *rest in _rows(COMPLEX_HEAD)}
+    return {
+        key: tuple([int(x) if x.isdigit() else None for x in rest]) for key, *rest in rows_of(COMPLEX_HEAD)
+    }
 
 
-def _rows(head: str) -> list[list[str]]:
-    """The cells of a table, the first without quotes."""
+def rows_of(head: str) -> list[list[str]]:
+    """The cells of the table with this head, the first without quotes."""
     _, _, rest = PAGE.read_text(encoding="utf-8").partition(head + "\n")
     lines = []
     for line in rest.splitlines()[1:]:
@@ -282,16 +284,11 @@ def _rows(head: str) -> list[list[str]]:
     return lines
 
 
-def write(head: str, lines: Sequence[str]) -> None:
-    """Replace a table of the page."""
+def write(head: str, texts: int, lines: Sequence[str]) -> None:
+    """Replace a table of the page; its first columns are texts, the others numbers."""
     text = PAGE.read_text(encoding="utf-8")
-    table = "\n".join(
-        [
-            head,
-            "| --- |" + " --: |" * 4 if head is COMPLEX_HEAD else "| --- | --- | --- | --: | --: |",
-            *lines,
-        ]
-    )
+    numbers = head.count("|") - 1 - texts
+    table = "\n".join([head, "|" + " --- |" * texts + " --: |" * numbers, *lines])
     pattern = re.escape(head) + r"\n(?:\|.*\n)*"
     PAGE.write_text(re.sub(pattern, lambda _: table + "\n", text), encoding="utf-8", newline="\n")
 
@@ -314,7 +311,7 @@ def main() -> None:
         against = "the result" if row.relative else "1 or the result"
         cells = f"`{function}`{' ' * bool(rest)}{rest} | {row.about} | {against}"
         lines.append(f"| {cells} |" + "".join(f" {rounded(error)} |" for error, _ in found))
-    write(HEAD, lines)
+    write(HEAD, 3, lines)
     lines = []
     for name in TERMS:
         pairs = [[measure_complex(name, dtype, DRAWS, backend) for backend in backends] for dtype in DTYPES]
@@ -324,7 +321,7 @@ def main() -> None:
         if name not in BY_PARTS:
             numbers[2:] = ["-", "-"]
         lines.append(f"| `tk.{name}` |" + "".join(f" {number} |" for number in numbers))
-    write(COMPLEX_HEAD, lines)
+    write(COMPLEX_HEAD, 1, lines)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array
 from plugins.tensorken.tests.test_random_statistics import chi_squared, kolmogorov_smirnov
-from tensorken.special.gamma_quantiles import log1p_minus, log_quantile_derivative
+from tensorken.special.gamma_quantiles import log1p_minus
 from tensorken_core.errors import ArgumentError, DTypeError, LinearAlgebraError, MixedBackendError, ShapeError
 
 BACKENDS: dict[str, Any] = {**STACKS, "reference": "reference"}
@@ -104,7 +104,7 @@ FIRST = {row.name: row for row in reversed(ROWS)}
 
 def distance(row: Row, x: Any) -> float:
     """The statistic of the fitting test, divided by the bound that is exceeded once in 1000."""
-    x = np.asarray(x, "float64")
+    x = np.asarray(x)
     assert not np.isnan(x).any()
     if not row.counts:
         return kolmogorov_smirnov(x, row.scipy.cdf) / 1.95
@@ -133,14 +133,6 @@ def test_the_fitting_tests_find_a_difference_of_3_percent(row: Row) -> None:
         assert distance(row, x) > 1.0
     else:
         assert kolmogorov_smirnov(x, lambda x: np.clip(row.scipy.cdf(x) + 0.03, 0.0, 1.0)) > 1.95
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@each_of("row", ROWS)
-def test_a_million_numbers_have_their_distribution(row: Row, dtype: str) -> None:
-    for key in tk.random.split(KEY, 2):
-        assert distance(row, array(row.draw(key, (1_000_000,), dtype))) < 1.0
 
 
 # ---- the same under all transforms and on all backends -----------------------------------------------------
@@ -209,39 +201,6 @@ def test_shapes_and_dtypes_are_the_requested_ones(name: str, dtype: str) -> None
 
 
 # ---- derivatives -------------------------------------------------------------------------------------------
-
-
-def slope_of_quantile(a: float, y: float) -> float:
-    """The derivative of the logarithm of a quantile, by mpmath: -dP/da divided by x times the density."""
-    with mpmath.workdps(40):
-        a, x = mpmath.mpf(a), mpmath.exp(mpmath.mpf(y))
-        lower = x < a
-        ends = (0, x) if lower else (x, mpmath.inf)
-        h = mpmath.mpf(10) ** -14
-        high, low = (mpmath.gammainc(a * (1 + s * h), *ends, regularized=True) for s in (1, -1))
-        by_a = (high - low) / (2 * a * h)
-        return float((-by_a if lower else by_a) / mpmath.exp(a * mpmath.log(x) - x - mpmath.loggamma(a)))
-
-
-def quantile_grid() -> tuple[Any, Any]:
-    """Shape parameters, and the logarithms of quantiles from the far tails to the middle."""
-    a_of, y_of = [], []
-    for a in (1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 59.9, 60.0, 150.0, 1e3, 1e4):
-        for u in (1e-12, 1e-4, 0.1, 0.5, 0.9, 1 - 1e-4, 1 - 1e-8):
-            x = special.gammaincinv(a, u) if u < 0.5 else special.gammainccinv(a, 1 - u)
-            if x > 1e-250:
-                a_of.append(a)
-                y_of.append(math.log(x))
-    return np.array(a_of), np.array(y_of)
-
-
-@pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("float64", 4e-12)])
-def test_the_derivative_of_quantiles_is_that_of_the_distribution_function(dtype: str, bound: float) -> None:
-    a, y = (x.astype(dtype) for x in quantile_grid())
-    found = array(log_quantile_derivative(tk.tensor(a), tk.tensor(y)))
-    expected = np.array([slope_of_quantile(float(p), float(q)) for p, q in zip(a, y, strict=True)])
-    assert found.dtype == dtype
-    assert np.abs(found / expected - 1.0).max() < bound
 
 
 def test_log1p_minus_does_not_cancel() -> None:

@@ -93,7 +93,7 @@ def _integral(a: Any, x: Any) -> Any:
     upper = x > mode
     width, distance = mode.sqrt(), (x - mode).abs()
     # The logarithm of the integrand is concave, so it falls at least so fast as at x.
-    reach = (40.0 * x / distance.maximum(1e-30)).minimum((width * 11.5 - distance).maximum(width * 7.0))
+    reach = (40.0 * x / distance.maximum(1e-30)).minimum((width * 13.0 - distance).maximum(width * 9.0))
     extent = upper.where(reach, -reach.minimum(x * 0.999)) / x
     square = 1.0 / (a * a)
     offset = ((x - a) / a).log1p() + 0.5 / a + square * horner(square, PSI)
