@@ -61,9 +61,9 @@ def slope_of_quantile(a: float, y: float) -> Any:
         a, x = mpf(a), mpmath.exp(mpf(y))
         lower = x < a
         if a < 1e3:
-            ends = (0, x) if lower else (x, mpmath.inf)
+            sides = (0, x) if lower else (x, mpmath.inf)
             h = mpf(10) ** -14
-            high, low = (mpmath.gammainc(a * (1 + s * h), *ends, regularized=True) for s in (1, -1))
+            high, low = (mpmath.gammainc(a * (1 + s * h), *sides, regularized=True) for s in (1, -1))
             density = mpmath.exp(a * mpmath.log(x) - x - mpmath.loggamma(a))
             by_a = (high - low) / (2 * a * h) / density
         else:

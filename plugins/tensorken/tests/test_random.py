@@ -393,8 +393,22 @@ def test_truncated_normal_numbers_have_the_shape_of_their_bounds() -> None:
 
 
 def test_truncated_normal_numbers_are_differentiable_by_their_bounds() -> None:
-    low, high = (tk.tensor(v, "float64", backend=FUSED) for v in ([-1.0, 0.0, 1.0], [0.5, 1.5, 2.0]))
-    tk.testing.check_grads(lambda a, b: tk.random.truncated_normal(KEY, a, b, (3,), "float64"), (low, high))
+    low, high = (
+        tk.tensor(v, "float64", backend=FUSED) for v in ([-1.0, 0.01, 1.0, 8.0, -9.0], [0.5, 1.5, 2, 9, -7])
+    )
+    tk.testing.check_grads(lambda a, b: tk.random.truncated_normal(KEY, a, b, (5,), "float64"), (low, high))
+
+
+def test_truncated_normal_numbers_in_a_tail_are_as_many_as_near_0() -> None:
+    """They increase with the random number that they are made of, on both sides of 0."""
+    low, high = tk.tensor([4.5], backend=FUSED), tk.tensor([5.0], backend=FUSED)
+    x = array(tk.random.truncated_normal(KEY, low, high, (4000,)))
+    assert len(np.unique(x)) > 3900
+    order = np.argsort(array(tk.random.normal(KEY, (4000,))))
+    assert (np.diff(x[order]) >= 0.0).all()
+    mirrored = array(tk.random.truncated_normal(KEY, -high, -low, (4000,)))
+    assert (np.diff(mirrored[order]) >= 0.0).all()
+    assert np.abs(np.sort(-mirrored) - np.sort(x)).max() < 0.02
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -33,6 +33,9 @@ EXTREME = [
     *rows_of("pareto", stats.pareto, (0.2,), (100.0,)),
     *rows_of("weibull_min", lambda scale, c: stats.weibull_min(c, scale=scale), (1.0, 0.1), (2.0, 50.0)),
     *rows_of("wald", stats.invgauss, (0.01,), (100.0,)),
+    *rows_of(
+        "truncated_normal", stats.truncnorm, (4.5, 5.0), (5.0, math.inf), (-12.0, -9.0), (-math.inf, -6.0)
+    ),
     *rows_of("poisson", stats.poisson, (1e-3,), (1e4,), (1e6,), counts=True),
     *rows_of("binomial", stats.binom, (1, 0.25), (10**5, 1e-4), (10**6, 1e-7), (10**6, 0.5), counts=True),
     *rows_of("geometric", stats.geom, (1e-4,), (0.999,), counts=True),

@@ -10,6 +10,7 @@ from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
 from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.parameters import floating_parameters
+from tensorken.special.error_functions import ndtr, ndtri
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
@@ -94,9 +95,9 @@ def truncated_normal(
 ) -> Tensor:
     """Numbers from the standard normal distribution truncated to [lower, upper].
 
-    They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)).  If both bounds are
-    beyond 4 on the same side, in float64 beyond 7, few distinct values of u remain; the result is still within the
-    bounds.
+    They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)), or if both bounds are on
+    one side of 0, quantiles of probabilities of that tail.  Bounds beyond 13 on the same side, in float64 beyond 37,
+    have probabilities that underflow; the result is then the nearer bound.
 
     Args:
         key: shape (2,), int32.
@@ -114,13 +115,25 @@ def truncated_normal(
     """
     name = "truncated_normal"
     key, result_dtype, (low, high) = floating_parameters(name, key, shape, dtype, lower=lower, upper=upper)
-    inner, sizes = low.dtype, low.shape
+    share = symmetric(key, low.shape, low.dtype)
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
-    u = (start + end) * 0.5 + (end - start) * 0.5 * symmetric(key, sizes, inner)
-    last = 1.0 - 2.0**-inner.precision
+    u = (start + end) * 0.5 + (end - start) * 0.5 * share
+    last = 1.0 - 2.0**-low.dtype.precision
     x = u.maximum(-last).minimum(last).apply(OPS["erfinv"]) * math.sqrt(2.0)
+    if not (isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and lower <= 0 <= upper):
+        beside = (low > 0.0) | (high < 0.0)
+        x = beside.where(_tail(beside.where(low, 1.0), beside.where(high, 2.0), share), x)
     result: Tensor = x.maximum(low).minimum(high).astype(result_dtype)
     return result
+
+
+def _tail(low: Any, high: Any, share: Any) -> Any:
+    """Numbers between bounds on one side of 0: quantiles of the lower tail, which increase with a share in (-1, 1)."""
+    is_upper = low > 0.0
+    start, end = ndtr(is_upper.where(-high, low)), ndtr(is_upper.where(-low, high))
+    u: Any = (start + end) * 0.5 + (end - start) * 0.5 * is_upper.where(-share, share)
+    x = ndtri(u.maximum(2.0 ** (2 - low.dtype.limit)))
+    return is_upper.where(-x, x)
 
 
 def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
