@@ -21,6 +21,14 @@ from tensorken_nn.layers.adaptive_pooling import (
     adaptive_max_pool3d,
 )
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention, scaled_dot_product_attention
+from tensorken_nn.layers.average_pooling import (
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+)
 from tensorken_nn.layers.batch_norm import BatchNorm, BatchStatistics
 from tensorken_nn.layers.convolution import Conv1d, Conv2d, Conv3d, conv1d, conv2d, conv3d
 from tensorken_nn.layers.dropout import Dropout
@@ -28,6 +36,17 @@ from tensorken_nn.layers.embedding import Embedding
 from tensorken_nn.layers.flatten import Flatten
 from tensorken_nn.layers.interpolation import Upsample, interpolate
 from tensorken_nn.layers.linear import Linear
+from tensorken_nn.layers.max_pooling import (
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+)
 from tensorken_nn.layers.normalization import (
     GroupNorm,
     InstanceNorm,
@@ -37,23 +56,6 @@ from tensorken_nn.layers.normalization import (
     local_response_norm,
 )
 from tensorken_nn.layers.padding import Pad
-from tensorken_nn.layers.pooling import (
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-)
 from tensorken_nn.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d, lp_pool1d, lp_pool2d, lp_pool3d
 from tensorken_nn.layers.recurrent import GRU, LSTM, RNN
 from tensorken_nn.layers.recurrent_cells import GRUCell, LSTMCell, LSTMState, RNNCell

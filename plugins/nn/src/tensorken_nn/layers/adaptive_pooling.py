@@ -10,7 +10,7 @@ from typing import ClassVar
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ShapeError
-from tensorken_nn.layers.pooling import least_of
+from tensorken_nn.layers.max_pooling import least_of
 from tensorken_nn.layers.windows import as_batch, for_rank, sizes_for, with_leading_axes
 from tensorken_nn.module import Module, static
 

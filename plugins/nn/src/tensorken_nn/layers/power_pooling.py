@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.layers.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from tensorken_nn.layers.average_pooling import avg_pool1d, avg_pool2d, avg_pool3d
+from tensorken_nn.layers.max_pooling import max_pool1d, max_pool2d, max_pool3d
 from tensorken_nn.layers.windows import PerAxis, Sizes, for_rank, sizes_for
 from tensorken_nn.module import Module, static
 from tensorken_nn.precision import widen

@@ -8,8 +8,16 @@ from typing import ClassVar
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.layers.pooling import checked
-from tensorken_nn.layers.windows import Padding, Pads, PerAxis, Sizes, as_batch, for_rank, sizes_for
+from tensorken_nn.layers.windows import (
+    Padding,
+    Pads,
+    PerAxis,
+    Sizes,
+    as_batch,
+    checked_window,
+    for_rank,
+    sizes_for,
+)
 from tensorken_nn.module import Module, static
 
 # ---- functions ---------------------------------------------------------------------------------------------
@@ -50,7 +58,7 @@ def _max_unpool(
     [[[0, 5, 0, 0], [0, 0, 9, 0]]]
     """
     name = f"max_unpool{rank}d"
-    kernel, strides, pads = checked(name, rank, kernel_size, stride, padding)
+    kernel, strides, pads = checked_window(name, rank, kernel_size, stride, padding)
     if indices.dtype.kind != "int":
         raise DTypeError(
             f"{name}: indices must be ints, got {indices.dtype}; use those of max_pool{rank}d_with_indices"
@@ -93,7 +101,7 @@ class MaxUnpool(Module):
     rank: ClassVar[int]
 
     def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0) -> None:
-        self.kernel_size, self.stride, self.padding = checked(
+        self.kernel_size, self.stride, self.padding = checked_window(
             type(self).__name__, self.rank, kernel_size, stride, padding
         )
 

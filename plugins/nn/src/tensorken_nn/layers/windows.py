@@ -98,6 +98,19 @@ def with_leading_axes(y: Tensor, x: Tensor, rank: int) -> Tensor:
     return y if x.ndim == rank + 2 else y.reshape((*x.shape[: -rank - 1], *y.shape[1:]))
 
 
+def checked_window(
+    name: str, rank: int, kernel_size: PerAxis, stride: PerAxis | None, padding: Padding
+) -> tuple[Sizes, Sizes, Pads]:
+    """Check kernel size, strides and padding."""
+    kernel = sizes_for(name, "kernel_size", rank, kernel_size)
+    pads = pads_for(name, rank, padding)
+    if any(2 * max(pad) > size for pad, size in zip(pads, kernel, strict=True)):
+        raise ArgumentError(
+            f"{name}: padding {padding} is larger than half a window of {kernel}; make it smaller"
+        )
+    return kernel, kernel if stride is None else sizes_for(name, "stride", rank, stride), pads
+
+
 # ---- windows -----------------------------------------------------------------------------------------------
 
 
@@ -169,3 +182,18 @@ def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int)
         x[(..., slice(start // stride, start // stride + count), start % stride, *trailing)]
         for start in starts
     ]
+
+
+def with_remainders(
+    sizes: Sizes, kernel: Sizes, strides: Sizes, pads: Pads, dilations: Sizes, ceil_mode: bool
+) -> Pads:
+    """The padding; in ceil mode with elements behind each axis for a window that begins before its end."""
+    if not ceil_mode:
+        return pads
+    around = []
+    for n, width, stride, (before, after), step in zip(sizes, kernel, strides, pads, dilations, strict=True):
+        length, reach = n + before + after, step * (width - 1) + 1
+        last = -(-(length - reach) // stride) * stride  # the start of the last window
+        last = last - stride if last >= n + before else last
+        around.append((before, after + max(last + reach - length, 0)))
+    return tuple(around)
