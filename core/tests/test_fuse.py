@@ -289,6 +289,27 @@ def test_a_sum_of_repeated_narrow_floats_is_rounded_once(dtype, count):
         assert (repeated * other).sum().item() == round_float(products * count, DTYPES[dtype])
 
 
+@pytest.mark.feature(112)
+@each_of(
+    "scaled",
+    [
+        lambda x, s: (x * s).sum(),
+        lambda x, s: (x / (1.0 / s)).sum(),
+        lambda x, s: (x * 2.0**-8 + x * s).sum(),
+    ],
+)
+def test_a_factor_of_a_narrow_sum_keeps_it_in_range(scaled):
+    """The sum of x alone is larger than all numbers of float16."""
+    for backend in (Fuse(Numpy()), Fuse(Reference())):
+        x = tk.full((100, 1), 4096.0, "float16", backend=backend) * tk.ones(
+            (1, 3), "float16", backend=backend
+        )
+        s = tk.tensor(2.0**-10, "float16", backend=backend)
+        wide = scaled(x.astype("float32"), s.astype("float32")).item()
+        expected = round_float(wide, DTYPES["float16"])
+        assert scaled(x, s).item() == tk.jit(scaled)(x, s).item() == expected
+
+
 # ---- matrices ----------------------------------------------------------------------------------------------
 
 M, K, N = 3, 4, 5

@@ -382,14 +382,16 @@ class Fuse(Wrapper[Deferred[R]]):
             else:
                 repeated *= full[i]
         dtype = raw.dtype(a)
-        if repeated != 1:
+        if (
+            repeated != 1 or not both
+        ):  # no product is rounded, and a sum of an operand may be larger than the result
             a, b = self._cast(a, dtype.wide), self._cast(b, dtype.wide)
         if only_a:
             a = raw.sum(a, tuple(only_a))
         if only_b:
             b = raw.sum(b, tuple(only_b))
         y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(raw.mul, a, b)
-        return y if repeated == 1 else self._scaled(y, repeated, dtype)
+        return self._cast(y, dtype) if repeated == 1 else self._scaled(y, repeated, dtype)
 
     def _total(self, value: R, shape: Shape, axes: Axes) -> R:
         """The sum of a value with size 1 along repeated axes."""
