@@ -382,9 +382,8 @@ class Fuse(Wrapper[Deferred[R]]):
             else:
                 repeated *= full[i]
         dtype = raw.dtype(a)
-        if (
-            repeated != 1 or not both
-        ):  # no product is rounded, and a sum of an operand may be larger than the result
+        # With repetitions the product is not the result yet; without `both`, a sum of an operand may be larger than it.
+        if repeated != 1 or not both:
             a, b = self._cast(a, dtype.wide), self._cast(b, dtype.wide)
         if only_a:
             a = raw.sum(a, tuple(only_a))

@@ -47,9 +47,8 @@ def _divisor_of_sum(rewriting: Rewriting, e: Equation) -> Variable | None:
     """sum(x / c) is sum(x) / c, if c is constant along the axes."""
     x, (axes,) = e.operands[0], e.params
     inner = rewriting.operands_if(x, DIV)
-    if (
-        inner is None or rewriting.uses.get(x, 0) > 1 or x.dtype.wide is not x.dtype
-    ):  # narrow sums would overflow
+    may_overflow = x.dtype.wide is not x.dtype
+    if inner is None or rewriting.uses.get(x, 0) > 1 or may_overflow:
         return None
     divisor = _unrepeated(rewriting, inner[1], axes)
     if divisor is None:
