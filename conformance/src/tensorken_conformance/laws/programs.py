@@ -34,7 +34,7 @@ SHORT: Counts = {"smoke": (1, 6), "default": (4, 40), "deep": (30, 60)}
 SPECIAL: Counts = {"smoke": (1, 6), "default": (4, 60), "deep": (30, 60)}
 """Elementwise ops of infinities, NaN and the largest numbers."""
 LOWERED: Counts = {"smoke": (1, 3), "default": (8, 20), "deep": (60, 25)}
-MOVED: Counts = {"smoke": (1, 40), "default": (25, 20), "deep": (150, 25)}
+MOVED: Counts = {"smoke": (1, 15), "default": (25, 20), "deep": (150, 25)}
 """Programs that mostly move and reduce elements."""
 LIVES: Counts = {"smoke": (1, 2), "default": (6, 20), "deep": (40, 50)}
 
