@@ -67,3 +67,8 @@ def test_the_example_is_that_of_the_readme() -> None:
 def test_a_failed_command_is_an_error_with_its_output() -> None:
     with pytest.raises(release.ReleaseError, match=r"(?s)ended with 3:\nbefore"):
         release._run([sys.executable, "-c", "print('before'); raise SystemExit(3)"])
+
+
+def test_the_citation_has_the_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == version()  # type: ignore[index]

@@ -25,6 +25,8 @@ from tools.workspace import ROOT
 WORKSPACE_PAGES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
     "README.md": "../README.md",  # next to the pages as next to docs/, as they include parts of it
 }
 """Pages at the top of the workspace, and their paths in the site."""
