@@ -163,8 +163,10 @@ def nextafter(x: Array, y: Array) -> Array:
     at, to = (jnp.where(z < 0, sign - z, z) for z in (bits, other_bits))
     after = jnp.where(at < to, at + one, at - one)
     after_bits = jnp.where(after == 0, bits & sign, jnp.where(after < 0, sign - after, after))
-    following = lax.bitcast_convert_type(jnp.where(at == to, other_bits, after_bits), x.dtype)
-    return jnp.where(jnp.isnan(x) | jnp.isnan(y), x + y, following)
+    following = jnp.where(at == to, other_bits, after_bits)
+    # A selection among bfloat16 numbers is one among float32 numbers, which may flush them.
+    nan_bits = lax.bitcast_convert_type(x + y, integer)
+    return lax.bitcast_convert_type(jnp.where(jnp.isnan(x) | jnp.isnan(y), nan_bits, following), x.dtype)
 
 
 @in_float32
