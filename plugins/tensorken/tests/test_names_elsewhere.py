@@ -170,6 +170,10 @@ def test_the_page_is_up_to_date() -> None:
             lambda: tk.special.bessel_j0,
             "there is no such function: polynomials are computed by their recurrences",
         ),
+        (
+            lambda: tk.special.lgamma,
+            "'tensorken.special' has no attribute 'lgamma'; use tk.special.gammaln(x)",
+        ),
         (lambda: nn.Dense, "module 'tensorken_nn' has no attribute 'Dense'; use nn.Linear"),
         (lambda: nn.ReLU, "module 'tensorken_nn' has no attribute 'ReLU'; use nn.relu: a function"),
     ],

@@ -52,7 +52,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     ),
     "tk.linalg": ("numpy.linalg", "jax.scipy.linalg", "torch.linalg"),
     "tk.random": ("jax.random", "numpy.random", "others of random"),
-    "tk.special": ("jax.scipy.special", "torch.special"),
+    "tk.special": ("jax.scipy.special", "torch.special", "jax.lax"),
     "x": ("torch.Tensor", "numpy.ndarray", "others of tensors"),
     "nn": ("others of networks", "torch.nn", "torch.nn.functional", "torch.nn.utils.rnn", "jax.nn"),
 }
