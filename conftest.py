@@ -86,6 +86,12 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
+def pytest_runtest_setup() -> None:
+    """Count traces of a function by the test: tests share functions, and the worker would warn of them all."""
+    if compilation := sys.modules.get("tensorken.compilation.jit"):
+        compilation._trace_counts.clear()
+
+
 TOGETHER = ("tests/test_backend_examples.py", "tests/test_packaging.py", "tests/test_plugin_examples.py")
 """The files of which one worker runs all tests: they share wheels, which take long to build."""
 
