@@ -80,13 +80,16 @@ OPERANDS = {"solve": 2, "triangular_solve": 2}
 """The number of operands, where it is not 1."""
 
 
+def op(name: str) -> Callable[..., Any]:
+    """The function of an op; that of a complex op has operands and results in parts."""
+    real = name.removeprefix("complex_")
+    function: Callable[..., Any] = globals()[real]
+    return function if real == name else _of_parts(function, OPERANDS.get(real, 1))
+
+
 def ops(names: str) -> list[Callable[..., Any]]:
-    """The functions of these ops, in order; those of complex ops have operands and results in parts."""
-    return [
-        _of_parts(globals()[real], OPERANDS.get(real, 1)) if real != name else globals()[name]
-        for name in names.split()
-        for real in (name.removeprefix("complex_"),)
-    ]
+    """The functions of these ops, in order."""
+    return [op(name) for name in names.split()]
 
 
 def _of_parts(function: Callable[..., Any], count: int) -> Callable[..., Any]:

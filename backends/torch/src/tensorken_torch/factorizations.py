@@ -16,7 +16,6 @@ OPERANDS = {"solve": 2, "triangular_solve": 2}
 """The number of operands, where it is not 1."""
 
 
-@functools.cache
 def op(name: str) -> Callable[..., Any]:
     """The function of an op; a complex op has operands and results in parts.
 
