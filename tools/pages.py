@@ -5,6 +5,8 @@ The blocks of a page run in order and share their variables.
 * `python` is run; its output must equal the `text` block directly below it, or be empty if there is none.
 * `pycon` is run as a doctest session.
 * `python elsewhere` is run by another test; here it must only compile.
+* `python drawing` is run; it must print the picture that the page shows below it, an SVG file. `python -m tools.pages PAGE`
+  writes the pictures of a page.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import doctest
 import io
 import itertools
 import re
+import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,7 @@ from typing import Any
 from tools.workspace import ROOT, distributions
 
 _FENCE = re.compile(r"^```(?P<language>\w+)(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_PICTURE = re.compile(r"\s*!\[[^\]]+\]\(([^)]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class Block:
     text: str
     line: int  # of the first line of the text
     kind: str = ""  # the words after the language
+    picture: str = ""  # the file of the picture directly below it
 
     @property
     def commands(self) -> list[str]:
@@ -47,6 +53,7 @@ def blocks(markdown: str) -> list[Block]:
             match["text"],
             markdown.count("\n", 0, match.start("text")) + 1,
             match["kind"].strip(),
+            picture[1] if (picture := _PICTURE.match(markdown, match.end())) else "",
         )
         for match in _FENCE.finditer(markdown)
     ]
@@ -59,10 +66,15 @@ def pages() -> list[Path]:
     return [*above, *each, *sorted(ROOT.glob("docs/**/*.md"))]
 
 
-def run(page: str, name: str) -> list[str]:
+def run(page: str, name: str, *, draw: bool = False) -> list[str]:
     """Run the blocks of a page; returns the failures, each with the page's name and the line.
 
     Unexpected exceptions propagate, with the page's line in the traceback.
+
+    Args:
+        page: its text.
+        name: its path from the root of the workspace.
+        draw: write the pictures instead of comparing them.
     """
     page_blocks = blocks(page)
     failures: list[str] = []
@@ -73,6 +85,14 @@ def run(page: str, name: str) -> list[str]:
             failures += [f"{location}: {line}" for line in _session(block, names, name)]
         elif block.language == "python" and block.kind == "elsewhere":
             compile(textwrap.dedent(block.text), location, "exec")
+        elif block.language == "python" and block.kind == "drawing":
+            picture = ROOT / Path(name).parent / block.picture
+            printed = _printed(block, names, name)
+            if draw:
+                picture.parent.mkdir(exist_ok=True)
+                picture.write_text(printed, encoding="utf-8", newline="\n")
+            elif not block.picture or printed != picture.read_text(encoding="utf-8"):
+                failures.append(f"{location}: prints another picture; run: python -m tools.pages {name}")
         elif block.language == "python":
             expected = below.text if below is not None and below.language == "text" else ""
             printed = _printed(block, names, name)
@@ -97,3 +117,14 @@ def _session(block: Block, names: dict[str, Any], name: str) -> list[str]:
     doctest.DocTestRunner(verbose=False).run(session, out=stream.write, clear_globs=False)
     names |= session.globs
     return [stream.getvalue()] if stream.getvalue() else []
+
+
+def main(paths: Sequence[str]) -> int:
+    """Write the pictures of these pages; returns the exit status."""
+    failures = [f for path in paths for f in run(Path(path).read_text(encoding="utf-8"), path, draw=True)]
+    print("".join([f"{failure}\n" for failure in failures]), end="", file=sys.stderr)
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

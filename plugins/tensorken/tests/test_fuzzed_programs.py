@@ -225,7 +225,8 @@ def attempt(rng: random.Random) -> str:
 
 def outcome_of(program: Program, expected: Any, rng: random.Random) -> str:
     """The outcomes of all uses of a program."""
-    for shown in (str(program), repr(program), program._repr_html_(), program.to_mermaid(), program.to_dot()):
+    drawn = program.to_mermaid(), program.to_dot(), program.to_svg()
+    for shown in (str(program), repr(program), program._repr_html_(), *drawn):
         assert isinstance(shown, str)
     again = serialize(program)
     assert serialize(deserialize(again.encode(), "again", FUSED, _make)) == again

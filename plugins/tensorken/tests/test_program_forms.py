@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import html.parser
 import inspect
+import itertools
 import json
 import re
 import subprocess
 import sys
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from core.tests.examples import examples
 from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
+from tensorken.programs.forms.layers import layout
 from tensorken.programs.methods import METHODS
 from tensorken.programs.names import Names, all_programs
 from tensorken_core.errors import ProgramError
@@ -369,6 +372,62 @@ def test_dot_escapes_quotation_marks_and_backslashes():
         label.removesuffix("\\nfloat32[]").replace('\\"', '"').replace("\\\\", "\\")
         == f"d[{json.dumps(ODD)}]"
     )
+
+
+@each_program
+def test_svg_has_separate_boxes_within_its_edges_and_arrows_downwards(name):
+    program = REAL[name][0]
+    root = ElementTree.fromstring(program.to_svg())
+    ground, *rectangles = root.iter("{http://www.w3.org/2000/svg}rect")
+    boxes = [[float(r.get(a)) for a in ("x", "y", "width", "height")] for r in rectangles]
+    assert len(boxes) == sum(
+        len(p.equations) + len(p.inputs) + len(p.constants) + 1 for p in all_programs(program)
+    )
+    right, below = float(ground.get("width")), float(ground.get("height"))
+    assert all(0 < x and 0 < y and x + w < right and y + h < below for x, y, w, h in boxes)
+    for (x, y, w, h), (x2, y2, w2, h2) in itertools.combinations(boxes, 2):
+        assert x + w < x2 or x2 + w2 < x or y + h < y2 or y2 + h2 < y
+    lower_edges = {(round(x + w / 2, 1), round(y + h, 1)) for x, y, w, h in boxes}
+    upper_edges = {(round(x + w / 2, 1), round(y, 1)) for x, y, w, h in boxes}
+    paths = [p.get("d") for p in root.iter("{http://www.w3.org/2000/svg}path")]
+    arrows = [(re.findall(NUMBER, line), re.findall(NUMBER, head)) for line, head in batched(paths, 2)]
+    for (x, y, *_), (end, bottom, *_) in arrows:
+        assert near((float(x), float(y)), lower_edges)
+        assert near((float(end), float(bottom)), upper_edges)
+        assert float(y) < float(bottom)
+
+
+NUMBER = r"-?\d+\.\d+"
+
+
+def batched(items, n):
+    return zip(*[iter(items)] * n, strict=True)
+
+
+def near(point, points):
+    """Whether a point is one of these, to the last printed digit."""
+    return any(abs(point[0] - x) < 0.11 and abs(point[1] - y) < 0.11 for x, y in points)
+
+
+def test_svg_marks_variables_of_the_program_only():
+    program = tk.trace(lambda x: tk.sin(x) * x)(1.0)
+    assert program.to_svg(mark=["b"]).count("tk-marked") == program.to_svg().count("tk-marked") + 1
+    with pytest.raises(
+        tk.errors.ArgumentError, match=r"^to_svg: mark has 'c', and <lambda> has no such variable"
+    ):
+        program.to_svg(mark="ac")
+    assert "&lt;lambda&gt;" in program.to_svg()
+
+
+def test_layers_have_few_crossings_and_straight_arrows():
+    """A ladder has a layout without crossings; a chain is straight."""
+    size = (40.0, 20.0)
+    nodes = [f"{side}{i}" for i in range(5) for side in "ab"]
+    rails = [(f"{side}{i}", f"{side}{i + 1}") for i in range(4) for side in "ab"]
+    mixed = layout(dict.fromkeys(nodes, size), [*rails[::-1], ("a0", "b4")])
+    assert {mixed.centers[f"a{i}"][0] < mixed.centers[f"b{i}"][0] for i in range(5)} in ({True}, {False})
+    chain = layout(dict.fromkeys("abc", size), [("a", "b"), ("b", "c")])
+    assert [x for x, _ in chain.centers.values()] == [20.0] * 3
 
 
 class _Page(html.parser.HTMLParser):

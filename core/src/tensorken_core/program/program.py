@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
@@ -317,3 +317,4 @@ class Program:
         def to_dot(self) -> str: ...
         def to_mermaid(self) -> str: ...
         def to_python(self) -> str: ...
+        def to_svg(self, mark: Collection[str] = ()) -> str: ...

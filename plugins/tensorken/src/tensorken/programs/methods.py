@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tensorken.programs.forms.html import html
 from tensorken.programs.forms.loading import deserialize
 from tensorken.programs.forms.mermaid import mermaid
 from tensorken.programs.forms.python import source
+from tensorken.programs.forms.svg import svg
 from tensorken.programs.forms.text import summary, text
 from tensorken.programs.passes.explanation import explanation
 from tensorken_core import tree
@@ -175,6 +177,24 @@ def to_dot(self: Program) -> str:
     return dot(self)
 
 
+def to_svg(self: Program, mark: Collection[str] = ()) -> str:
+    """A picture of the program, in which values flow downwards; it needs no other program to be drawn.
+
+    The text is an SVG document of its own, for a file or for `IPython.display.SVG`. It has colours for dark mode.
+
+    Args:
+        mark: names of variables, as in the program's text, whose boxes get another colour.
+
+    Raises:
+        ArgumentError: if the program has no variable of such a name.
+
+    >>> import tensorken as tk
+    >>> print(tk.trace(tk.sin)(1.0).to_svg().splitlines()[1])
+    <title>Program sin: 1 input, 1 equation, 1 output</title>
+    """
+    return svg(self, mark)
+
+
 METHODS = {
     "__call__": call,
     "__repr__": summary,
@@ -187,6 +207,7 @@ METHODS = {
     "to_dot": to_dot,
     "to_mermaid": to_mermaid,
     "to_python": to_python,
+    "to_svg": to_svg,
 }
 """The methods by name; `Program` declares the same signatures for type checkers."""
 

@@ -1,8 +1,8 @@
-"""Diagrams: the nodes and arrows that `to_mermaid` and `to_dot` draw: inputs, constants, equations and results."""
+"""Diagrams, the nodes and arrows of `to_svg`, `to_mermaid` and `to_dot`: inputs, constants, equations and results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tensorken.programs.forms.text import constant, params, returned, type_of
@@ -18,11 +18,13 @@ class DiagramNode:
         name: unique in the diagram: a letter and a number.
         kind: input, constant, equation or result.
         lines: the lines of its label.
+        defines: the names of the variables that it defines.
     """
 
     name: str
     kind: str
     lines: tuple[str, ...]
+    defines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +57,22 @@ def _diagram(
     runs: list[tuple[str, str]] = []
     source: dict[Variable, str] = {}
 
-    def node(kind: str, *lines: str) -> str:
-        nodes.append(DiagramNode(f"{prefix}n{len(nodes)}", kind, lines))
+    def node(kind: str, variables: Iterable[Variable], *lines: str) -> str:
+        defines = tuple([names[v] for v in variables])
+        nodes.append(DiagramNode(f"{prefix}n{len(nodes)}", kind, lines, defines))
         return nodes[-1].name
 
     for v in program.inputs:
-        source[v] = node("input", names[v], type_of(v))
+        source[v] = node("input", [v], names[v], type_of(v))
     for v, x in program.constants.items():
-        source[v] = node("constant", f"{names[v]} = {constant(x)}", type_of(v))
+        source[v] = node("constant", [v], f"{names[v]} = {constant(x)}", type_of(v))
     for equation in program.equations:
-        box = node(
-            "equation", _label(equation, names, titles_of), ", ".join([type_of(v) for v in equation.results])
-        )
+        types = ", ".join([type_of(v) for v in equation.results])
+        box = node("equation", equation.results, _label(equation, names, titles_of), types)
         arrows += [(source[v], box) for v in dict.fromkeys(equation.operands) if v in source]
         runs += [(box, prefixes[p]) for p in equation.params if isinstance(p, Program)]
         source.update(dict.fromkeys(equation.results, box))
-    result_box = node("result", f"return {returned(program, names)}")
+    result_box = node("result", [], f"return {returned(program, names)}")
     arrows += [(source[v], result_box) for v in dict.fromkeys(program.outputs) if v in source]
     return Diagram(prefix, titles_of[program], tuple(nodes), tuple(arrows), tuple(runs))
 
