@@ -5,8 +5,8 @@ The blocks of a page run in order and share their variables.
 * `python` is run; its output must equal the `text` block directly below it, or be empty if there is none.
 * `pycon` is run as a doctest session.
 * `python elsewhere` is run by another test; here it must only compile.
-* `python drawing` is run; it must print the picture that the page shows below it, an SVG file. `python -m tools.pages PAGE`
-  writes the pictures of a page.
+* `python drawing` is run; it must print the picture that the page shows below it, an SVG file.
+  `python -m tools.pages PAGE` writes the pictures of a page.
 """
 
 from __future__ import annotations

@@ -384,7 +384,7 @@ def test_svg_has_separate_boxes_within_its_edges_and_arrows_downwards(name):
         len(p.equations) + len(p.inputs) + len(p.constants) + 1 for p in all_programs(program)
     )
     right, below = float(ground.get("width")), float(ground.get("height"))
-    assert all(0 < x and 0 < y and x + w < right and y + h < below for x, y, w, h in boxes)
+    assert all(x > 0 and y > 0 and x + w < right and y + h < below for x, y, w, h in boxes)
     for (x, y, w, h), (x2, y2, w2, h2) in itertools.combinations(boxes, 2):
         assert x + w < x2 or x2 + w2 < x or y + h < y2 or y2 + h2 < y
     lower_edges = {(round(x + w / 2, 1), round(y + h, 1)) for x, y, w, h in boxes}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tensorken.programs.compiled import Kernels, kernels_of, text_of
+from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
@@ -48,6 +49,16 @@ class Lowered:
             return b
         """
         return text_of(self.program, self.backend, form)
+
+    @property
+    def optimized(self) -> Program:
+        """The program after all passes, which the backend compiles.
+
+        >>> import tensorken as tk
+        >>> len(tk.jit(lambda x: (tk.exp(x), tk.sin(x))[1]).lower(1.0).optimized.equations)
+        1
+        """
+        return optimised(self.program, self.backend)
 
     def kernels(self) -> Kernels:
         """The kernels of the compiled program: ops, loops, bytes and operations; none if the compiler reports none."""
