@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,10 @@ def test_every_tile_in_every_layout(raw: Any, tile: Tile | Block, order: tuple[i
 
 @pytest.mark.parametrize("tile", contractions.GPU_TILES, ids=str)
 def test_the_tiles_of_gpus(raw: Any, tile: Tile | Block) -> None:
-    """At the edges of rows, columns and the sum."""
+    """At the edges of rows, columns and the sum; with both operands, and with none, along the sum in memory."""
     sides = {"rows": tile.rows, "columns": tile.columns} if isinstance(tile, Tile) else tile.sides
-    check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), (0, 1, 2))
+    for order in [(0, 1, 2)] if isinstance(tile, Tile) else ORDERS[::3] + ORDERS[2:3]:
+        check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), order)
 
 
 @pytest.mark.parametrize("side", [5, 7, 9, 13, 15])
@@ -253,9 +255,42 @@ def test_candidate_tiles_of_a_gpu_are_few_and_fit(sizes: tuple[int, ...]) -> Non
     "block", [tile for tile in contractions.GPU_TILES if isinstance(tile, Block)], ids=str
 )
 def test_blocks_are_divided_evenly_and_within_webgpus_limits(block: Block) -> None:
-    assert all([side * block.depth % (4 * block.workgroup_size) == 0 for side in block.sides.values()])
+    """Units of an operand, vectors or squares, and invocations: one number is a multiple of the other."""
+    for side in block.sides.values():
+        for units in (side * block.depth // 4, side * block.depth // 16):
+            assert units % block.workgroup_size == 0 or block.workgroup_size % units == 0
     assert block.workgroup_size <= 256
-    assert 8 * block.depth * sum(block.sides.values()) <= 16384
+    assert block.depth % 4 == 0 and block.columns % 4 == 0 and block.rows in (4, 8)
+    for lines in (block.down * block.rows // 4, block.across):  # an exclusive or moves vectors within them
+        assert lines & (lines - 1) == 0 and lines > 2 * (block.depth // 4 - 1)
+    assert block.shared_bytes(4) in (2**14, 2**15)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize(
+    "block", [tile for tile in contractions.GPU_TILES if isinstance(tile, Block)], ids=str
+)
+def test_blocks_access_workgroup_memory_in_whole_vectors(block: Block, order: tuple[int, ...]) -> None:
+    """For each element of the sum, an invocation reads a vector for every four of its rows and of its columns, and
+    there is one barrier for each slice.
+    """
+    sizes = [(256, 256, 1), (1, 256, 256)]
+    a, b = [tuple([shape[i] for i in order]) for shape in sizes]
+    text = tile_kernel(contraction(a, b, (order.index(1),)), block, HARDWARE).template
+    loop = text[text.index("for (var") :]
+    reads = re.findall(r"let \w+ = shared_\w+\[[^\]]*\];", loop)
+    stores = re.findall(r"^ *shared_\w+\[[^\]]*\] = ", loop, re.MULTILINE)
+    assert len(reads) == block.depth * (block.rows + block.columns) // 4
+    assert len(reads) + len(stores) == loop.count("shared_")
+    assert loop.count("workgroupBarrier") == 1
+    assert loop.count("fma(") == block.depth * block.rows * block.columns // 4
+
+
+def test_blocks_that_need_more_workgroup_memory_than_there_is_are_no_candidates() -> None:
+    for memory in (2**14, 2**15, 2**16):
+        target = Target(32, 2**27, False, workgroup_memory=memory)
+        blocks = [tile for tile in tiles(4096, 4096, 4096, target=target) if isinstance(tile, Block)]
+        assert max([block.shared_bytes(4) for block in blocks]) == min(memory, 2**15)
 
 
 def test_sums_are_divided_into_parts_if_tiles_are_few() -> None:

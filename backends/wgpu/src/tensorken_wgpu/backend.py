@@ -58,6 +58,7 @@ class Wgpu(RawTensor[Array]):
             int(device.limits["max-storage-buffer-binding-size"]),
             device.is_software,
             fast_64_bit=device.is_software and "shader-int64" in device.features,
+            workgroup_memory=int(device.limits["max-compute-workgroup-storage-size"]),
         )
         self._single_ops: dict[Any, ReloadingProgram] = {}
         self.capabilities = Capabilities(dtypes=supported_dtypes(device.features), ulp=ERRORS)

@@ -13,7 +13,7 @@ from tensorken.kernels.products import Product, product_of
 from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
-from tensorken_wgpu.dtypes import size_of
+from tensorken_wgpu.dtypes import SIZES, size_of
 from tensorken_wgpu.kernels import (
     Choice,
     Division,
@@ -45,8 +45,9 @@ Larger tiles read less, and reads dominate there; but the driver takes 0.1, 0.3 
 """
 
 GPU_TILES: tuple[Tile | Block, ...] = (
+    Block(8, 8, 16, 16, 16),
     Block(8, 8, 16, 16, 8),
-    Block(8, 8, 8, 8, 8),
+    Block(8, 8, 8, 8, 16),
     Block(4, 4, 16, 16, 16),
     Tile(8, 8, 64),
     Tile(4, 4, 64),
@@ -128,7 +129,13 @@ def tiles_of(product: Product, target: Target) -> list[Tile | Block]:
     if target.is_software:
         most = next(size for least, size in SOFTWARE_SIDES if work_of(product) >= least)
         return [Tile(_side(rows, most), _side(columns, most), 8)]
-    possible = [tile for tile in GPU_TILES if _fits(tile, product)]
+    size = SIZES[sums(product.operands[0].dtype.name).dtype]
+    possible = [
+        tile
+        for tile in GPU_TILES
+        if _fits(tile, product)
+        and (isinstance(tile, Tile) or tile.shared_bytes(size) <= target.workgroup_memory)
+    ]
     busy_tiles = [tile for tile in possible if invocations(product, tile) >= target.busy_invocations]
     return [*busy_tiles, *[tile for tile in reversed(possible) if tile not in busy_tiles]]
 

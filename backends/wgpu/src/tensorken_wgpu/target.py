@@ -19,12 +19,14 @@ class Target:
         binding_size: bytes of the largest binding.
         is_software: whether a CPU emulates the GPU.
         fast_64_bit: whether access to 64-bit numbers is faster than to twice as many 32-bit numbers.
+        workgroup_memory: bytes that the invocations of a workgroup may share; WebGPU guarantees 16 KiB.
     """
 
     bindings: int
     binding_size: int
     is_software: bool
     fast_64_bit: bool = False
+    workgroup_memory: int = 2**14
 
     @property
     def busy_invocations(self) -> int:

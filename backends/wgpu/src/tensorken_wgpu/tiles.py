@@ -202,13 +202,16 @@ class TileKernel:
     @contextmanager
     def _iterations(self, count: int) -> Iterator[IndexExpression]:
         """A loop of this many iterations, divided among the parts; lines written in the context are its body."""
-        chunk = -(-count // self.parts)
-        name, start = self.writer.new_name(), self.part.times(chunk)
-        end = index_text(start.plus(chunk))
-        if chunk * self.parts > count:
-            end = f"min({end}, {integer(count)})"
+        name, (start, end) = self.writer.new_name(), self._range_of_part(count)
         with self.writer.block(f"for (var {name} = {index_text(start)}; {name} < {end}; {name} += 1u)"):
             yield variable(name, count)
+
+    def _range_of_part(self, count: int) -> tuple[IndexExpression, str]:
+        """The first of this kernel's iterations, which may be after the last of all, and the end."""
+        chunk = -(-count // self.parts)
+        start = self.part.times(chunk)
+        end = index_text(start.plus(chunk))
+        return start, f"min({end}, {integer(count)})" if chunk * self.parts > count else end
 
     def _steps(self, indices: Mapping[str, IndexExpression], inner: Sequence[IndexExpression]) -> None:
         """Add the products of some elements of the sum, one accumulator after the other, so that each stays in a
