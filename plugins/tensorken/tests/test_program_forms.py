@@ -430,6 +430,13 @@ def test_layers_have_few_crossings_and_straight_arrows():
     assert [x for x, _ in chain.centers.values()] == [20.0] * 3
 
 
+def test_texts_have_no_addresses_of_objects():
+    program = tk.trace(lambda x: Layer(x, x, odd_program))(1.0)
+    assert " at 0x" in repr(odd_program)
+    assert "<function odd_program>" in str(program)
+    assert "0x" not in str(program) + program.to_svg()
+
+
 class _Page(html.parser.HTMLParser):
     """Checks that tags are closed in order, and collects anchors, links and text."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -15,6 +16,7 @@ from tensorken_core.program.program import Equation, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 INDENT = "    "
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # in the representation of a function or another object
 WIDTH = 100  # longer lines are continued on the next line
 MAX_COLUMN_WIDTH = 40  # wider cells do not move the next column
 MAX_SHOWN_ELEMENTS = 6  # larger constants are shown without their elements
@@ -145,12 +147,12 @@ def param_text(param: Any) -> str:
 
 
 def returned(program: Program, names: Names) -> str:
-    """The outputs, in the structure of the function's result."""
+    """The outputs, in the structure of the function's result, without addresses: a text is the same each time."""
     outputs = [names[v] for v in program.outputs]
     if program.result is None:
         return ", ".join(outputs) or "()"
     shown = fold(program.result, outputs, lambda container, *rest: container.show(*rest))
-    return str(shown)
+    return _ADDRESS.sub("", str(shown))
 
 
 def constant(x: Tensor) -> str:
