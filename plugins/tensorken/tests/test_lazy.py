@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import threading
 import tracemalloc
@@ -20,7 +21,7 @@ from core.tests.random_programs.strategies import function_of, on, programs
 from core.tests.support import LAZIES, Counting, array
 from core.tests.threads import together
 from tensorken.lazy.interpreter import Lazy
-from tensorken_core.errors import DTypeError
+from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import float32, float64, int32, int64
 from tensorken_core.language.op import OPS
@@ -437,6 +438,35 @@ def test_a_run_that_fails_can_be_repeated():
     raw.broken = False
     assert z.item() == pytest.approx(np.sin([2.0, 3.0]).sum() + 1.0, rel=1e-5)
     np.testing.assert_allclose(array(q @ r), array(x), atol=1e-6)
+
+
+class Naming(Compiling):
+    """A backend whose programs fail with the lines of their equations."""
+
+    def compile(self, program: Any) -> Any:
+        self.programs.append(program)
+
+        def run(xs: Any) -> Any:
+            raise BackendError(", ".join([str(e.origin) for e in program.equations]))
+
+        return run
+
+
+def test_a_program_names_the_lines_of_the_graph_that_runs():
+    """Not the line that reads, nor those of another graph with the same structure, which shares its program."""
+    raw = Naming()
+    lazy = Lazy(raw)
+    x, y = tk.tensor([1.0, 2.0], backend=lazy), tk.tensor([1.0, 2.0], backend=lazy)
+    line = sys._getframe().f_lineno
+    z = tk.exp(x)
+    z = tk.sin(z)
+    w = tk.sin(tk.exp(y))
+    for result, lines in ((z, [1, 2]), (w, [3, 3]), (z, [1, 2])):
+        with pytest.raises(BackendError) as found:
+            result.tolist()
+        places = re.findall(r"test_lazy\.py:(\d+): ", str(found.value))
+        assert [int(place) - line for place in places] == lines
+    assert len(raw.programs) == 1
 
 
 def test_threads_may_read_and_write_one_graph():

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, Generic
 
+from tensorken.lazy.origins import Position
 from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken_core.language.dtypes import exact
 from tensorken_core.language.interpreter import R
@@ -34,6 +35,7 @@ class Node(Generic[R]):
         serial: a unique number, greater than the serials of the operands.
         parts: for a node with several results, weak references to the nodes of the results in use.
         last_count: the number of the last count of pending memory that included this node.
+        position: of the user's code that called the pending op.
     """
 
     __slots__ = (
@@ -44,6 +46,7 @@ class Node(Generic[R]):
         "operands",
         "params",
         "parts",
+        "position",
         "serial",
         "shape",
         "value",
@@ -60,6 +63,7 @@ class Node(Generic[R]):
         op: Op | None = None,
         operands: tuple[Node[R], ...] = (),
         params: tuple[Any, ...] = (),
+        position: Position | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -67,6 +71,7 @@ class Node(Generic[R]):
         self.op = op
         self.operands = operands
         self.params = params
+        self.position = position
         self.parts: tuple[weakref.ref[Node[R]], ...] = ()
         self.serial = next(serials)
         self.last_count = -1
@@ -111,6 +116,7 @@ class Graph(Generic[R]):
             operand: the index of an earlier step, ~index of a leaf, or the shape and dtype of a number.
         types: for each node the shape and the dtype.
         params: for each node the params.
+        positions: for each node the position of the user's code.
         leaves: the nodes with values.
         numbers: the numbers in order of use: the Number of an operand, or the start of a crop along an axis that it
             shortens.
@@ -124,6 +130,7 @@ class Graph(Generic[R]):
         self.steps: list[tuple[Any, ...]] = []
         self.types = [(node.shape, node.dtype) for node in nodes]
         self.params = [node.params for node in nodes]
+        self.positions = [node.position for node in nodes]
         self._nodes = nodes.copy()
         sources: dict[Node[R], int] = {}
         leaves, numbers, steps = self.leaves, self.numbers, self.steps
@@ -180,6 +187,7 @@ class Graph(Generic[R]):
             alive = held_nodes.get(i) or self._refs[i]()
             node: Node[R] = Node(*self.types[i]) if alive is None else alive
             node.op, node.params, node.serial = op, self.params[i], self._serials[i]
+            node.position = self.positions[i]
             node.operands = tuple([node_at(source) for source in operands])
             nodes.append(node)
             if op is ITEM and not any([ref() is node for ref in node.operands[0].parts]):

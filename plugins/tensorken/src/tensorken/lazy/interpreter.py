@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, serials
+from tensorken.lazy.origins import running, users_position
 from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
 from tensorken.programs.names import all_programs
@@ -45,6 +46,9 @@ MAX_LOOP_PROGRAMS = 256
 
 MAX_DEFERRED_STEPS = 6
 """An op whose body loops for no more steps than this is recorded like any other; its steps are part of one program."""
+
+LIBRARY_CALLS = 3
+"""The calls from `run` to the method that makes a node."""
 
 MIN_CLEANUP_SIZE = 16
 """The smallest number of nodes at which dead entries are removed.  Small, since memory that grows and is freed later
@@ -262,7 +266,7 @@ class Lazy(Wrapper[Node[R]]):
         dtype = op.result_dtypes.get(dtypes) or op.result_dtype(dtypes, params)
         if dtype is not first.dtype:
             self._check(op.name, dtype)
-        return Node(shape, dtype, None, op, tuple(operands), params)
+        return Node(shape, dtype, None, op, tuple(operands), params, users_position(LIBRARY_CALLS))
 
     def _find(self, key: Any) -> Node[R] | None:
         """The node of a key, unless it has been pending since before the last run.
@@ -307,7 +311,7 @@ class Lazy(Wrapper[Node[R]]):
                 return tuple(existing)  # type: ignore[arg-type]
             shapes = op.shape(*[x.shape for x in operands], *params)
             dtypes = op.result_dtype(tuple([x.dtype for x in operands]), params)
-            node = Node(shapes, dtypes, None, op, tuple(operands), params)
+            node = Node(shapes, dtypes, None, op, tuple(operands), params, users_position(LIBRARY_CALLS))
             items = []
             for i, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
                 item = Node(shape, dtype, None, ITEM, (node,), (i,))
@@ -370,7 +374,8 @@ class Lazy(Wrapper[Node[R]]):
             specialized = self._program_for(graph, tuple([i for i, _ in held]))
             inputs = [self.value(leaf) for leaf in graph.leaves]
             inputs += specialized.inputs(graph.numbers, self.raw)
-            values = prepared(specialized.program, self.raw)(inputs)
+            with running(graph.positions):
+                values = prepared(specialized.program, self.raw)(inputs)
         except BaseException:
             graph.restore(held)
             raise

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from tensorken.lazy.graph import CROP, ITEM, Graph, Number, cropped_axes, fits_int32
+from tensorken.lazy.origins import step_origin
 from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op
@@ -162,7 +163,8 @@ class _ProgramWriter(Generic[R]):
             one = op.results == 1
             types = [(shape, dtype)] if one else zip(shape, dtype, strict=True)
             defined = tuple([Variable(*type_) for type_ in types])
-            self.equations.append(Equation(op, tuple(xs), params, defined))
+            origin = step_origin(i, self.graph.positions[i])
+            self.equations.append(Equation(op, tuple(xs), params, defined, origin))
             self._results.append(defined[0] if one else defined)
         return Program(
             (*self.leaves, *self.arrays),
