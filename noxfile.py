@@ -233,6 +233,7 @@ def lint(session: nox.Session) -> None:
     sources = os.pathsep.join([str(folder / "src") for folder in distributions(optional=True)])
     session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it prints non-ASCII text
     session.run("python", "-m", "tools.architecture")
+    session.run("python", "-m", "tools.changelog", "--check")
 
 
 @nox.session(name="format")
@@ -261,6 +262,13 @@ def wheels(session: nox.Session) -> None:
     """Build wheels of all distributions and their requirements into dist/, for installation without a network."""
     session.install("pip", *requirements("build"))
     session.run("python", "-m", "tools.wheels", *(session.posargs or ["dist"]))
+
+
+@nox.session
+def changelog(session: nox.Session) -> None:
+    """Print the changes since the last release; `-- --release` writes them into CHANGELOG.md."""
+    session.install(*requirements("changelog"))
+    session.run("python", "-m", "tools.changelog", *session.posargs)
 
 
 @nox.session

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tools import release
+from tools import changelog as fragments, release
 from tools.workspace import ROOT, version
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -35,11 +36,18 @@ def test_a_tag_must_be_that_of_the_version_and_of_the_changelog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(fragments, "ROOT", tmp_path)
     changelog = tmp_path / "CHANGELOG.md"
     changelog.write_text(
         f"# Changelog\n\n## {version()} (2026-11-30)\n\n## 0.0.9 (2026-01-01)\n", encoding="utf-8"
     )
     release.check_tag(f"v{version()}")
+    (tmp_path / "changelog.d").mkdir()
+    (tmp_path / "changelog.d" / "sums.fixed.md").write_text("Sums are exact.", encoding="utf-8")
+    with pytest.raises(
+        release.ReleaseError, match=r"1 changes are in changelog.d/ .* such as sums.fixed.md; run "
+    ):
+        release.check_tag(f"v{version()}")
     with pytest.raises(release.ReleaseError, match=rf"the tag is v9.9, and VERSION says {version()}; tag v"):
         release.check_tag("v9.9")
     changelog.write_text(f"# Changelog\n\n## {version()} (unreleased)\n", encoding="utf-8")
@@ -47,6 +55,26 @@ def test_a_tag_must_be_that_of_the_version_and_of_the_changelog(
         release.ReleaseError, match=r"the first section of CHANGELOG.md is '.* \(unreleased\)'"
     ):
         release.check_tag(f"v{version()}")
+
+
+def test_changes_are_files_whose_names_have_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not fragments.faults()
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    monkeypatch.setattr(fragments, "ROOT", tmp_path)
+    (tmp_path / "changelog.d").mkdir()
+    wrong = [
+        "sums.md",
+        "sums.mended.md",
+        "sums.fixed.txt",
+        "Sums.fixed.md",
+        "sums.fixed.1.md",
+        "a b.fixed.md",
+    ]
+    for name in [*wrong, "fast-sums.performance.md"]:
+        (tmp_path / "changelog.d" / name).write_text("Sums are exact.", encoding="utf-8")
+    (tmp_path / "changelog.d" / "empty.fixed.md").write_text("\n", encoding="utf-8")
+    found = [fault.removeprefix("changelog.d/") for fault in fragments.faults()]
+    assert sorted(fault.split(" is ")[0] for fault in found) == sorted([*wrong, "empty.fixed.md"])
 
 
 def test_the_index_lists_each_file_with_its_digest(tmp_path: Path) -> None:

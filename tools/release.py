@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools import changelog
 from tools.pages import blocks
 from tools.workspace import ROOT, distributions, version
 
@@ -53,7 +54,7 @@ def build(folder: Path) -> list[Path]:
 
 
 def check_tag(tag: str) -> None:
-    """Check that a tag is that of the version, and that the changelog has a section of the version.
+    """Check that a tag is that of the version, and that the changelog's first section, and nothing after it, is its.
 
     Raises:
         ReleaseError: if not.
@@ -63,7 +64,13 @@ def check_tag(tag: str) -> None:
     first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     if first is None or not re.fullmatch(rf"{re.escape(version())} \(\d{{4}}-\d\d-\d\d\)", first[1]):
         raise ReleaseError(
-            f"the first section of CHANGELOG.md is {first and first[1]!r}; write '{version()} (YYYY-MM-DD)'"
+            f"the first section of CHANGELOG.md is {first and first[1]!r}; run "
+            f"'python run.py changelog --release', which writes '{version()} (YYYY-MM-DD)'"
+        )
+    if left := changelog.fragments():
+        raise ReleaseError(
+            f"{len(left)} changes are in changelog.d/ and not in CHANGELOG.md, such as {left[0].name}; run "
+            f"'python run.py changelog --release'"
         )
 
 
