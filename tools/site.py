@@ -18,7 +18,7 @@ import types
 from pathlib import Path
 
 import tensorken
-from tools import notebook, reference, walkthrough
+from tools import changelog, notebook, reference, walkthrough
 from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
@@ -69,6 +69,8 @@ def stage(folder: Path) -> None:
         page = walkthrough.page(ROOT / "examples" / f"{name}.py", printed)
         _write(folder / "examples" / f"{name}.md", page)
     stage_reports(REPORTS, folder)
+    changes = ROOT / "CHANGELOG.md"
+    _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
     shutil.copy(docs / "conf.py", folder)
     shutil.copytree(docs / "_static", folder / "_static")
     reference.write(folder / "reference")
