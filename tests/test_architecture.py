@@ -66,7 +66,7 @@ def test_imports_in_functions_and_for_types_count() -> None:
 
 
 def test_there_are_budgets_for_core_and_kernel() -> None:
-    budgets = architecture.settings()["budgets"]
+    budgets = architecture.settings()["architecture"]["budgets"]
     assert {name: budget["lines"] for name, budget in budgets.items()} == {"core": 8000, "kernel": 2000}
     assert len(budgets["kernel"]["paths"]) == 10
     assert all((ROOT / path).exists() for budget in budgets.values() for path in budget["paths"])

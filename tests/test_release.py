@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tools import changelog as fragments, release
-from tools.workspace import ROOT, version
+from tools import changelog as fragments, release, repository
+from tools.workspace import ROOT, distributions, version
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -59,7 +59,6 @@ def test_a_tag_must_be_that_of_the_version_and_of_the_changelog(
 
 def test_changes_are_files_whose_names_have_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fragments.faults()
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     monkeypatch.setattr(fragments, "ROOT", tmp_path)
     (tmp_path / "changelog.d").mkdir()
     wrong = [
@@ -75,6 +74,41 @@ def test_changes_are_files_whose_names_have_a_type(tmp_path: Path, monkeypatch: 
     (tmp_path / "changelog.d" / "empty.fixed.md").write_text("\n", encoding="utf-8")
     found = [fault.removeprefix("changelog.d/") for fault in fragments.faults()]
     assert sorted(fault.split(" is ")[0] for fault in found) == sorted([*wrong, "empty.fixed.md"])
+
+
+def test_the_addresses_are_copied_to_each_distribution() -> None:
+    known = {"Documentation": "https://docs.example", "Repository": "https://code.example/a/b"}
+    for folder in distributions(optional=True):
+        text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+        without = repository.with_addresses("pyproject.toml", text, {})
+        changed = repository.with_addresses("pyproject.toml", text, known)
+        project = tomllib.loads(changed)["project"]
+        assert project.pop("urls") == known
+        assert project == tomllib.loads(without)["project"], folder
+        assert repository.with_addresses("pyproject.toml", changed, known) == changed
+        assert repository.with_addresses("pyproject.toml", changed, {}) == without
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changed = repository.with_addresses("CITATION.cff", citation, known)
+    assert {"repository-code: https://code.example/a/b", "url: https://docs.example"} < set(
+        changed.splitlines()
+    )
+    assert repository.with_addresses("CITATION.cff", changed, {}) == repository.with_addresses(
+        "CITATION.cff", citation, {}
+    )
+
+
+def test_nothing_is_published_without_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "tensorken": {"repository": "https://code.example/a/b/", "documentation": "https://docs.example"}
+    }
+    monkeypatch.setattr(repository, "settings", lambda: known)
+    release.check_addresses()
+    assert repository.addresses()["Issues"] == "https://code.example/a/b/issues"
+    known["tensorken"]["repository"] = ""
+    with pytest.raises(
+        release.ReleaseError, match=r"repository: no address in \[tool.tensorken\] of pyproject"
+    ):
+        release.check_addresses()
 
 
 def test_the_index_lists_each_file_with_its_digest(tmp_path: Path) -> None:

@@ -17,14 +17,12 @@ import io
 import sys
 import token
 import tokenize
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import grimp
 
-from tools.workspace import ROOT, distributions
+from tools.workspace import ROOT, distributions, settings
 
 NOT_CODE = frozenset(
     {
@@ -110,17 +108,10 @@ def lines_of(paths: Iterable[str]) -> int:
     return sum(map(code_lines, files))
 
 
-def settings() -> dict[str, Any]:
-    """The table `tool.architecture` of pyproject.toml."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    table: dict[str, Any] = tomllib.loads(text)["tool"]["architecture"]
-    return table
-
-
 def main() -> int:
     """Run all checks; returns the exit status."""
     sys.path[:0] = [str(folder / "src") for folder in distributions(optional=True)]
-    rules = settings()
+    rules = settings()["architecture"]
     names = packages()
     imports = imports_of(names)
     faults = private_imports(

@@ -9,19 +9,17 @@ import argparse
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.workspace import ROOT, version
+from tools.workspace import ROOT, settings, version
 
 START = "<!-- releases -->\n"
 
 
 def types() -> list[str]:
     """The types of changes, in the order of the changelog."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return list(settings["tool"]["towncrier"]["fragment"])
+    return list(settings()["towncrier"]["fragment"])
 
 
 def faults() -> list[str]:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import changelog
+from tools import changelog, repository
 from tools.pages import blocks
 from tools.workspace import ROOT, distributions, version
 
@@ -71,6 +71,21 @@ def check_tag(tag: str) -> None:
         raise ReleaseError(
             f"{len(left)} changes are in changelog.d/ and not in CHANGELOG.md, such as {left[0].name}; run "
             f"'python run.py changelog --release'"
+        )
+
+
+def check_addresses() -> None:
+    """Check that the addresses of the project are known.
+
+    Raises:
+        ReleaseError: if not.
+    """
+    known = repository.addresses()
+    missing = [setting for setting in ("repository", "documentation") if setting.capitalize() not in known]
+    if missing:
+        raise ReleaseError(
+            f"{' and '.join(missing)}: no address in [tool.tensorken] of pyproject.toml; set it there, "
+            f"and run 'python -m tools.repository'"
         )
 
 
@@ -178,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.tag:
             check_tag(options.tag)
+            check_addresses()
         if not options.only_try:
             shutil.rmtree(options.folder, ignore_errors=True)
             files = build(options.folder)

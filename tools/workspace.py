@@ -1,8 +1,10 @@
-"""The workspace: its root, distributions and version."""
+"""The workspace: its root, distributions, version and settings."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,3 +28,10 @@ def distributions(*, optional: bool = False) -> list[Path]:
 def version() -> str:
     """The version of every distribution."""
     return (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+
+
+def settings() -> dict[str, Any]:
+    """The tables `tool` of pyproject.toml, by name."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    tables: dict[str, Any] = tomllib.loads(text)["tool"]
+    return tables
