@@ -204,13 +204,24 @@ def nightly(session: nox.Session, part: str) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """Create .venv: one editable environment with all distributions and all tools."""
+    """Create .venv: one editable environment with the distributions and all tools."""
+    create_environment(session, "dev")
+
+
+@nox.session(name="dev-bench", venv_backend="none")
+def dev_bench(session: nox.Session) -> None:
+    """Create .venv as `dev` does, and add the libraries of the benchmarks: JAX, tinygrad, autograd and dask."""
+    create_environment(session, "dev", "bench", optional=["jax", "dask"])
+
+
+def create_environment(session: nox.Session, *groups: str, optional: Sequence[str] = ()) -> None:
+    """Create .venv with these dependency groups and all distributions but the optional ones that are not named."""
     folder = ROOT / ".venv"
     python = folder.joinpath(*(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
     pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    session.run(*pip, *requirements("dev"))
-    session.run(*pip, *editable(optional=["jax", "dask"]))
+    session.run(*pip, *requirements(*groups))
+    session.run(*pip, *editable(optional=optional))
     session.log(f"ready: {python.relative_to(ROOT)}")
 
 
