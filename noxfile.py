@@ -44,7 +44,7 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
-NIGHTLY = ("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest")
+NIGHTLY = ("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest", "lowest")
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -75,11 +75,15 @@ def requirements(*groups: str) -> list[str]:
     return list(nox.project.dependency_groups(PROJECT, *groups))
 
 
-def editable(*, extras: bool = True, optional: Sequence[str] = ()) -> list[str]:
-    """The arguments of pip that install every distribution from its source folder, with these optional ones."""
+def editable(*, extras: bool = True, optional: Sequence[str] = (), isolated: bool = False) -> list[str]:
+    """The arguments of pip that install every distribution from its source folder, with these optional ones.
+
+    Unless `isolated`, pip builds them with the tools that are installed.
+    """
     found = [*distributions(), *(ROOT / OPTIONAL[name] for name in optional)]
     folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '') if extras else ''}" for folder in found]
-    return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
+    options = [] if isolated else ["--no-build-isolation"]
+    return [*options, *(argument for folder in folders for argument in ("--editable", folder))]
 
 
 def head(checkout: Path) -> str:
@@ -97,6 +101,14 @@ def install_workspace(
     """Install the distributions and the requirements of the groups into the session's environment."""
     session.install(*requirements("build", *groups))
     session.install(*editable(extras=extras, optional=optional))
+
+
+def install_lowest(session: nox.Session) -> None:
+    """Install the distributions with the lowest versions of other packages that they accept, and the tests' tools."""
+    session.install(*requirements("places"))  # uv: pip cannot choose the lowest versions
+    pip = ("uv", "pip", "install", "--quiet")
+    session.run(*pip, "--resolution=lowest-direct", *editable(optional=["jax", "dask", "mpi"], isolated=True))
+    session.run(*pip, *requirements("test"))  # it keeps the versions that are installed
 
 
 def run_pytest(
@@ -152,8 +164,13 @@ def nightly(session: nox.Session, part: str) -> None:
     llvm: the tests and the kit with compiled programs, also for lesser processors
     kit: all cases of the kit on every backend
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
+    lowest: the quick tests, with the oldest versions that our distributions accept
     tests: all tests, on the other versions of Python
     """
+    if part == "lowest":
+        install_lowest(session)
+        run_pytest(session, "any", *LIMITS, *(session.posargs or QUICK))
+        return
     needed = {"jax": ["jax"], "mpi": ["mpi"], "places": ["places"], "torch": ["bench-torch", "optax"]}
     groups = needed.get(part, [])
     install_workspace(session, "test", *groups, optional=[part] if part in OPTIONAL else [])

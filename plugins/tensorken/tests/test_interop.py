@@ -118,8 +118,12 @@ def test_numpy_cannot_change_a_tensor(backend):
         before = view.tolist()
         for export in (np.asarray, np.array, np.from_dlpack, lambda x: np.asarray(x, dtype="float32")):
             a = export(view)
-            if export is np.from_dlpack and backend == "numpy":
-                assert not a.flags.writeable  # it shares the tensor's memory
+            if export is np.from_dlpack and (
+                backend == "numpy" or np.lib.NumpyVersion(np.__version__) < "2.3.0"
+            ):
+                assert (
+                    not a.flags.writeable
+                )  # it shares the tensor's memory; before 2.3 numpy trusts no producer
             else:
                 a.fill(7.0)
             assert view.tolist() == before
