@@ -108,7 +108,7 @@ def install_lowest(session: nox.Session) -> None:
     session.install(*requirements("places"))  # uv: pip cannot choose the lowest versions
     pip = ("uv", "pip", "install", "--quiet")
     session.run(*pip, "--resolution=lowest-direct", *editable(optional=["jax", "dask", "mpi"], isolated=True))
-    session.run(*pip, *requirements("test"))  # it keeps the versions that are installed
+    session.run(*pip, *requirements("test", "mpi"))  # it keeps the versions that are installed
 
 
 def run_pytest(
