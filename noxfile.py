@@ -261,6 +261,7 @@ def lint(session: nox.Session) -> None:
     sources = os.pathsep.join([str(folder / "src") for folder in distributions(optional=True)])
     session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it prints non-ASCII text
     session.run("python", "-m", "tools.architecture")
+    session.run("python", "-m", "tools.portability")
     session.run("python", "-m", "tools.changelog", "--check")
     session.run("python", "-m", "tools.repository", "--check")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,8 @@ class Gloo(Group):
             options = distributed.ProcessGroupGloo._Options()
             options._timeout = wait
             if interface is None and host in ("localhost", "127.0.0.1", "::1"):
-                interface = "lo" if Path("/sys/class/net/lo").exists() else "lo0"
+                known = {name for _, name in socket.if_nameindex()}
+                interface = next((name for name in ("lo", "lo0") if name in known), None)
             if interface is not None:
                 options._devices = [distributed.ProcessGroupGloo.create_device(interface=interface)]
             self._group: Any = distributed.ProcessGroupGloo(store, self.rank, self.size, options)

@@ -73,10 +73,10 @@ def _physical() -> int | None:
         return None
 
 
-def _container_limit(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
+def _container_limit(path: Path | None = None) -> int | None:
     """The memory limit of a container."""
     try:
-        return int(path.read_text())
+        return int((path or Path("/sys/fs/cgroup/memory.max")).read_text(encoding="ascii"))
     except (OSError, ValueError):  # no container, or the limit is "max"
         return None
 

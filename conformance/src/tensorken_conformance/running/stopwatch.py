@@ -99,7 +99,11 @@ def _by_ps(pid: int) -> float | None:
     """The time that POSIX's ps shows: [[days-]hours:]minutes:seconds."""
     try:
         shown = subprocess.run(
-            ["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, timeout=5, check=True
+            ["ps", "-o", "time=", "-p", str(pid)],
+            capture_output=True,
+            encoding="ascii",
+            timeout=5,
+            check=True,
         ).stdout.strip()
         return parsed(shown)
     except (OSError, ValueError, subprocess.SubprocessError):
