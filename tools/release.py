@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from tools import changelog, repository
@@ -177,6 +178,37 @@ def try_it(python: str, packages: Path) -> None:
         print(f"{python}: a new backend and its smoke run: {_children() - began:.1f} s of CPU", flush=True)
 
 
+def try_managers(python: str, packages: Path) -> None:
+    """Run the README's example in a project of uv, and the command by pipx, where they are installed.
+
+    Raises:
+        ReleaseError: if a command fails, or prints something else.
+    """
+    program, output = example()
+    index, first = packages.as_uri(), f"tensorken-core {version()}"
+    with tempfile.TemporaryDirectory(prefix="tensorken-release-", ignore_cleanup_errors=True) as name:
+        folder, uv, pipx = Path(name), [sys.executable, "-m", "uv"], [sys.executable, "-m", "pipx"]
+        python_path = shutil.which(python) or python
+        # a cache would have files of another build, with the same version
+        settings = {"UV_NO_CACHE": "1", "PIPX_HOME": str(folder / "pipx"), "PIPX_DEFAULT_PYTHON": python_path}
+        if find_spec("uv"):
+            project = folder / "project"
+            _run([*uv, "init", "--bare", "--python", python, str(project)], folder, settings)
+            _run([*uv, "add", "--python", python, "--index", index, "tensorken"], project, settings)
+            printed = _run([*uv, "run", "python", "-c", program], project, settings)
+            printed += _run([*uv, "run", "tensorken", "--version"], project, settings)
+            if not printed.startswith(output + first):
+                raise ReleaseError(f"uv run printed {printed!r} instead of {output + first!r}")
+        if find_spec("pipx"):
+            options = ["--no-cache", f"--pip-args=--extra-index-url={index}"]
+            printed = _run([*pipx, "run", *options, "tensorken", "--version"], folder, settings)
+            if not printed.startswith(first):
+                raise ReleaseError(f"pipx run printed {printed!r} instead of {first!r}")
+    for manager in ("uv", "pipx"):
+        state = "the example and the command ran" if find_spec(manager) else "not installed, so not tried"
+        print(f"{python}: {manager}: {state}", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build and check; with `--dry-run` try the files, too, on each Python that is named, or on the running one."""
     parser = argparse.ArgumentParser(
@@ -206,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             packages = index(options.folder)
             for python in options.python or [sys.executable]:
                 try_it(python, packages)
+                try_managers(python, packages)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
@@ -216,12 +249,15 @@ def _build(form: str, source: Path, folder: Path) -> None:
     _run([sys.executable, "-m", "build", "--no-isolation", f"--{form}", "--outdir", str(folder), str(source)])
 
 
-def _run(command: Sequence[str], folder: Path | None = None) -> str:
-    settings = {name: value for name, value in os.environ.items() if not name.startswith("TENSORKEN_")}
+def _run(
+    command: Sequence[str], folder: Path | None = None, settings: Mapping[str, str] | None = None
+) -> str:
+    left_out = ("TENSORKEN_", "VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     done = subprocess.run(
         command,
         cwd=folder,
-        env=settings,
+        env={**kept, **(settings or {})},
         capture_output=True,
         encoding="utf-8",
         errors="replace",
