@@ -311,6 +311,21 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session
+def lock(session: nox.Session) -> None:
+    """Write the versions of all packages that GitHub's workflows install into .github/constraints.txt."""
+    session.install(*requirements("places"))
+    session.run("python", "-m", "tools.lock")
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Ask the index for known vulnerabilities of the packages in .github/constraints.txt."""
+    session.install(*requirements("audit"))
+    locked = ["--requirement", str(ROOT / ".github" / "constraints.txt")]
+    session.run("pip-audit", "--strict", "--disable-pip", "--no-deps", *locked, *session.posargs)
+
+
+@nox.session
 def readme(session: nox.Session) -> None:
     """Run the README's commands in a copy of the workspace, with an empty home folder."""
     session.install("pip")

@@ -9,8 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from tools import changelog as fragments, release, repository
+from tools import changelog as fragments, lock, release, repository
 from tools.workspace import ROOT, distributions, version
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -124,6 +125,22 @@ def test_the_index_lists_each_file_with_its_digest(tmp_path: Path) -> None:
 def test_the_example_is_that_of_the_readme() -> None:
     program, output = release.example()
     assert "tk.grad(loss)" in program and output.startswith("[4.5")
+
+
+def test_the_locked_versions_satisfy_all_requirements() -> None:
+    """And come from the index alone: a line is a name, a version and a marker."""
+    text = lock.FILE.read_text(encoding="utf-8")
+    lines = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
+    assert all(len(one.specifier) == 1 and not one.url for one in lines)
+    versions: dict[str, list[str]] = {}
+    for one in lines:
+        (specifier,) = one.specifier
+        assert specifier.operator == "==" and "+" not in specifier.version, one
+        versions.setdefault(one.name, []).append(specifier.version)
+    for one in map(Requirement, lock.requirements()):
+        locked = versions.get(lock.name_of(one.name), [])
+        assert locked, f"{one} has no line in {lock.FILE.name}: run 'python run.py lock'"
+        assert all(map(one.specifier.contains, locked)), (one, locked)
 
 
 def test_a_failed_command_is_an_error_with_its_output() -> None:
