@@ -264,6 +264,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "-m", "tools.portability")
     session.run("python", "-m", "tools.changelog", "--check")
     session.run("python", "-m", "tools.repository", "--check")
+    session.run("python", "-m", "tools.conda", "--check")
 
 
 @nox.session(name="format")
@@ -307,6 +308,7 @@ def release(session: nox.Session) -> None:
     session.install(*requirements("release"))
     pythons = [python for python in PYTHONS if shutil.which(f"python{python}")]
     chosen = [f"--python=python{python}" for python in pythons]
+    session.run("python", "-m", "tools.conda", "--render")
     session.run("python", "-m", "tools.release", *chosen, *session.posargs)
 
 

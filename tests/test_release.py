@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from tools import changelog as fragments, lock, release, repository
+from tools import changelog as fragments, conda, lock, release, repository
 from tools.workspace import ROOT, distributions, version
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -125,6 +126,27 @@ def test_the_index_lists_each_file_with_its_digest(tmp_path: Path) -> None:
 def test_the_example_is_that_of_the_readme() -> None:
     program, output = release.example()
     assert "tk.grad(loss)" in program and output.startswith("[4.5")
+
+
+def test_conda_packages_require_what_the_distributions_do() -> None:
+    """`nox -s release` has rattler-build check the recipe's form."""
+    text = conda.FILE.read_text(encoding="utf-8")
+    assert text == conda.recipe()
+    assert f'version: "{version()}"' in text
+    _, *outputs = text.split("  - package:\n")
+    assert len(outputs) == len(distributions(optional=True))
+    for folder, output in zip(distributions(optional=True), outputs, strict=True):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        lines = re.search(r"^      run:\n((?:        - .*\n)+)", output, re.MULTILINE)
+        assert lines
+        required = [Requirement(line.removeprefix("        - ")) for line in lines[1].splitlines()]
+        renamed = {name: conda.NAMES.get(name, name) for name in map(lock.name_of, project["dependencies"])}
+        own = {renamed[lock.name_of(one)]: Requirement(one).specifier for one in project["dependencies"]}
+        assert output.startswith(f"      name: {project['name']}\n")
+        assert {lock.name_of(one.name): one.specifier for one in required} == {
+            **own,
+            "python": SpecifierSet(project["requires-python"]),
+        }
 
 
 def test_the_locked_versions_satisfy_all_requirements() -> None:
