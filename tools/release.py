@@ -252,7 +252,7 @@ def _build(form: str, source: Path, folder: Path) -> None:
 def _run(
     command: Sequence[str], folder: Path | None = None, settings: Mapping[str, str] | None = None
 ) -> str:
-    left_out = ("TENSORKEN_", "VIRTUAL_ENV")
+    left_out = ("TENSORKEN_", "VIRTUAL_ENV", "UV_PYTHON", "UV_PROJECT")  # nox names its environment to uv
     kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     done = subprocess.run(
         command,
