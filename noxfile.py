@@ -262,6 +262,7 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it prints non-ASCII text
     session.run("python", "-m", "tools.architecture")
     session.run("python", "-m", "tools.portability")
+    session.run("python", "-m", "tools.prose")
     session.run("python", "-m", "tools.changelog", "--check")
     session.run("python", "-m", "tools.repository", "--check")
     session.run("python", "-m", "tools.conda", "--check")
