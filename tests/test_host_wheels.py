@@ -20,6 +20,7 @@ import pluggy
 import pytest
 
 import tensorken
+import tensorken_cli
 import tensorken_core
 
 ROOT = Path(__file__).parents[1]
@@ -145,10 +146,12 @@ class Warehouse:
         assert pluggy.__file__
         assert tensorken_core.__file__
         assert tensorken.__file__
+        assert tensorken_cli.__file__
         return [
             self.wheel(
                 "tensorken-core", version, modules(Path(tensorken_core.__file__).parent), "pluggy>=1.5"
             ),
+            self.wheel("tensorken-cli", version, modules(Path(tensorken_cli.__file__).parent), "tensorken-core"),
             self.wheel("tensorken", version, modules(Path(tensorken.__file__).parent), "tensorken-core"),
             self.wheel("pluggy", pluggy.__version__, modules(Path(pluggy.__file__).parent)),
         ]
@@ -193,7 +196,7 @@ class Place:
         self.pip("install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
 
     def tensorken(self, *arguments: str) -> str:
-        return self._run("-m", "tensorken_core", *arguments)
+        return self._run("-m", "tensorken_cli", *arguments)
 
     def execute(self, program: str, **variables: str) -> str:
         return self._run("-c", textwrap.dedent(program), **variables)

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 NAMES = {
     "tensorken",
     "tensorken-core",
+    "tensorken-cli",
     "tensorken-numpy",
     "tensorken-reference",
     "tensorken-string",
@@ -123,7 +124,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "group", "entries"),
     [
-        ("tensorken-core", "console_scripts", {"tensorken": "tensorken_core.host.cli:main"}),
+        ("tensorken-cli", "console_scripts", {"tensorken": "tensorken_cli.command:main"}),
         ("tensorken-numpy", "tensorken.backends", {"numpy": "tensorken_numpy.plugin"}),
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
@@ -193,6 +194,8 @@ def test_the_plain_distribution_computes_with_numpy_and_prints(
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {
         "tensorken",
         "tensorken-core",
+        "tensorken-cli",
+    "tensorken-cli",
         "tensorken-numpy",
         "tensorken-string",
         "numpy",

@@ -30,7 +30,7 @@ QUICK = ["--in-process", "--select", "values.read-back/full"]
 COMMAND = [
     sys.executable,
     "-c",
-    "from tensorken_core.host.cli import main; raise SystemExit(main())",
+    "from tensorken_cli.command import main; raise SystemExit(main())",
     "conformance",
 ]
 

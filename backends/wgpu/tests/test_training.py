@@ -18,7 +18,7 @@ import pytest
 
 import tensorken as tk
 from tensorken_core import tree
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 from tensorken_nn.jobs.digits import DARKEST, LABEL_SMOOTHING, read
 from tensorken_nn.layers import mlp
 from tensorken_nn.losses import cross_entropy

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from distributed import Client
 
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 
 DIGITS = ("digits", "--limit", "100", "--hidden", "8", "--batch-size", "30")
 JOBS: dict[str, tuple[str, ...]] = {

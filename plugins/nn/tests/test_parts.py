@@ -14,7 +14,7 @@ import tensorken as tk
 import tensorken_nn as nn
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 from tensorken_nn.jobs import JOBS, digits, names, shakespeare
 from tensorken_nn.parts import Parts, add, add_rounds, averaged, divided, in_process
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 
 TINY = ("--steps", "2", "--evaluate-every", "2", "--evaluate-batches", "1", "--width", "8", "--layers", "1")
 TINY += ("--heads", "2", "--sample", "20", "--context", "8", "--batch-size", "2")

@@ -17,7 +17,7 @@ import pytest
 
 import tensorken as tk
 from tensorken_core.errors import BackendError
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 from tensorken_nn import cli, curves, run_directory
 from tensorken_nn.interruption import Interruption
 from tensorken_nn.train_run import RunMetadata
@@ -373,7 +373,7 @@ def wait():
         _thread.interrupt_main()
 
 threading.Thread(target=wait, daemon=True).start()
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 sys.exit(main(sys.argv[1:]))
 """
 

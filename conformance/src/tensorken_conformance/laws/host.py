@@ -135,7 +135,7 @@ PROGRAM = """
 import json, sys
 before = set(sys.modules)
 from contextlib import redirect_stdout
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 with redirect_stdout(sys.stderr):
     main(["backends", "--json"])
 listed = sorted(set(sys.modules) - before)

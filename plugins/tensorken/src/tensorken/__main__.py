@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tensorken_core.host.cli import main
+from tensorken_cli.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

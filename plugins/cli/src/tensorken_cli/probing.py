@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -27,7 +28,7 @@ LIMIT = 60.0
 
 _PROGRAM = (
     "import json, sys; request = json.load(sys.stdin); sys.path[:] = request['sys.path']; "
-    "from tensorken_core.host.probing import answer; answer(request)"
+    "from tensorken_cli.probing import answer; answer(request)"
 )
 
 
@@ -105,6 +106,27 @@ def probe_default(limit: float = LIMIT) -> DefaultBackend:
         if fault
         else DefaultBackend(**facts)
     )
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Add the option --limit, the time limit of each plugin."""
+    help = "time for each to load (default: %(default)g)"
+    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help=help)
+
+
+def _seconds(text: str) -> float:
+    """The value of an option in seconds.
+
+    >>> _seconds("2.5")
+    2.5
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text!r}")
+    return seconds
 
 
 # ---- in the parent -----------------------------------------------------------------------------------------

@@ -6,8 +6,11 @@ else is installed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,8 +21,13 @@ from pathlib import Path
 
 import pluggy
 import pytest
+import shtab
 
+import tensorken_cli
 import tensorken_core
+from core.tests.each import each_of
+from tensorken_cli import colours, print_table
+from tensorken_cli.command import main
 from tensorken_core.host.backend_choice import DISTRIBUTIONS
 
 BACKEND = """
@@ -90,7 +98,7 @@ class Installation:
         self.install("dist-commands", f"[tensorken.commands]\n{points}\n", fake_commands=COMMAND)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-S", "-m", "tensorken_core", *arguments]
+        return [sys.executable, "-S", "-m", "tensorken_cli", *arguments]
 
     def environment(self, **variables: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TENSORKEN_", "PYTHON"))}
@@ -114,7 +122,7 @@ class Installation:
 @pytest.fixture(scope="session")
 def core_and_pluggy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core")
-    for package in (tensorken_core, pluggy):
+    for package in (tensorken_core, tensorken_cli, pluggy):
         source = Path(package.__file__).parent  # type: ignore[arg-type]
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -207,7 +215,7 @@ def test_the_doctor_finds_plugins_of_every_group_that_end_the_process(here: Inst
     for group in ("backends", "plugins", "namespace"):
         points = f"[tensorken.{group}]\n{group} = fake_{group}:x\n"
         here.install(f"dist-{group}", points, **{f"fake_{group}": "import os; os._exit(5)"})
-    mend = here.run("doctor").split("to fix:\n")[1]
+    mend = here.run("doctor", status=1).split("to fix:\n")[1]
     assert [line.partition(";")[0] for line in lines(mend)] == [
         f"{group} (dist-{group} 1.0): it ended its process (exit status 5) while it was loaded"
         for group in ("backends", "plugins", "namespace")
@@ -321,7 +329,7 @@ def test_the_doctor_names_every_fault_and_its_remedy(here: Installation) -> None
     here.install("odd", "[tensorken.namespace]\nodd = fake_odd:nothing\n", fake_odd="")
     here.install("worse", "[tensorken.plugins]\nworse = fake_worse\n", fake_worse="1 / 0")
     here.install("unreadable", "[tensorken.backends]\nno equals sign\n")
-    told = here.run("doctor", TENSORKEN_BACKEND="bad,numpy", TENSORKEN_BACKENDS="x")
+    told = here.run("doctor", status=1, TENSORKEN_BACKEND="bad,numpy", TENSORKEN_BACKENDS="x")
     in_use, mend = told[told.index("in use:") :].split("to fix:\n")
     assert in_use == "in use: numpy (TENSORKEN_BACKEND='bad,numpy')\n"
     expected = [
@@ -418,26 +426,188 @@ def test_an_unknown_subcommand_gives_near_matches(here: Installation) -> None:
 # ---- the command itself ------------------------------------------------------------------------------------
 
 
-def test_help_lists_the_subcommands_of_plugins_and_imports_none(here: Installation) -> None:
-    here.commands()
-    here.install("bad", "[tensorken.commands]\nbad = fake_bad:main\n", fake_bad="1 / 0")
+DOCSTRINGS = [
+    # a module's source, and the description of its subcommand in the help
+    ('"""Greet somebody."""\n1 / 0', "greet somebody (from dist 1.0)"),
+    ("# a comment\n\nr'''\nAPI keys: 100% of them.\n\nMore.'''", "API keys: 100% of them (from dist 1.0)"),
+    ("import os\n'''No docstring.'''", "from dist 1.0"),
+    ('"""Not closed', "from dist 1.0"),
+    ('f"{1 / 0}"', "from dist 1.0"),
+    ("", "from dist 1.0"),
+    (None, "from dist 1.0"),
+]
+
+
+def test_help_describes_the_subcommands_of_plugins_and_imports_none(here: Installation) -> None:
+    points = []
+    for i, (source, _) in enumerate(DOCSTRINGS):
+        package = here.folder / f"fake_{i}"
+        package.mkdir()
+        (package / "__init__.py").write_text("1 / 0", encoding="utf-8")
+        if source is not None:
+            (package / "tool.py").write_text(source, encoding="utf-8")
+        points.append(f"do{i} = fake_{i}.tool:main")
+    points.append("backends = fake_0.tool:main")  # has no place in the list, since it cannot run
+    here.install("dist", "\n".join(["[tensorken.commands]", *points]))
     for arguments in ([], ["--help"]):
-        told = lines(here.run(*arguments))
+        told = lines(here.run(*arguments, COLUMNS="120"))
         assert told[0].startswith("usage: tensorken")
-        assert "bad from bad 1.0" in told
-        assert "main from dist-commands 1.0" in told
+        assert told[told.index("subcommands:") + 1 :][: len(DOCSTRINGS) + 1] == [
+            *[f"do{i} {text}" for i, (_, text) in enumerate(DOCSTRINGS)],
+            "backends list the installed backends; nothing is imported",
+        ]
 
 
-def test_the_version_is_the_cores(here: Installation) -> None:
+SWITCHES = [
+    # environment variables, whether stdout is a terminal, and whether there are colours
+    ({}, True, True),
+    ({}, False, False),
+    ({"NO_COLOR": "1"}, True, False),
+    ({"NO_COLOR": ""}, True, True),
+    ({"TERM": "dumb"}, True, False),
+    ({"FORCE_COLOR": "1"}, False, True),
+    ({"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
+    ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+]
+
+
+@each_of(("variables", "terminal", "expected"), SWITCHES)
+def test_colours_are_for_terminals_unless_a_variable_says_otherwise(
+    capsys: pytest.CaptureFixture[str], variables: dict[str, str], terminal: bool, expected: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        for name, value in {"TERM": "xterm", **variables}.items():
+            patch.setenv(name, value)
+        patch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+        assert colours(sys.stdout) is expected
+        for arguments in (["--help"], ["backends"], ["backends", "--help"]):
+            with contextlib.suppress(SystemExit):
+                main(arguments)
+            assert ("\x1b[" in capsys.readouterr().out) is expected, arguments
+
+
+def test_without_rich_a_terminal_gets_the_plain_output(here: Installation) -> None:
+    here.backend("numpy")
+    for arguments in (["backends"], ["--help"]):
+        plain = here.run(*arguments)
+        if sys.version_info < (3, 14) or arguments != ["--help"]:  # argparse has colours since 3.14
+            assert here.run(*arguments, FORCE_COLOR="1") == plain
+
+
+def test_a_coloured_table_has_the_same_cells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("name", "status"), ("numpy", "loads; devices: cpu"), ("bad", "broken: [no] luck")]
+    monkeypatch.setenv("COLUMNS", "100")
+    said = []
+    for variable in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv(variable, "1")
+        print_table(rows, header=True)
+        text = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+        said.append([line.split() for line in text.splitlines() if line.strip(" \u2500-")])
+    assert said[0] == said[1]
+
+
+# ---- completion --------------------------------------------------------------------------------------------
+
+COMPLETED = [
+    # the words of a line, the last of which is completed, and words that are proposed
+    (["tensorken", "do"], {"doctor"}),
+    (["tensorken", "backends", "--p"], {"--probe"}),
+    (["tensorken", "completion", "f"], {"fish"}),
+    (["tensorken", "toy", "--b"], {"--backend"}),
+    (["tensorken", "toy", "--backend", ""], {"gpu", "numpy"}),
+    (["tensorken", "toy", "--out", "a-fo"], {"a-folder"}),
+]
+
+TOY = """
+def add_arguments(parser):
+    parser.add_argument("--backend", metavar="NAME")
+    parser.add_argument("--out", metavar="FOLDER")
+
+def main(arguments):
+    raise RuntimeError("a completion runs no plugin")
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_subcommands_options_and_backends(here: Installation) -> None:
+    for name in ("numpy", "gpu"):
+        here.backend(name)
+    here.install("toy", "[tensorken.commands]\ntoy = fake_toy:main\n", fake_toy=TOY)
+    here.install("bad", "[tensorken.commands]\nbad = fake_bad:main\n", fake_bad="1 / 0")
+    (here.folder / "a-folder").mkdir()
+    shutil.copytree(Path(shtab.__file__).parent, here.folder / "shtab")
+    said = here.run("completion", "bash")
+    assert "tensorken: command 'bad' of bad 1.0 cannot be loaded: ZeroDivisionError" in said
+    script = said.partition("tensorken: command")[0]
+    script += f'\ntensorken() {{ {shlex.join(here.command())} "$@"; }}\n'
+    for words, _ in COMPLETED:
+        script += f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; COMPREPLY=()\n"
+        script += '_shtab_tensorken tensorken "${COMP_WORDS[COMP_CWORD]}"; echo "${COMPREPLY[*]}"\n'
+    done = subprocess.run(
+        ["bash"],
+        input=script,
+        cwd=here.folder,
+        env=here.environment(),
+        capture_output=True,
+        encoding="ascii",
+        check=True,
+    )
+    assert done.stderr == ""
+    for line, (words, expected) in zip(done.stdout.splitlines(), COMPLETED, strict=True):
+        assert expected <= set(line.split()), words
+
+
+def test_completion_without_shtab_says_how_to_install_it(here: Installation) -> None:
+    said = here.run("completion", "zsh", status=1)
+    assert said.endswith('pip install "tensorken[completion]"\n') and len(said.splitlines()) == 1
+
+
+# ---- the command itself, continued -------------------------------------------------------------------------
+
+
+def test_the_versions_in_a_line_and_in_one_json_object(here: Installation) -> None:
+    here.backend("numpy", version="1.2")
+    here.commands()
     python = ".".join(map(str, sys.version_info[:3]))
-    assert here.run("--version").strip().startswith(f"tensorken-core 1.4.2, language 1.0, Python {python}")
+    line = f"tensorken (not installed), tensorken-core 1.4.2, language 1.0, Python {python}"
+    assert here.run("--version").startswith(line)
+    here.install("tensorken", version="1.5")
+    assert here.run("--version").startswith(line.replace("(not installed)", "1.5"))
+    data = json.loads(here.run("--version", "--json"))
+    assert (data["tensorken"], data["core"], data["language"]) == ("1.5", "1.4.2", "1.0")
+    assert data["plugins"] == {"dist-commands": "1.0", "tensorken-numpy": "1.2"}
+    assert data["python"]["version"].startswith(python) and data["platform"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--colour"], ["backends", "--colour"], ["doctor", "x"], ["doctor", "--limit", "-1"]]
-)
-def test_wrong_options_exit_with_2(here: Installation, arguments: list[str]) -> None:
-    assert "usage: tensorken" in here.run(*arguments, status=2)
+WRONG = [
+    # the arguments, the rest of the line with the error, and the command whose --help the second line names
+    ("--colour", "there is no option --colour", "tensorken"),
+    ("--versio", "there is no option --versio; did you mean --version?", "tensorken"),
+    ("--json", "--json needs --version or a subcommand", "tensorken"),
+    ("backends --jsn", "there is no option --jsn; did you mean --json?", "tensorken backends"),
+    ("backends -probe=1", "there is no option -probe; did you mean --probe?", "tensorken backends"),
+    ("backends --json --names", "--names: not allowed with argument --json", "tensorken backends"),
+    ("doctor x", "unexpected argument 'x'", "tensorken doctor"),
+    ("doctor --limit -1", "--limit: must be a number of seconds above 0, got '-1'", "tensorken doctor"),
+    ("completion bahs", "there is no shell 'bahs'; did you mean bash?", "tensorken completion"),
+    ("completion 5", "there is no shell '5'; choose from bash, zsh, fish, tcsh", "tensorken completion"),
+]
+
+
+@each_of(("arguments", "message", "command"), WRONG)
+def test_wrong_arguments_give_two_lines_and_status_2(
+    capsys: pytest.CaptureFixture[str], arguments: str, message: str, command: str
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments.split())
+    assert exit.value.code == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{command}: {message}\n  '{command} --help' lists the arguments\n")
 
 
 def test_unprintable_names_are_escaped(here: Installation) -> None:

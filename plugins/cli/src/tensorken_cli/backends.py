@@ -1,0 +1,91 @@
+"""The subcommand `tensorken backends`: list the installed backends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tensorken_cli.output import print_table, write
+from tensorken_cli.parser import OK
+from tensorken_cli.probing import Probe, add_limit, probe_all
+from tensorken_core.errors import BackendError
+from tensorken_core.host.backend_choice import BackendChoice
+from tensorken_core.host.discovery import core_version
+from tensorken_core.host.plugin import SPEC_VERSION
+from tensorken_core.host.registry import SELECTION
+
+CHOOSING = """\
+A program chooses a backend by an argument, as in tk.tensor([1.0], backend="NAME"), by tk.use_backend("NAME"), or by the
+variable TENSORKEN_BACKEND; the subcommands by --backend. NAME:1 is a backend's second device."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subcommand."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--names", action="store_true", help="print only the names, one on each line")
+    parser.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
+    add_limit(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the subcommand; returns the exit status."""
+    records = SELECTION.backends()
+    if options.names:
+        for record in records:
+            write(record.selector)
+        return OK
+    probes = probe_all(records, options.limit) if options.probe else [Probe(record) for record in records]
+    chosen, error = _default()
+    if options.json:
+        print(json.dumps(_as_data(probes, options.probe, chosen, error), indent=2))
+        return OK
+    default = chosen.record.key if chosen and chosen.record else None
+    rows = [("name", "distribution", "version", "needs core", "status")]
+    for probe in probes:
+        record = probe.record
+        status = f"{record.status}: {record.reason}" if record.reason else record.status
+        if options.probe and probe.loads:
+            status = f"loads; devices: {', '.join(probe.devices)}"
+        name = f"{record.name} *" if record.key == default else record.name
+        rows.append((name, record.distribution, record.version, record.needs or "any", status))
+    print_table(rows, header=True)
+    for probe in probes:
+        for number, (device, facts) in enumerate(probe.facts.items()):
+            if facts:
+                write(f"\n{probe.record.selector}:{number} is {device}")
+                print_table(facts.items())
+    write(f"\n* default: {chosen}" if chosen else f"\nno default: {error}")
+    return OK
+
+
+def _as_data(
+    probes: Iterable[Probe], probed: bool, chosen: BackendChoice | None, error: str
+) -> dict[str, Any]:
+    """The output of `--json`; "schema" counts its changes."""
+    columns = ("name", "distribution", "version", "needs", "status", "reason")
+    return {
+        "schema": 2,
+        "core": core_version(),
+        "language": SPEC_VERSION,
+        "default": {"name": chosen.name, "device": chosen.device, "why": chosen.why} if chosen else None,
+        "error": error or None,
+        "backends": [
+            {column: getattr(probe.record, column) for column in columns}
+            | {
+                column: getattr(probe, column) if probed and probe.loads else None
+                for column in ("devices", "facts")
+            }
+            for probe in probes
+        ],
+    }
+
+
+def _default() -> tuple[BackendChoice | None, str]:
+    """The default backend, predicted from metadata, or why there is none."""
+    try:
+        return SELECTION.default_backend(), ""
+    except BackendError as error:
+        return None, str(error)

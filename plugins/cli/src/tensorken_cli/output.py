@@ -1,0 +1,83 @@
+"""Output in ASCII, which every console can show; on a terminal, with colours and ruled tables by rich if installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from tensorken_core.host.load_monitor import to_ascii
+
+STYLES = {"available": "green", "loads": "green", "broken": "red", "incompatible": "red", "clash": "yellow"}
+"""The colours of cells that begin with these words."""
+
+
+def colours(stream: Any) -> bool:
+    """Whether to print colours to a stream.
+
+    NO_COLOR means no, FORCE_COLOR yes, in this order; without them, the stream must be a terminal, and TERM not `dumb`.
+
+    >>> import io
+    >>> colours(io.StringIO()) and not os.environ.get("FORCE_COLOR")
+    False
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return bool(stream is not None and os.environ.get("TERM") != "dumb" and stream.isatty())
+
+
+def write(text: str) -> None:
+    """Print a text to stdout."""
+    print(to_ascii(text))
+
+
+def print_table(rows: Iterable[tuple[str, ...]], *, header: bool = False) -> None:
+    """Print rows in aligned columns; a header is a row as well, the first.
+
+    >>> print_table([("name", "size"), ("numpy", "8")], header=True)
+      name   size
+      numpy  8
+    """
+    lines = [tuple(map(to_ascii, row)) for row in rows]
+    if not lines:
+        return
+    if colours(sys.stdout) and _print_ruled(lines, header):
+        return
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)][:-1]
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)]
+        write(f"  {'  '.join(cells)}")
+
+
+def _print_ruled(lines: list[tuple[str, ...]], header: bool) -> bool:
+    """Print a table by rich, as wide as the terminal at most; returns False if rich is not installed."""
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(
+        box=SIMPLE_HEAD if header else None, show_header=header, header_style="bold", pad_edge=False
+    )
+    first, *rest = lines
+    for title in first:
+        table.add_column(Text(title), overflow="fold")
+    for line in rest if header else lines:
+        table.add_row(*[Text(cell, STYLES.get(cell.partition(":")[0], "")) for cell in line])
+    rich_console().print(table)
+    return True
+
+
+def rich_console() -> Any:
+    """A console of rich for stdout, which prints the 16 colours that every terminal has.
+
+    Raises:
+        ImportError: without rich.
+    """
+    from rich.console import Console
+
+    return Console(force_terminal=True, color_system="standard")
