@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken_core import tree
 from tensorken_cli.command import main
+from tensorken_core import tree
 from tensorken_nn.jobs.digits import DARKEST, LABEL_SMOOTHING, read
 from tensorken_nn.layers import mlp
 from tensorken_nn.losses import cross_entropy

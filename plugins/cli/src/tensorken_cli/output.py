@@ -30,8 +30,8 @@ def colours(stream: Any) -> bool:
 
 
 def write(text: str) -> None:
-    """Print a text to stdout."""
-    print(to_ascii(text))
+    """Print a text to stdout, and flush."""
+    print(to_ascii(text), flush=True)
 
 
 def print_table(rows: Iterable[tuple[str, ...]], *, header: bool = False) -> None:

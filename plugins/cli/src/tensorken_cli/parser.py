@@ -67,7 +67,11 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse all arguments; unknown ones are errors already here, since argparse calls this method of subparsers."""
-        options, unknown = super().parse_known_args(args, namespace)
+        given = sys.argv[1:] if args is None else list(args)
+        first = given[0].partition("=")[0] if given else ""
+        if self._subparsers and first.startswith("-") and first not in self._option_string_actions:
+            self._refuse(first)  # otherwise its value would be taken for a subcommand
+        options, unknown = super().parse_known_args(given, namespace)
         if unknown:
             self._refuse(unknown[0].partition("=")[0])
         return options, unknown

@@ -1,54 +1,49 @@
-"""The subcommand `tensorken train`."""
+"""Train a model on any backend.
+
+This is the subcommand `tensorken train`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import tensorken as tk
+from tensorken_cli import INTERRUPTED, OK, Parser, write_message
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
-from tensorken_core.host.discovery import did_you_mean
 from tensorken_nn import run_directory
 from tensorken_nn.clusters import Cluster, cluster as connect
 from tensorken_nn.jobs import JOBS, Job
 from tensorken_nn.options import add_options, count, parse_settings, to_json
 from tensorken_nn.parts import Combine, PartFunction, Parts, add, add_rounds, averaged, divided, in_process
-from tensorken_nn.report import print_error
 from tensorken_nn.train_run import RunMetadata, TrainRun
 from tensorken_nn.training import Task
-
-INTERRUPTED = 130
-"""The exit status of a program ended by Ctrl-C, as in shells."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `tensorken train` with these arguments (None: those of the process); returns its exit status.
 
     >>> main(["digitz"])
-    2
+    Traceback (most recent call last):
+    SystemExit: 2
     """
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if not arguments or arguments[0].startswith("-"):
-        parser = _parser()
-        parser.parse_args(arguments)
+    parser = Parser(
+        "tensorken train", usage="%(prog)s JOB [options]", description="Train a model on any backend."
+    )
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
+    if options.job is None:
         parser.print_help()
-        return 0
-    name, *rest = arguments
-    if name not in JOBS:
-        print_error(f"there is no job {name!r}{did_you_mean(name, JOBS)} (tensorken train lists them)")
-        return 2
-    job = JOBS[name]
-    options = _job_parser(name, job).parse_args(rest)
+        return OK
     try:
         with tk.use_backend(options.backend, options.device), ExitStack() as stack:
-            return _run(name, job, options, stack).train()
+            return _run(options.job, JOBS[options.job], options, stack).train()
     except KeyboardInterrupt:
-        print_error("interrupted; the last checkpoint, if any, is in the run's folder")
+        write_message("interrupted; the last checkpoint, if any, is in the run's folder")
         return INTERRUPTED
 
 
@@ -81,7 +76,17 @@ def _run(name: str, job: Job, options: argparse.Namespace, stack: ExitStack) -> 
     record = to_json(settings)
     facts = {"job": name, "backend": backend, "device": device, **record}
     patience = options.patience or (resumed.patience if resumed else None)
-    return TrainRun(name, record, task, directory, facts, patience, options.checkpoint_every, options.quiet)
+    return TrainRun(
+        name,
+        record,
+        task,
+        directory,
+        facts,
+        patience,
+        options.checkpoint_every,
+        options.quiet,
+        options.verbose,
+    )
 
 
 def _on_parts(task: Task, parts: Parts, cluster: Cluster | None, backend: str) -> Task:
@@ -134,26 +139,25 @@ def check_backend() -> tuple[str, str]:
 def add_backend_options(parser: argparse.ArgumentParser) -> None:
     """Add --backend and --device."""
     parser.add_argument(
-        "--backend", metavar="NAME", help="where to compute ('tensorken backends' lists them)"
+        "--backend",
+        metavar="NAME",
+        help="where to compute ('tensorken backends' lists them; default: TENSORKEN_BACKEND, or numpy)",
     )
     parser.add_argument("--device", metavar="DEVICE", help="one of the backend's devices")
 
 
-def _parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog="tensorken train",
-        usage="%(prog)s JOB [options]",
-        description="Train a model on any backend.",
-        epilog="\n".join(["jobs:", *[f"  {name:<12}{job.summary}" for name, job in JOBS.items()]])
-        + "\n\n'tensorken train JOB --help' lists a job's options.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add a parser for each job."""
+    parser.epilog = "'tensorken train JOB --help' lists a job's options."
+    jobs = parser.add_subparsers(prog="tensorken train", dest="job", metavar="JOB", title="jobs")
+    for name, job in JOBS.items():
+        usage = "%(prog)s [options]"
+        _add_job(
+            jobs.add_parser(name, usage=usage, help=job.summary, description=f"{job.summary}."), name, job
+        )
 
 
-def _job_parser(name: str, job: Job) -> argparse.ArgumentParser:
-    prog = f"tensorken train {name}"
-    parser = argparse.ArgumentParser(prog=prog, description=job.summary, allow_abbrev=False)
+def _add_job(parser: argparse.ArgumentParser, name: str, job: Job) -> None:
     add_options(parser, job.settings)
     add_backend_options(parser)
     add = parser.add_argument
@@ -177,5 +181,8 @@ def _job_parser(name: str, job: Job) -> argparse.ArgumentParser:
         metavar="COUNT",
         help="also save a checkpoint every COUNT steps, not only after each period",
     )
-    add("--quiet", action="store_true", help="print only the last line")
-    return parser
+    lines = parser.add_mutually_exclusive_group()
+    lines.add_argument("--quiet", action="store_true", help="print only the last line")
+    lines.add_argument(
+        "--verbose", action="store_true", help="print a line for each period (default: for some 20 of them)"
+    )

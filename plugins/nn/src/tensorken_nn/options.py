@@ -113,7 +113,7 @@ def count(text: str) -> int:
     >>> count("12")
     12
     """
-    return _checked(text, int, lambda number: number >= 1, "a whole number from 1")
+    return _checked(text, int, lambda number: number >= 1, "a whole number of at least 1")
 
 
 def seed(text: str) -> int:
@@ -122,7 +122,7 @@ def seed(text: str) -> int:
     >>> seed("0")
     0
     """
-    return _checked(text, int, lambda number: number >= 0, "a whole number from 0")
+    return _checked(text, int, lambda number: number >= 0, "a whole number of at least 0")
 
 
 def rate(text: str) -> float:
@@ -140,7 +140,7 @@ def quantity(text: str) -> float:
     >>> quantity("0")
     0.0
     """
-    return _checked(text, float, lambda number: 0.0 <= number < math.inf, "a number from 0")
+    return _checked(text, float, lambda number: 0.0 <= number < math.inf, "a number of at least 0")
 
 
 def share(text: str) -> float:
@@ -172,4 +172,4 @@ def _checked(text: str, parse: Callable[[str], N], is_valid: Callable[[N], bool]
             return number
     except ValueError:
         pass
-    raise ArgumentTypeError(f"{text!r} is not {requirement}")
+    raise ArgumentTypeError(f"must be {requirement}, got {text!r}")

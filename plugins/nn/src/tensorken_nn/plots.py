@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,19 @@ def canvas(width: float, height: float) -> Any:
     return figure
 
 
-def try_draw(draw: Callable[[Path], object], file: Path) -> list[str]:
-    """Draw a plot into a file; without matplotlib, return a line that says why there is none."""
-    try:
+def try_draw(draw: Callable[[Path], object], file: Path) -> None:
+    """Draw a plot into a file if matplotlib is installed."""
+    with contextlib.suppress(ImportError):
         draw(file)
+
+
+def missing_library() -> str:
+    """Why matplotlib cannot be imported; empty if it can."""
+    try:
+        import matplotlib  # noqa: F401
     except ImportError as error:
-        return [f'no {file.name}: {error}; pip install "tensorken-nn[plot]"']
-    return []
+        return str(error)
+    return ""
 
 
 def heat_map(counts: Sequence[Sequence[float]], characters: str, file: Path) -> None:

@@ -14,9 +14,13 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
+from tensorken_cli import write
 from tensorken_nn import curves, metrics, run_directory
-from tensorken_nn.plots import try_draw
+from tensorken_nn.plots import missing_library, try_draw
 from tensorken_nn.training import Record, Summary, Task
+
+LINES = 20
+"""About how many periods are printed."""
 
 
 class Report:
@@ -31,6 +35,7 @@ class Report:
         *,
         step: int = 0,
         quiet: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.task = task
         self.directory = directory
@@ -38,6 +43,9 @@ class Report:
         self.step = step  # the number of steps done
         self._facts = facts
         self._quiet = quiet
+        self._verbose = verbose
+        self._is_first = True  # no period was printed yet
+        self._skipped: Record | None = None  # the last period, if it was not printed
         is_terminal = not quiet and sys.stderr is not None and sys.stderr.isatty()
         columns, lines = shutil.get_terminal_size()  # may be a guess; without a size, tqdm hides the bar
         self._bar = tqdm(
@@ -74,13 +82,23 @@ class Report:
         self._bar.update()
 
     def after_period(self, record: Record, preview: str | None = None) -> None:
-        """Print and record the metrics of a period."""
+        """Record the metrics of a period, and print them if it is one of about `LINES`, the first or the last."""
         run_directory.append_record(self.directory / run_directory.METRICS, self._row(record))
         self.records.append(record)
-        done, total = self.task.progress(record.step)
-        self.print(f"{self.task.unit} {done:{len(str(total))}}/{total}   {metrics.format(record.metrics)}")
+        number, total = (-(-steps // self.task.period) for steps in (record.step, self.task.steps))
+        interval = 1 if self._verbose else max(1, round(total / LINES))
+        if not self._is_first and number % interval and number != total:
+            self._skipped = record
+            return
+        self._print_period(record)
+        self._is_first = False
         if preview is not None:
             self.print("\n" + "\n".join([f"  | {line}" for line in preview.splitlines()]) + "\n")
+
+    def _print_period(self, record: Record) -> None:
+        done, total = self.task.progress(record.step)
+        self.print(f"{self.task.unit} {done:{len(str(total))}}/{total}   {metrics.format(record.metrics)}")
+        self._skipped = None
 
     def finish(self, record: Record, summary: Summary, seconds: float) -> None:
         """Print and record the results: the summary, the curves and, on the last line, the monitored metric."""
@@ -92,17 +110,19 @@ class Report:
             self.directory / run_directory.SUMMARY, {**self._facts, **record.metrics, **results}
         )
         self._bar.close()
+        if self._skipped is not None:  # training ended early
+            self._print_period(self._skipped)
         for line in summary.lines:
             self.print(line)
         title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {last}"
-        problem = try_draw(
+        try_draw(
             lambda file: curves.draw(self.records, task.period, task.unit, file, title),
             self.directory / run_directory.CURVES,
         )
-        for line in problem:
-            self.print(line)
+        if self._verbose and (problem := missing_library()):
+            self.print(f'no plots: {problem}; pip install "tensorken-nn[plot]"')
         self.print(f"{seconds:.1f} s; results are in {self.directory}")
-        print_line(last)
+        write(last)
 
     @property
     def progress(self) -> str:
@@ -116,18 +136,8 @@ class Report:
         """Print a line unless the run is quiet."""
         if not self._quiet:
             self._bar.clear()
-            print_line(text)
+            write(text)
 
     def _row(self, record: Record) -> dict[str, Any]:
         number = {} if self.task.unit == "step" else {self.task.unit: self.task.progress(record.step)[0]}
         return {**number, "step": record.step, **record.metrics}
-
-
-def print_line(text: str) -> None:
-    """Print a line in ASCII, and flush."""
-    print(text.encode("ascii", "backslashreplace").decode("ascii"), flush=True)
-
-
-def print_error(text: str) -> None:
-    """Print an error message in ASCII to standard error."""
-    print(f"tensorken: {text}".encode("ascii", "backslashreplace").decode("ascii"), file=sys.stderr)

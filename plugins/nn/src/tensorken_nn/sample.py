@@ -1,4 +1,7 @@
-"""The subcommand `tensorken sample`: draw text from a trained model."""
+"""Draw text from a trained model.
+
+This is the subcommand `tensorken sample`.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tensorken as tk
+from tensorken_cli import INTERRUPTED, Parser, write_message
 from tensorken_core.errors import ArgumentError
 from tensorken_nn import checkpoints, run_directory
-from tensorken_nn.cli import INTERRUPTED, add_backend_options, check_backend
+from tensorken_nn.cli import add_backend_options, check_backend
 from tensorken_nn.jobs import JOBS
 from tensorken_nn.options import count, parse_settings, quantity, seed
-from tensorken_nn.report import print_error
 from tensorken_nn.train_run import RunMetadata
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `tensorken sample` with these arguments (None: those of the process); returns its exit status."""
-    options = _parser().parse_args(sys.argv[1:] if arguments is None else list(arguments))
+    parser = Parser("tensorken sample", description="Draw text from a trained model.")
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
     file: Path = options.checkpoint
     if file.is_dir():
         file = next(
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.top_k,
             )
     except KeyboardInterrupt:
-        print_error("interrupted")
+        write_message("interrupted")
         return INTERRUPTED
     _print(text)
     return 0
@@ -65,14 +70,10 @@ def _print(text: str) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tensorken sample",
-        description="Draw text from a trained model.",
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subcommand."""
     add = parser.add_argument
-    add("checkpoint", type=Path, help="a checkpoint, or the folder of a run")
+    add("checkpoint", type=Path, metavar="FILE", help="a checkpoint, or the folder of a run")
     add("--prompt", default="", metavar="TEXT", help="the beginning of the text")
     add("--count", type=count, metavar="COUNT", help="the number of characters or names (default: the job's)")
     add(
@@ -85,4 +86,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--top-k", type=count, metavar="COUNT", help="draw only from the COUNT likeliest")
     add("--seed", type=seed, default=0, metavar="SEED", help="of the random draws (default: 0)")
     add_backend_options(parser)
-    return parser

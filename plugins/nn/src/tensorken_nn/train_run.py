@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tensorken_cli import write_message
 from tensorken_core.errors import ArgumentError
 from tensorken_nn import checkpoints, run_directory
 from tensorken_nn.interruption import Interruption
-from tensorken_nn.report import Report, print_error
+from tensorken_nn.report import Report
 from tensorken_nn.training import Progress, Record, Task, fit, periods_without_improvement
 
 
@@ -75,6 +76,7 @@ class TrainRun:
         patience: stop after this many periods without improvement; None: never.
         checkpoint_every: also save a checkpoint every `checkpoint_every` steps; None: only after each period.
         quiet: whether to print only the last line.
+        verbose: whether to print a line for each period, not only for some 20 of them.
     """
 
     job: str
@@ -85,13 +87,22 @@ class TrainRun:
     patience: int | None = None
     checkpoint_every: int | None = None
     quiet: bool = False
+    verbose: bool = False
 
     def train(self) -> int:
         """Train to the end, until a signal, or until the processes that compute are lost; returns the exit status."""
         start = time.perf_counter()
         task, file = self.task, self.directory / run_directory.CHECKPOINT
         progress, records = self._load_progress()
-        report = Report(task, self.directory, self.facts, records, step=progress.step, quiet=self.quiet)
+        report = Report(
+            task,
+            self.directory,
+            self.facts,
+            records,
+            step=progress.step,
+            quiet=self.quiet,
+            verbose=self.verbose,
+        )
         with report, Interruption() as interruption:
             if not file.exists():
                 self._save(file, progress)  # so that the run can be resumed from the start
@@ -107,7 +118,7 @@ class TrainRun:
                     if (item := next(steps, None)) is None:
                         break
                 except ConnectionError as error:  # the last progress is saved
-                    print_error(f"{error}; --resume {self.directory} continues {report.progress}")
+                    write_message(f"{error}; --resume {self.directory} continues {report.progress}")
                     return 1
                 progress, record = item
                 if record is not None:
@@ -119,7 +130,7 @@ class TrainRun:
                         self._save(best, progress)
                 self._save(file, progress)
                 if interruption.requested():
-                    print_error(
+                    write_message(
                         f"interrupted {report.progress}; --resume {self.directory} continues from there"
                     )
                     return interruption.status

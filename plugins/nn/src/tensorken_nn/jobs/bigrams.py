@@ -91,13 +91,12 @@ def summarize(counts: Tensor, vocabulary: Vocabulary, settings: Settings, folder
         key=lambda pair: (-pair[0], pair[1]),
     )
     (folder / "bigrams.vl.json").write_text(json.dumps(vega_lite(ordered), indent=1) + "\n", encoding="utf-8")
-    problem = try_draw(lambda file: heat_map(table, characters, file), folder / "bigrams.png")
+    try_draw(lambda file: heat_map(table, characters, file), folder / "bigrams.png")
     drawn = Bigrams(vocabulary, settings.smoothing)(
         counts, tk.random.key(settings.seed), "", SAMPLES, 1.0, None
     )
     lines = [
         "most frequent pairs: " + ", ".join([f"{pair} {n}" for n, pair in ordered[:5]]),
-        *problem,
         "names drawn from these counts:",
         *[f"  {name}" for name in drawn.splitlines()],
     ]

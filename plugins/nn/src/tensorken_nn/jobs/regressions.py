@@ -83,8 +83,8 @@ def _task(name: str, experiment: Experiment, data: Data, epochs: int) -> Callabl
                 [row[LOSS] for row in run_directory.read_records(directory / run_directory.METRICS)]
             )
             result = Result(learner.model, losses)
-            problem = try_draw(lambda file: draw(data, result, file), directory / PICTURE)
-            return summary._replace(lines=[*summary.lines, *problem])
+            try_draw(lambda file: draw(data, result, file), directory / PICTURE)
+            return summary
 
         return Task(
             description=(
