@@ -473,4 +473,4 @@ def test_the_cli_and_the_pytest_plugin_do_not_import_numpy_or_tensorken(tmp_path
 def test_abbreviated_options_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["selftest", "--seed", "7"])
-    assert "unrecognized arguments: --seed 7" in capsys.readouterr().err
+    assert "there is no option --seed; did you mean --seeds or --select?" in capsys.readouterr().err

@@ -1,4 +1,7 @@
-"""The command `tensorken conformance`: its arguments, and its output in a terminal."""
+"""Test whether a backend conforms, and test the kit itself.
+
+This is the subcommand `tensorken conformance`: its arguments, and its output in a terminal.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorken_cli import Parser
 from tensorken_conformance.running.options import Options, RunError
 from tensorken_core.errors import BackendError
 
@@ -46,7 +50,11 @@ def main(arguments: list[str]) -> int:
     >>> main(["explain", "values.readback"])
     2
     """
-    options = _parser().parse_args(arguments)
+    parser = Parser(
+        "tensorken conformance", description="Test whether a backend conforms, and test the kit itself."
+    )
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
     try:
         status: int = options.do(options)
     except (RunError, BackendError) as error:
@@ -58,20 +66,17 @@ def main(arguments: list[str]) -> int:
 # ---- arguments ---------------------------------------------------------------------------------------------
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tensorken conformance",
-        description="Test whether a backend conforms, and test the kit itself.",
-        allow_abbrev=False,  # otherwise `selftest --seed 7` would mean 7 seeds
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add a parser for each command."""
+    commands = parser.add_subparsers(
+        prog="tensorken conformance", dest="command", required=True, metavar="COMMAND", title="commands"
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (do, help, arguments) in _commands().items():
-        command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        command = commands.add_parser(name, help=help, description=help)
         command.set_defaults(do=do)
         depths = command.add_mutually_exclusive_group() if DEPTHS[0] in arguments else command
         for argument, settings in arguments:
             (depths if "const" in settings else command).add_argument(argument, **settings)
-    return parser
 
 
 Argument = tuple[str, dict[str, Any]]
