@@ -151,7 +151,9 @@ class Warehouse:
             self.wheel(
                 "tensorken-core", version, modules(Path(tensorken_core.__file__).parent), "pluggy>=1.5"
             ),
-            self.wheel("tensorken-cli", version, modules(Path(tensorken_cli.__file__).parent), "tensorken-core"),
+            self.wheel(
+                "tensorken-cli", version, modules(Path(tensorken_cli.__file__).parent), "tensorken-core"
+            ),
             self.wheel("tensorken", version, modules(Path(tensorken.__file__).parent), "tensorken-core"),
             self.wheel("pluggy", pluggy.__version__, modules(Path(pluggy.__file__).parent)),
         ]

@@ -46,6 +46,13 @@ TESTS = {
 }
 """The tests that belong into a wheel."""
 
+MANUAL = {
+    "tensorken-cli": ("tensorken",),
+    "tensorken-nn": ("tensorken-sample", "tensorken-train"),
+    "tensorken-conformance": ("tensorken-conformance",),
+}
+"""The manual pages of a wheel."""
+
 
 def wheel(wheelhouse: Path, name: str) -> ZipFile:
     """The wheel of one of our distributions."""
@@ -93,10 +100,12 @@ def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
     package = name.replace("-", "_")
     files = wheel(wheelhouse, name).namelist()
     assert f"{package}/py.typed" in files
-    assert {file.split("/")[0] for file in files} == {
+    assert {file.split("/")[0] for file in files if not file.endswith(".1")} == {
         package,
         f"{name.replace('-', '_')}-{version()}.dist-info",
     }
+    manual = {file.partition("/data/")[2] for file in files if file.endswith(".1")}
+    assert manual == {f"share/man/man1/{page}.1" for page in MANUAL.get(name, ())}
     tests = {file for file in files if "/test_" in file or "__pycache__" in file}
     assert tests == TESTS.get(name, set())
 
@@ -176,7 +185,9 @@ def test_a_source_distribution_builds_without_the_workspace(tmp_path: Path) -> N
 def test_everything_installs_and_runs_offline(new_environment: Callable[..., Environment]) -> None:
     environment = new_environment("tensorken[all]")
     environment.run("python", "-m", "pip", "check")
-    assert environment.run("tensorken", "--version").startswith(f"tensorken-core {version()}")
+    assert environment.run("tensorken", "--version").startswith(
+        f"tensorken {version()}, tensorken-core {version()}"
+    )
     listed = environment.run("tensorken", "backends")
     assert all(name in listed for name in ("numpy", "reference", "string"))
     assert "digits" in environment.run("tensorken", "train", "--help")
@@ -195,7 +206,6 @@ def test_the_plain_distribution_computes_with_numpy_and_prints(
         "tensorken",
         "tensorken-core",
         "tensorken-cli",
-    "tensorken-cli",
         "tensorken-numpy",
         "tensorken-string",
         "numpy",
@@ -209,7 +219,9 @@ def test_core_alone_installs_two_distributions_and_answers(
     environment = new_environment("tensorken-core")
     listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {"tensorken-core", "pluggy"}
-    assert environment.run("tensorken", "--version").startswith(f"tensorken-core {version()}")
+    assert environment.run("tensorken", "--version").startswith(
+        f"tensorken {version()}, tensorken-core {version()}"
+    )
     assert "pip install tensorken-numpy" in environment.run("tensorken", "backends")
 
 

@@ -17,12 +17,13 @@ from tensorken_core.host.plugin import SPEC_VERSION
 from tensorken_core.host.registry import SELECTION
 
 CHOOSING = """\
-A program chooses a backend by an argument, as in tk.tensor([1.0], backend="NAME"), by tk.use_backend("NAME"), or by the
-variable TENSORKEN_BACKEND; the subcommands by --backend. NAME:1 is a backend's second device."""
+To use another backend than the default, set TENSORKEN_BACKEND=NAME, call tk.use_backend("NAME"),
+or pass --backend NAME to a subcommand. NAME:1 is the second device of a backend."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the subcommand."""
+    parser.epilog = CHOOSING
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--names", action="store_true", help="print only the names, one on each line")

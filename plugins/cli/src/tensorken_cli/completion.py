@@ -15,7 +15,7 @@ from tensorken_core.errors import TensorkenError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
-PLACES = {"FILE": "file", "FOLDER": "directory"}
+PLACES = {"FILE": "file", "PATH": "file", "FOLDER": "directory"}
 """The metavars of arguments that are completed by files or folders."""
 
 

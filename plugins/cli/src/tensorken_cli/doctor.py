@@ -15,7 +15,11 @@ from tensorken_core.host.discovery import Group, core_version, suggested
 from tensorken_core.host.plugin import SPEC_VERSION
 from tensorken_core.host.registry import REGISTRY, SELECTION
 
-add_arguments = add_limit
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subcommand."""
+    parser.epilog = "The exit status is 1 if there is something to fix."
+    add_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
