@@ -7,7 +7,6 @@ backends, which `tensorken backends --names` reads from metadata.
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from tensorken_cli.parser import OK
 from tensorken_cli.parsers import root_parser
@@ -17,6 +16,20 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 PLACES = {"FILE": "file", "PATH": "file", "FOLDER": "directory"}
 """The metavars of arguments that are completed by files or folders."""
+
+NAMES = "tensorken backends --names 2>/dev/null"
+
+BACKENDS = {
+    "bash": "_tensorken_backends",
+    "zsh": "_tensorken_backends",
+    "fish": f"({NAMES})",
+    "tcsh": f"`{NAMES}`",
+    "preamble": {
+        "bash": f'_tensorken_backends() {{ compgen -W "$({NAMES})" -- "$1"; }}',
+        "zsh": f'_tensorken_backends() {{ compadd -- ${{(f)"$({NAMES})"}}; }}',
+    },
+}
+"""How each shell completes the name of a backend: by a function, which runs only for such an argument."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,18 +50,18 @@ def run(options: argparse.Namespace) -> int:
             'completion needs the package shtab, which is not installed: pip install "tensorken[completion]"'
         ) from None
     parser = root_parser(full=True)
-    _mark(parser, shtab.cmd("tensorken backends --names"))
+    _mark(parser)
     print(shtab.complete(parser, options.shell))
     return OK
 
 
-def _mark(parser: argparse.ArgumentParser, backends: Any) -> None:
+def _mark(parser: argparse.ArgumentParser) -> None:
     """Give the arguments of a parser and its subparsers the attribute by which shtab completes their values."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for subparser in action.choices.values():
-                _mark(subparser, backends)
+                _mark(subparser)
         elif action.dest == "backend":
-            action.complete = backends  # type: ignore[attr-defined]
+            action.complete = BACKENDS  # type: ignore[attr-defined]
         elif action.metavar in PLACES:
             action.complete = PLACES[action.metavar]  # type: ignore[attr-defined]
