@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import os
 import shlex
 import subprocess
 import sys
@@ -24,18 +26,49 @@ def test_python_prints_what_the_page_says(page: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if "README.md" not in page.id])
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """The `console` commands, in one folder; without nox sessions and the README, which `nox -s readme` runs."""
+    """The `console` commands, in one folder; without nox sessions and the README, which `nox -s readme` runs.
+
+    They print what the page shows below them, if anything.  `echo $?` shows the status of the command before it; any
+    other status is 0.
+    """
     sessions = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for block in blocks(page.read_text(encoding="utf-8")):
-        for command in block.commands if block.language == "console" else ():
+        status = 0
+        for command, expected in block.session if block.language == "console" else ():
             program, *arguments = shlex.split(command)
             if (program, *arguments[:1]) == ("python", "run.py"):
                 assert f"| `{arguments[1]}` |" in sessions, command
                 continue
+            if command == "echo $?":
+                assert status == int(expected), command
+                status = 0
+                continue
+            assert status == 0, command
             assert program == "tensorken", f"no test can run this; show it as a block of sh: {command}"
-            full = [sys.executable, "-m", "tensorken", *arguments]
-            done = subprocess.run(full, cwd=tmp_path, stdin=subprocess.DEVNULL, check=False)
-            assert done.returncode == 0, command
+            status, printed = _run(arguments, tmp_path)
+            assert not expected or matches(expected, printed), f"{command}: prints {printed!r}"
+        assert status == 0, page
+
+
+def _run(arguments: list[str], folder: Path) -> tuple[int, str]:
+    """The exit status and output of `tensorken` in a folder, on a plain terminal of 80 columns."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorken", *arguments],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether an output is as a page shows it; `...` in the page is any text, and blanks may be more or fewer."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(expected, printed, flags)
 
 
 @pytest.mark.parametrize("page", PAGES)

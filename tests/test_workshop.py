@@ -253,6 +253,7 @@ def test_blocks_and_their_commands_are_found() -> None:
     )
     assert [(block.language, block.line) for block in found] == [("console", 4), ("python", 12)]
     assert found[0].commands == ["one", "two --x"]
+    assert found[0].session == [("one", "output\n"), ("two --x", "")]
     assert found[1].commands == []
 
 

@@ -42,7 +42,13 @@ class Block:
     @property
     def commands(self) -> list[str]:
         """The lines with a `$` prompt, without the prompt."""
-        return [line.removeprefix("$ ") for line in self.text.splitlines() if line.startswith("$ ")]
+        return [command for command, _ in self.session]
+
+    @property
+    def session(self) -> list[tuple[str, str]]:
+        """The lines with a `$` prompt, without the prompt, each with the output below it; `...` is any text."""
+        parts = re.split(r"^\$ (.*)\n?", self.text, flags=re.MULTILINE)
+        return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def blocks(markdown: str) -> list[Block]:

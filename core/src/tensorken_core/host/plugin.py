@@ -5,7 +5,8 @@ entry points:
 
 * `tensorken.backends`: the name of the entry point is the name of the backend;
 * `tensorken.plugins`: ops, compilers and reports;
-* `tensorken.commands`: the name is the subcommand; the object is a function from `list[str]` to an exit status;
+* `tensorken.commands`: the name is the subcommand; the object is a function from `list[str]` to an exit status, and
+  the first line of its module's docstring is the description;
 * `tensorken.namespace`: the object becomes an attribute of `tensorken` by this name, as `tk.profile`, unless
   `tensorken` has one.
 
