@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorken
+import tensorken_cli
 import tensorken_nn
 import tensorken_nn.checkpoints
 import tensorken_nn.initializers
@@ -57,7 +58,7 @@ def plugins() -> list[PublicModule]:
     """The public modules of our plugins."""
     optional = [importlib.import_module(name) for name in OPTIONAL if importlib.util.find_spec(name)]
     always = (tensorken_nn, tensorken_nn.checkpoints, tensorken_nn.initializers, tensorken_profile)
-    modules = (*always, *optional)
+    modules = (*always, tensorken_cli, *optional)
     return [PublicModule(module, module.__name__, names_of(module)) for module in modules]
 
 
