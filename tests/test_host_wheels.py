@@ -237,6 +237,7 @@ def place(environment: Place) -> Iterator[Place]:
         "uninstall",
         "--yes",
         "tensorken-core",
+        "tensorken-cli",
         "tensorken-reference",
         "tensorken-numpy",
         *(f"dist-{n}" for n in ("ops", "toy", "other")),

@@ -213,14 +213,21 @@ def test_the_plain_distribution_computes_with_numpy_and_prints(
     }
 
 
-def test_core_alone_installs_two_distributions_and_answers(
+def test_core_alone_installs_two_distributions_and_the_command_a_third(
     new_environment: Callable[..., Environment],
 ) -> None:
     environment = new_environment("tensorken-core")
     listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {"tensorken-core", "pluggy"}
+    environment.install("tensorken-cli")
+    listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
+    assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {
+        "tensorken-cli",
+        "tensorken-core",
+        "pluggy",
+    }
     assert environment.run("tensorken", "--version").startswith(
-        f"tensorken {version()}, tensorken-core {version()}"
+        f"tensorken (not installed), tensorken-core {version()}"
     )
     assert "pip install tensorken-numpy" in environment.run("tensorken", "backends")
 
@@ -300,5 +307,6 @@ def test_core_and_one_backend_differentiate_and_map(new_environment: Callable[..
     ours = {"tensorken-core", "tensorken-reference", "pluggy"}
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == ours
     environment.run("python", "-c", TRANSFORMS)
+    environment.install("tensorken-cli")
     assert "reference" in environment.run("tensorken", "backends")
     assert "reference" in environment.run("tensorken", "doctor")

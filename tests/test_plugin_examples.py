@@ -76,12 +76,12 @@ except tk.errors.BackendError as error:
 def environment(
     new_environment: Callable[..., Environment], wheelhouse: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    """An environment with core, numpy and the wheel of a third-party compiler."""
+    """An environment with the command, numpy and the wheel of a third-party compiler."""
     folder = tmp_path_factory.mktemp("compiler")
     wheel = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(folder)]
     find = ["--find-links", str(wheelhouse)]
     subprocess.run([*wheel, *find, str(COMPILER)], check=True, capture_output=True)
-    environment = new_environment("tensorken-core", "tensorken-numpy")
+    environment = new_environment("tensorken-cli", "tensorken-numpy")
     Environment(environment.folder, folder).install("tensorken-example-compiler")
     return environment
 
