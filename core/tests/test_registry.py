@@ -659,7 +659,7 @@ def test_a_device_that_is_not_there_is_an_error(site: Site) -> None:
         with pytest.raises(BackendError, match=message):
             site.selection.resolve(choice, device)
     assert one(site, "gpu").status == "available"
-    assert site.registry.probe(one(site, "none")).status == "broken"
+    assert site.registry.probe(one(site, "none")).status == "unavailable"
 
 
 def test_a_device_without_a_backend_selects_the_backend_in_use(site: Site) -> None:

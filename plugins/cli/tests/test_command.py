@@ -261,7 +261,7 @@ def test_json_has_the_same_content(here: Installation) -> None:
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
     plain = json.loads(here.run("backends", "--json", TENSORKEN_BACKEND="numpy:0"))
     assert plain["default"] == {"name": "numpy", "device": "0", "why": "TENSORKEN_BACKEND='numpy:0'"}
-    assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (2, "1.4.2", "1.0", None)
+    assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (3, "1.4.2", "1.0", None)
     assert plain["backends"][1] == {
         "name": "numpy",
         "distribution": "tensorken-numpy",
@@ -344,6 +344,17 @@ def test_the_doctor_names_every_fault_and_its_remedy(here: Installation) -> None
         assert line.startswith(start)
 
 
+def test_a_backend_without_a_device_is_unavailable_and_no_fault(here: Installation) -> None:
+    here.backend("numpy")
+    here.backend("gpu", more=", devices=lambda: []")
+    told = lines(here.run("doctor"))
+    assert "gpu dist-gpu 1.0 unavailable: backend 'gpu' finds no device on this machine" in told
+    assert told[-1] == "nothing to fix"
+    probed = lines(here.run("backends", "--probe"))
+    assert probed[1].startswith("gpu dist-gpu 1.0 any unavailable: ")
+    assert "finds no device" in here.run("doctor", status=1, TENSORKEN_BACKEND="gpu")
+
+
 @pytest.mark.parametrize("variable", ["", "bad", "no-such", "numpy:9"])
 def test_the_doctor_fails_if_the_chosen_backend_cannot_be_used(here: Installation, variable: str) -> None:
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="1 / 0")
@@ -359,6 +370,8 @@ def test_a_subcommand_gets_its_arguments_and_gives_the_exit_status(here: Install
     here.commands()
     assert here.run("main", "--flag", "-h", "x", status=3) == "called with ['--flag', '-h', 'x']\n"
     assert here.run("MAIN") == "called with []\n"
+    assert here.run("help", "main", status=1) == "called with ['--help']\n"
+    assert here.run("help") == here.run("--help")
     assert here.run("main@dist-commands") == "called with []\n"
 
 
@@ -539,11 +552,14 @@ def test_bash_completes_subcommands_options_and_backends(here: Installation) -> 
         here.backend(name)
     here.install("toy", "[tensorken.commands]\ntoy = fake_toy:main\n", fake_toy=TOY)
     here.install("bad", "[tensorken.commands]\nbad = fake_bad:main\n", fake_bad="1 / 0")
+    odd = "main = add_arguments = lambda *arguments: 1 / 0"
+    here.install("odd", "[tensorken.commands]\nodd = fake_odd:main\n", fake_odd=odd)
     (here.folder / "a-folder").mkdir()
     shutil.copytree(Path(shtab.__file__).parent, here.folder / "shtab")
     said = here.run("completion", "bash")
-    assert "tensorken: command 'bad' of bad 1.0 cannot be loaded: ZeroDivisionError" in said
-    script = said.partition("tensorken: command")[0]
+    for name, cause in (("bad", "command 'bad' of bad 1.0 cannot be loaded: "), ("odd", "")):
+        assert f"tensorken: subcommand {name} is left out: {cause}ZeroDivisionError" in said
+    script = said.partition("tensorken: subcommand")[0]
     script += f'\ntensorken() {{ {shlex.join(here.command())} "$@"; }}\n'
     for words, _ in COMPLETED:
         script += f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; COMPREPLY=()\n"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 Group = Literal["backends", "plugins", "commands", "namespace"]
-Status = Literal["available", "broken", "incompatible", "clash"]
+Status = Literal["available", "unavailable", "broken", "incompatible", "clash"]
 
 CORE = "tensorken-core"
 
@@ -52,8 +52,8 @@ _REQUIREMENT = re.compile(
 class PluginRecord:
     """One entry point of one distribution, as its metadata describes it.
 
-    `status` is "available" unless a fault is known: "broken", "incompatible" (it needs another
-    version of the core) or "clash" (another distribution has the name, or the name is in `OURS`:
+    `status` is "available" unless more is known: "unavailable" (it finds no device), "broken", "incompatible" (it
+    needs another version of the core) or "clash" (another distribution has the name, or the name is in `OURS`:
     `name@distribution` selects).  `reason` describes the fault and the remedy.
     """
 

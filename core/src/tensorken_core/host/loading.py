@@ -89,8 +89,8 @@ class Registry(Installation):
         try:
             load(record)
         except BackendError as error:
-            if self.current(record).status in ("available", "clash"):  # for example, there is no device
-                self.mark(record, "broken", str(error))
+            if self.current(record).status in ("available", "clash"):  # it loads, but finds no device
+                self.mark(record, "unavailable", str(error))
 
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
         """Import a plugin, register it with pluggy, examine it, and add its ops; if a step fails, undo all steps."""

@@ -68,7 +68,7 @@ def _as_data(
     """The output of `--json`; "schema" counts its changes."""
     columns = ("name", "distribution", "version", "needs", "status", "reason")
     return {
-        "schema": 2,
+        "schema": 3,
         "core": core_version(),
         "language": SPEC_VERSION,
         "default": {"name": chosen.name, "device": chosen.device, "why": chosen.why} if chosen else None,

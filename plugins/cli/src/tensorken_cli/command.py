@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and not arguments[0].startswith("-") else ""
+    if command == "help":
+        return _run([*arguments[1:], "--help"])
     if command in OWN_COMMANDS:
         options = own_parser(command).parse_args(arguments[1:])
         status: int = options.run(options)

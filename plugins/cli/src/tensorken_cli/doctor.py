@@ -18,7 +18,9 @@ from tensorken_core.host.registry import REGISTRY, SELECTION
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the subcommand."""
-    parser.epilog = "The exit status is 1 if there is something to fix."
+    parser.epilog = (
+        "The exit status is 1 if there is something to fix. A backend without a device here is no fault."
+    )
     add_limit(parser)
 
 
@@ -46,8 +48,12 @@ def run(options: argparse.Namespace) -> int:
             headers += [line for probe in probes for line in probe.header]
         write(f"\n{title}" if records else f"\n{title}: none")
         loaded = {"available": "available" if group == "commands" else "loads"}
-        print_table([(r.name, r.distribution, r.version, loaded.get(r.status, r.status)) for r in records])
-        notes += [f"{record}: {record.reason}" for record in records if record.reason]
+        here = {r.key: f"unavailable: {r.reason}" for r in records if r.status == "unavailable"}
+        statuses = [here.get(r.key) or loaded.get(r.status, r.status) for r in records]
+        print_table([(r.name, r.distribution, r.version, s) for r, s in zip(records, statuses, strict=True)])
+        notes += [
+            f"{record}: {record.reason}" for record in records if record.reason and record.key not in here
+        ]
     write("".join(f"\n  {line}" for line in headers))
     default = probe_default(options.limit)
     write(f"in use: {default.choice or 'nothing'}")

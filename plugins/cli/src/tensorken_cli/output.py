@@ -9,7 +9,14 @@ from typing import Any
 
 from tensorken_core.host.load_monitor import to_ascii
 
-STYLES = {"available": "green", "loads": "green", "broken": "red", "incompatible": "red", "clash": "yellow"}
+STYLES = {
+    "available": "green",
+    "loads": "green",
+    "broken": "red",
+    "incompatible": "red",
+    "clash": "yellow",
+    "unavailable": "yellow",
+}
 """The colours of cells that begin with these words."""
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tensorken_cli.parser import EXIT_STATUSES, Parser
 from tensorken_cli.plugin_commands import descriptions
-from tensorken_core.errors import TensorkenError
+from tensorken_core.host.discovery import describe
 from tensorken_core.host.load_monitor import to_ascii, write_message
 from tensorken_core.host.registry import REGISTRY
 
@@ -45,7 +45,7 @@ def root_parser(*, full: bool = False) -> Parser:
     plugins = {name: text for name, text in descriptions().items() if name not in OWN_COMMANDS}
     for name, text in {**plugins, **OWN_COMMANDS}.items():
         escaped = text.replace("%", "%%")
-        subparser = listed.add_parser(name, help=escaped, description=escaped, add_help=full)
+        subparser = listed.add_parser(name, help=escaped, description=text, add_help=full)
         if full and name in OWN_COMMANDS:
             _fill(subparser, f"tensorken_cli.{name}")
         elif full:
@@ -68,5 +68,5 @@ def _fill_from_plugin(parser: Parser, selector: str) -> None:
             try:
                 REGISTRY.load_object(record)
                 _fill(parser, record.entry_point.module)
-            except TensorkenError as error:
-                write_message(f"{error}; it is left out")
+            except Exception as error:  # noqa: BLE001, a plugin may raise anything
+                write_message(f"subcommand {selector} is left out: {describe(error)}")
