@@ -149,10 +149,10 @@ class Warehouse:
         assert tensorken_cli.__file__
         return [
             self.wheel(
-                "tensorken-core", version, modules(Path(tensorken_core.__file__).parent), "pluggy>=1.5"
-            ),
-            self.wheel(
-                "tensorken-cli", version, modules(Path(tensorken_cli.__file__).parent), "tensorken-core"
+                "tensorken-core",
+                version,
+                modules(Path(tensorken_core.__file__).parent) | modules(Path(tensorken_cli.__file__).parent),
+                "pluggy>=1.5",
             ),
             self.wheel("tensorken", version, modules(Path(tensorken.__file__).parent), "tensorken-core"),
             self.wheel("pluggy", pluggy.__version__, modules(Path(pluggy.__file__).parent)),
@@ -237,7 +237,6 @@ def place(environment: Place) -> Iterator[Place]:
         "uninstall",
         "--yes",
         "tensorken-core",
-        "tensorken-cli",
         "tensorken-reference",
         "tensorken-numpy",
         *(f"dist-{n}" for n in ("ops", "toy", "other")),

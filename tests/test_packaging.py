@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 NAMES = {
     "tensorken",
     "tensorken-core",
-    "tensorken-cli",
     "tensorken-numpy",
     "tensorken-reference",
     "tensorken-string",
@@ -46,8 +45,11 @@ TESTS = {
 }
 """The tests that belong into a wheel."""
 
+MORE_PACKAGES = {"tensorken-core": ("tensorken_cli",)}
+"""The packages of a wheel beside the one of its name."""
+
 MANUAL = {
-    "tensorken-cli": ("tensorken",),
+    "tensorken-core": ("tensorken",),
     "tensorken-nn": ("tensorken-sample", "tensorken-train"),
     "tensorken-conformance": ("tensorken-conformance",),
 }
@@ -96,12 +98,12 @@ def test_a_wheel_states_its_version_licence_and_python(wheelhouse: Path, name: s
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
-    package = name.replace("-", "_")
+def test_a_wheel_holds_typed_packages(wheelhouse: Path, name: str) -> None:
+    packages = {name.replace("-", "_"), *MORE_PACKAGES.get(name, ())}
     files = wheel(wheelhouse, name).namelist()
-    assert f"{package}/py.typed" in files
+    assert {f"{package}/py.typed" for package in packages} <= set(files)
     assert {file.split("/")[0] for file in files if not file.endswith(".1")} == {
-        package,
+        *packages,
         f"{name.replace('-', '_')}-{version()}.dist-info",
     }
     manual = {file.partition("/data/")[2] for file in files if file.endswith(".1")}
@@ -111,7 +113,9 @@ def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
 
 
 def test_core_needs_pluggy_and_nothing_else(wheelhouse: Path) -> None:
-    assert [need.name for need in requirements(wheelhouse, "tensorken-core")] == ["pluggy"]
+    """But for the extras of its command."""
+    needed = requirements(wheelhouse, "tensorken-core")
+    assert [need.name for need in needed if "extra ==" not in str(need.marker)] == ["pluggy"]
 
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"tensorken-core"}))
@@ -133,7 +137,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "group", "entries"),
     [
-        ("tensorken-cli", "console_scripts", {"tensorken": "tensorken_cli.command:main"}),
+        ("tensorken-core", "console_scripts", {"tensorken": "tensorken_cli.command:main"}),
         ("tensorken-numpy", "tensorken.backends", {"numpy": "tensorken_numpy.plugin"}),
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
@@ -205,7 +209,6 @@ def test_the_plain_distribution_computes_with_numpy_and_prints(
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {
         "tensorken",
         "tensorken-core",
-        "tensorken-cli",
         "tensorken-numpy",
         "tensorken-string",
         "numpy",
@@ -213,19 +216,12 @@ def test_the_plain_distribution_computes_with_numpy_and_prints(
     }
 
 
-def test_core_alone_installs_two_distributions_and_the_command_a_third(
+def test_core_alone_installs_two_distributions_and_the_command(
     new_environment: Callable[..., Environment],
 ) -> None:
     environment = new_environment("tensorken-core")
     listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {"tensorken-core", "pluggy"}
-    environment.install("tensorken-cli")
-    listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
-    assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {
-        "tensorken-cli",
-        "tensorken-core",
-        "pluggy",
-    }
     assert environment.run("tensorken", "--version").startswith(
         f"tensorken (not installed), tensorken-core {version()}"
     )
@@ -307,6 +303,5 @@ def test_core_and_one_backend_differentiate_and_map(new_environment: Callable[..
     ours = {"tensorken-core", "tensorken-reference", "pluggy"}
     assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == ours
     environment.run("python", "-c", TRANSFORMS)
-    environment.install("tensorken-cli")
     assert "reference" in environment.run("tensorken", "backends")
     assert "reference" in environment.run("tensorken", "doctor")

@@ -81,7 +81,7 @@ def environment(
     wheel = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(folder)]
     find = ["--find-links", str(wheelhouse)]
     subprocess.run([*wheel, *find, str(COMPILER)], check=True, capture_output=True)
-    environment = new_environment("tensorken-cli", "tensorken-numpy")
+    environment = new_environment("tensorken-numpy")
     Environment(environment.folder, folder).install("tensorken-example-compiler")
     return environment
 

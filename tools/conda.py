@@ -76,9 +76,7 @@ def _output(folder: str) -> Iterator[str]:
     required = sorted(map(requirement, project["dependencies"]))
     constrained = sorted({requirement(one) for extra in extras for one in extra} - {project["name"]})
     minimum = project["requires-python"]
-    (package,) = (
-        path.name for path in sorted((ROOT / folder / "src").iterdir()) if path.name != "__pycache__"
-    )
+    packages = [path.name for path in sorted((ROOT / folder / "src").iterdir()) if path.name != "__pycache__"]
     yield "  - package:"
     yield f"      name: {project['name']}"
     yield "    build:"
@@ -101,7 +99,7 @@ def _output(folder: str) -> Iterator[str]:
     yield "    tests:"
     yield "      - python:"
     yield "          imports:"
-    yield f"            - {package}"
+    yield from (f"            - {package}" for package in packages)
 
 
 def rendered() -> dict[str, str]:

@@ -35,7 +35,7 @@ ENVIRONMENT = {
 
 def pages() -> dict[Path, str]:
     """The text of each page by its file."""
-    texts = {ROOT / "plugins" / "cli" / "man" / "tensorken.1": _command_page()}
+    texts = {ROOT / "core" / "man" / "tensorken.1": _command_page()}
     for name, (folder, module_name) in SUBCOMMANDS.items():
         module = importlib.import_module(module_name)
         parser = Parser(f"tensorken {name}", description=first_line(f'"""{module.__doc__}"""'))
