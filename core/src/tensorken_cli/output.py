@@ -60,22 +60,34 @@ def print_table(rows: Iterable[tuple[str, ...]], *, header: bool = False) -> Non
 
 
 def _print_ruled(lines: list[tuple[str, ...]], header: bool) -> bool:
-    """Print a table by rich, as wide as the terminal at most; returns False if rich is not installed."""
+    """Print a table by rich, in which only the last column is wrapped.
+
+    Returns:
+        False if rich is not installed, or if the terminal has no room for the last column.
+    """
     try:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
     except ImportError:
         return False
+    console = rich_console()
+    *others, _ = (max(map(len, column)) + 2 for column in zip(*lines, strict=True))
+    if console.width < sum(others) + 20:
+        return False
     table = Table(
-        box=SIMPLE_HEAD if header else None, show_header=header, header_style="bold", pad_edge=False
+        box=SIMPLE_HEAD if header else None,
+        show_header=header,
+        show_edge=False,
+        header_style="bold",
+        padding=(0, 0, 0, 2),
     )
     first, *rest = lines
-    for title in first:
-        table.add_column(Text(title), overflow="fold")
+    for i, title in enumerate(first, 1):
+        table.add_column(Text(title), overflow="fold", no_wrap=i < len(first))  # the last may be wrapped
     for line in rest if header else lines:
         table.add_row(*[Text(cell, STYLES.get(cell.partition(":")[0], "")) for cell in line])
-    rich_console().print(table)
+    console.print(table)
     return True
 
 
