@@ -491,7 +491,7 @@ def test_colours_are_for_terminals_unless_a_variable_says_otherwise(
     with pytest.MonkeyPatch.context() as patch:
         for name in ("NO_COLOR", "FORCE_COLOR"):
             patch.delenv(name, raising=False)
-        for name, value in {"TERM": "xterm", **variables}.items():
+        for name, value in {"TERM": "xterm", "COLUMNS": "120", **variables}.items():
             patch.setenv(name, value)
         patch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
         assert colours(sys.stdout) is expected
