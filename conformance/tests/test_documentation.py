@@ -18,7 +18,7 @@ from tensorken_conformance import cli, expectations, limits
 from tensorken_conformance.answers import explained
 from tensorken_conformance.case import STATUSES, Case
 from tensorken_conformance.faults.fault import FAULTS
-from tensorken_conformance.law import LAWS, LEVELS, Law
+from tensorken_conformance.law import LAWS, LEVELS, MEANINGS, Law
 from tensorken_conformance.levels import CREATIONS
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.selftest.proof import WITHOUT_VERDICT
@@ -87,7 +87,7 @@ def test_explain_shows_law_clause_and_faults_and_the_clause_names_the_levels(law
 
 
 def test_the_tables_list_all_levels_statuses_fields_and_families() -> None:
-    assert [row[1] for row in rows(PAGE, "level")] == list(LEVELS)
+    assert [tuple(row[1:]) for row in rows(PAGE, "level")] == list(zip(LEVELS, MEANINGS, strict=True))
     assert [row[0] for row in rows(PAGE, "status")] == list(STATUSES)
     assert [row[0].strip("`") for row in rows(PAGE, "field")] == [f.name for f in fields(Capabilities)]
     families = {row[0].strip("`") for row in rows(PAGE, "family")}

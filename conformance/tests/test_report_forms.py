@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -147,8 +149,8 @@ def test_text_shows_failures_and_levels() -> None:
         "values.sample/log/float32/prime/normals\n    log(2.0): expected 0.69, got 0.7",
         "      import tensorken as tk\n      print(tk.log(2.0) < 3)",
         "  2 by values.sample/log/float32/prime/normals",
-        "L2 numerics          kept from it by 4 cases: 4 of values.sample",
-        "L3 differentiation   needs the levels below",
+        "L2 numerics          prevented by 4 cases: 4 of values.sample",
+        "L3 differentiation   needs the lower levels",
         "PROBLEM: a problem",
         "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed",
         "mine: language 1.0 - L1 - int32, float32 - detection 78/78",
@@ -289,8 +291,70 @@ def test_a_page_is_valid_html_without_external_resources(sample: Report) -> None
     for tag, attributes in page.tags:
         if tag == "a":
             assert (attributes["href"] or "").removeprefix("#") in ids
-    assert sample.claim in page.text
-    assert str(sample.counts) in page.text
+    assert f"{sample.header.title}: {sample.claim}" in page.text
+    counts = sample.counts
+    outcomes = (counts.passed, counts.failed, counts.crashed, counts.expected, counts.unsupported)
+    assert re.findall(r"<li[^>]*><b>([\d,]+)</b>", text) == [f"{number:,}" for number in outcomes]
+
+
+@every_sample
+def test_a_page_is_accessible(sample: Report) -> None:
+    page = Page(to_page(sample))
+    depths = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
+    assert depths[0] == 1
+    assert depths.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(depths)), depths
+    for tag, attributes in page.tags:
+        if tag == "svg":
+            assert attributes.get("aria-hidden") or (attributes["role"] == "img" and attributes["aria-label"])
+        if tag == "th":
+            assert attributes["scope"] in ("col", "row")
+        if "tabindex" in attributes and tag != "pre":
+            assert attributes["aria-label"]
+    assert ("html", {"lang": "en"}) in page.tags
+
+
+SHADES = re.compile(r"--([\w-]+): (#\w+);")
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `#rgb` or `#rrggbb`, by WCAG 2.2."""
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_the_colours_of_a_page_have_the_contrast_of_wcag_aa(scheme: int) -> None:
+    look = (resources.files("tensorken_conformance.report") / "templates" / "page.css").read_text()
+    light, dark = (dict(SHADES.findall(block)) for block in look.split(":root {")[1:3])
+    assert light.keys() == dark.keys()
+    shades = (light, dark)[scheme]
+    texts = [(ink, ground) for ink in ("ink", "soft") for ground in ("paper", "panel", "none")]
+    texts += [(f"{status}-ink", ground) for status in ("good", "bad", "odd") for ground in (status, "paper")]
+    texts += [("link", "paper")]
+    bars = [(name, "paper") for name in shades if name.endswith("bar")] + [("mark", "panel")]
+    for pairs, least in ((texts, 4.5), (bars, 3.0)):
+        for pair in pairs:
+            darker, lighter = sorted(luminance(shades[name]) for name in pair)
+            assert (lighter + 0.05) / (darker + 0.05) >= least, pair
+
+
+def test_a_page_has_the_levels_and_the_cases_of_each_group() -> None:
+    page = Page(to_page(SAMPLES["failed"]))
+    steps = [attributes["class"] for tag, attributes in page.tags if tag == "li" and "class" in attributes][
+        :6
+    ]
+    assert steps == ["reached", "reached", "next", "later", "later", "later"]
+    assert "L2 numerics\nprevented by 4 cases: 4 of values.sample\nall ops work on all values" in page.text
+    labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"]
+    assert labels[:3] == [
+        "values: 6 passed, 2 failed, 1 crashed, 1 expected failures, 1 unsupported",
+        "derivatives: 1 passed, 2 failed",
+        "performance: 1 passed",
+    ]
+    assert Page(to_page(SAMPLES["passed"])).text.count("\nreached\n") == 5
 
 
 def test_a_page_shows_failures_with_scripts() -> None:

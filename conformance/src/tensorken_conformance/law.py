@@ -11,6 +11,16 @@ from tensorken_conformance.subject import Subject
 LEVELS = ("loads", "core ops", "numerics", "differentiation", "robust", "measured")
 """The levels L0 to L5; a backend has one if it has all lower ones and no case of it fails."""
 
+MEANINGS = (
+    "the plugin is found, described and loaded as required",
+    "the required ops work on ordinary values, in bool, int32 and float32 at least",
+    "all ops work on all values: special ones, ties, extremes; within the errors of this level",
+    "derivatives of every kind, and `vmap`, are correct",
+    "programs, memory, threads and errors are correct, and the declarations are true",
+    "times are measured; no time is a failure",
+)
+"""The meanings of the levels."""
+
 Check = Callable[[Subject, Case], Measured | None]
 """Checks one case: raises Failure or Unsupported, or returns measurements."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
 from tensorken_conformance.case import STATUSES, Result, Status
-from tensorken_conformance.law import LEVELS
+from tensorken_conformance.law import LEVELS, MEANINGS
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.op import OPS
 
@@ -41,8 +41,18 @@ class Level:
         """Such as `L4`, as badges show it."""
         return f"L{self.number}{'s' if self.symbolic else ''}"
 
+    @property
+    def name(self) -> str:
+        """Such as `robust`."""
+        return LEVELS[self.number]
+
+    @property
+    def meaning(self) -> str:
+        """The meaning of the level, in a few words."""
+        return MEANINGS[self.number]
+
     def __str__(self) -> str:
-        return f"{self.short} {LEVELS[self.number]}"
+        return f"{self.short} {self.name}"
 
 
 def is_mandatory(op: str, dtype: str) -> bool:
@@ -111,6 +121,9 @@ class Account:
     expected: int = 0
     unsupported: int = 0
     crashed: int = 0
+
+    def __add__(self, other: Account) -> Account:
+        return Account(*[a + b for a, b in zip(astuple(self), astuple(other), strict=True)])
 
     @property
     def cases(self) -> int:

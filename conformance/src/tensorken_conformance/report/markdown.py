@@ -22,9 +22,9 @@ def to_markdown(report: Report) -> str:
     lines += [*table(tables.counts(report)), ""]
     lines += [f"* {plain(warning[0].lower() + warning[1:])}" for warning in tables.warnings(report)]
     lines += [f"* note: {plain(remark)}" for remark in report.remarks]
-    following = next((row for row in tables.levels(report)[0] if not row[1]), None)
+    following = next((step for step in tables.levels(report)[0] if not step.reached), None)
     if following:
-        lines += [f"* next level, {following[0]}: {plain(following[2])}"]
+        lines += [f"* next level, {following.level}: {plain(following.obstacle)}"]
     lines.append("")
     for cause in tables.causes(report):
         lines += [f"### {plain(cause.title)}", "", plain(cause.laws), "", *_failure(cause.shown)]

@@ -202,7 +202,7 @@ class Report:
     @functools.cached_property
     def failures(self) -> list[Result]:
         """The cases that failed or crashed and that no other case blocks."""
-        return [r for r in self.results if r.status in ("failed", "crashed") and not is_blocked(r)]
+        return [result for result in self.results if is_failure(result)]
 
     @functools.cached_property
     def blocked(self) -> Counter[str]:
@@ -253,6 +253,14 @@ class Report:
             )
             for id, found in groups.items()
         ]
+
+    @functools.cached_property
+    def by_group(self) -> dict[str, list[LawSummary]]:
+        """The results of the laws of each group, such as `values`."""
+        found: dict[str, list[LawSummary]] = {}
+        for law in self.by_law:
+            found.setdefault(law.id.partition(".")[0], []).append(law)
+        return found
 
     @property
     def obstacles(self) -> list[Result]:
@@ -327,6 +335,11 @@ def installed(distribution: str) -> str:
 def is_blocked(result: Result) -> bool:
     """Whether a case failed only because another one did."""
     return result.status == "failed" and result.says.startswith(BLOCKED)
+
+
+def is_failure(result: Result) -> bool:
+    """Whether a case failed or crashed, and not because another one did."""
+    return result.status in ("failed", "crashed") and not is_blocked(result)
 
 
 def largest(results: Iterable[Result]) -> tuple[float | None, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken_conformance.case import Result
+from tensorken_conformance.case import Result, Status
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, WORST_FIRST, Account, Level
 from tensorken_conformance.report.model import (
@@ -71,25 +71,49 @@ def facts(report: Report) -> dict[str, str]:
     """The subject of a report and the settings of its run, without empty ones."""
     header = report.header
     options = "".join(f", {name}={value}" for name, value in header.options.items())
+    versions = {
+        "kit": header.kit,
+        "core": header.core,
+        "language": header.language,
+        "Python": header.python,
+        "numpy": header.numpy,
+    }
     found = {
         "backend": f"{header.interpreter or 'not loaded'}{options}",
         "runs as": header.stack,
         "distribution": " ".join(filter(None, (header.distribution, header.version))),
         "device": header.device,
         "notes": "; ".join(header.notes),
+        "dtypes": ", ".join(report.capabilities.dtypes),
         "compilers": "; ".join(
             [
                 f"{name}: {one.compiled} of {one.offered} programs compiled"
                 for name, one in totals(report.results).items()
             ]
         ),
-        "kit": f"{header.kit}, {header.detection}",
-        "core": f"{header.core}, language {header.language}",
-        "machine": f"Python {header.python}, numpy {header.numpy}, {header.platform}",
-        "run": f"seed {header.seed}, {header.depth} depth, {header.seconds:.1f} s, {header.date}",
+        "detection": f"{header.caught} of {header.faults} seeded faults" if header.faults else "not measured",
+        "run": f"{header.depth} depth, seed {header.seed}",
         "only": " ".join(header.select),
+        "time": f"{header.seconds:.1f} s, ended {header.date[:16].replace('T', ' ')} UTC",
+        "versions": ", ".join(f"{name} {text}" for name, text in versions.items() if text),
+        "machine": header.platform,
     }
     return {name: text for name, text in found.items() if text}
+
+
+def verdict(report: Report) -> str:
+    """The result of a run in a few words, without its level."""
+    counts, header = report.counts, report.header
+    if counts.bad:
+        found = f"{counts.bad:,} of {counts.ran:,} cases failed"
+    elif counts.expected:
+        found = f"{counts.passed:,} cases passed, {counts.expected:,} failed as expected"
+    else:
+        found = f"all {counts.passed:,} cases passed" if counts.passed else "no case passed"
+    why = {"smoke": "; a smoke run, so the level is preliminary", "deep": "; a deep run"}.get(
+        header.depth, ""
+    )
+    return found + (why if header.complete else "; only a part of the laws was examined")
 
 
 def warnings(report: Report) -> list[str]:
@@ -118,11 +142,23 @@ OUTCOMES = (
 """The legend of `outcome`."""
 
 
+def outcomes(counts: Account) -> list[tuple[Status, str, int]]:
+    """Each status, its name for readers, and the number of cases."""
+    return [
+        ("passed", "passed", counts.passed),
+        ("failed", "failed", counts.failed),
+        ("crashed", "crashed", counts.crashed),
+        ("expected failure", "expected failures", counts.expected),
+        ("unsupported", "declared unsupported", counts.unsupported),
+    ]
+
+
 def counts(report: Report) -> Table:
     """The number of cases of each status."""
-    c = report.counts
-    head = ("cases", "passed", "failed", "expected failures", "declared unsupported", "crashed")
-    return table(head, [(c.cases, c.passed, c.failed, c.expected, c.unsupported, c.crashed)])
+    found = outcomes(report.counts)
+    return table(
+        ["cases", *(name for _, name, _ in found)], [[report.counts.cases, *(n for _, _, n in found)]]
+    )
 
 
 def ops_and_dtypes(report: Report) -> Table:
@@ -231,8 +267,17 @@ def _has_body(op: str) -> bool:
     return op in OPS and OPS[op].body is not None
 
 
-def levels(report: Report) -> tuple[list[tuple[str, bool, str]], str]:
-    """Each level, whether it is reached, and the obstacle; or why there is no level at all."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A level, whether it is reached, and the obstacle if it is not."""
+
+    level: Level
+    reached: bool
+    obstacle: str = ""
+
+
+def levels(report: Report) -> tuple[list[Step], str]:
+    """Each level as a step; or why there is no level at all."""
     if not report.header.complete:
         return [], "no level: only a run of all laws gives one"
     if not report.capabilities.dtypes:
@@ -240,12 +285,12 @@ def levels(report: Report) -> tuple[list[tuple[str, bool, str]], str]:
         return [], f"no level: the backend {why}"
     symbolic = report.header.symbolic
     reached = -1 if report.header.level is None else report.header.level
-    rows = []
+    steps = []
     for number in range((SYMBOLIC_TOP if symbolic else TOP) + 1):
-        why = "needs the levels below" if number > reached else ""
+        why = "needs the lower levels" if number > reached else ""
         why = obstacle(report.obstacles) if number == reached + 1 else why
-        rows.append((f"{Level(number, symbolic)}", number <= reached, why))
-    return rows, ""
+        steps.append(Step(Level(number, symbolic), number <= reached, why))
+    return steps, ""
 
 
 def obstacle(results: Sequence[Result]) -> str:
@@ -255,7 +300,7 @@ def obstacle(results: Sequence[Result]) -> str:
     most = Counter(result.case.law for result in results).most_common()
     named = ", ".join(f"{count} of {law}" for law, count in most[:4])
     more = f", {sum(count for _, count in most[4:])} of others" if len(most) > 4 else ""
-    return f"kept from it by {len(results)} case{'s'[: len(results) != 1]}: {named}{more}"
+    return f"prevented by {len(results)} case{'s'[: len(results) != 1]}: {named}{more}"
 
 
 # ---- several reports ---------------------------------------------------------------------------------------

@@ -111,14 +111,14 @@ def _cut(text: str) -> str:
 
 
 def _levels(report: Report, painter: Painter) -> list[str]:
-    rows, why_none = tables.levels(report)
-    if not rows:
+    steps, why_none = tables.levels(report)
+    if not steps:
         return [painter.paint(why_none, "failed" if report.header.complete else "")]
     return [
         painter.bold("levels"),
         *[
-            f"  {painter.paint(f'{n:<20}', 'passed' if has else '')} {why or 'reached'}"
-            for n, has, why in rows
+            f"  {painter.paint(f'{step.level!s:<20}', 'passed' if step.reached else '')} {step.obstacle or 'reached'}"
+            for step in steps
         ],
     ]
 

@@ -1,13 +1,18 @@
-// The box that shows only what is named, and links into parts that are folded.
+// The box that shows only the parts with the typed names, and links into parts that are folded.
 const box = document.getElementById("filter");
 if (box) {
+  const parts = [...document.querySelectorAll("nav ~ * [data-n], nav ~ [data-n]")];
+  const found = box.parentNode.querySelector("output");
   box.parentNode.hidden = false;
   box.oninput = () => {
     const words = box.value.toLowerCase().split(/\s+/);
-    for (const part of document.querySelectorAll("[data-n]")) {
+    let count = 0;
+    for (const part of parts) {
       const name = part.dataset.n.toLowerCase();
       part.hidden = !words.every((word) => name.includes(word));
+      count += !part.hidden;
     }
+    found.textContent = box.value.trim() ? `${count} of ${parts.length}` : "";
   };
 }
 const unfold = () => {
