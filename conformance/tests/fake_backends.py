@@ -193,3 +193,21 @@ class Unreadable(Small):
 
     def ravel(self, x: Any) -> Any:
         return super().ravel(x) * 0 + 1
+
+
+class _CrashWhileCounted(tuple[str, ...]):
+    """Dtypes that end the process when the kit counts the cases."""
+
+    def __contains__(self, dtype: object) -> bool:
+        frame = sys._getframe()
+        while frame.f_back is not None:
+            frame = frame.f_back
+            if frame.f_code.co_qualname == "Plan.count":
+                os._exit(9)
+        return super().__contains__(dtype)
+
+
+class CrashesWhileCounted(Small):
+    """Correct, but ends the process when the kit counts the cases."""
+
+    capabilities = Capabilities(dtypes=_CrashWhileCounted(("bool", "float32")), shares_memory=True)

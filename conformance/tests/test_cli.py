@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,12 +17,14 @@ import pytest
 
 from conformance.tests import fake_backends
 from conformance.tests.sample_reports import FAILED, report
-from tensorken_conformance import check, cli
+from tensorken_conformance import check
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.cli import main
+from tensorken_conformance.cli import FORMS, main
+from tensorken_conformance.progress import Progress
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import to_json
 from tensorken_conformance.running.loading import load as load_subject
+from tensorken_conformance.running.options import Options, Run
 from tensorken_core.language.op import OPS
 
 CORRECT, FAULTY = f"{fake_backends.MODULE}:Small", f"{fake_backends.MODULE}:FillsWithZeros"
@@ -145,7 +149,7 @@ def test_argparse_rejects_arguments(arguments: list[str]) -> None:
 
 
 def test_run_writes_every_report_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {name: tmp_path / f"report.{name}" for name in cli.FORMS}
+    files = {name: tmp_path / f"report.{name}" for name in FORMS}
     options = [text for name, file in files.items() for text in (f"--{name}", str(file))]
     assert main(["run", FAULTY, *QUICK, *options]) == 1
     assert load_either(files["json"]).counts.failed > 0
@@ -300,38 +304,46 @@ def test_a_complete_run_leaves_only_the_report(tmp_path: Path) -> None:
 
 
 def test_progress_is_printed_in_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = cli.Progress(every=0.0)
-    progress.tell(Result(Case("values.sums", "sum"), "passed", 1))
-    progress.tell(Result(Case("values.sums", "sum"), "failed", 1))
-    progress.end()
-    out, err = capsys.readouterr()
-    assert err.splitlines() == ["1 cases, 0 bad; values.sums", "2 cases, 1 bad; values.sums"]
-    assert out == ""
+    err = ""
+    with Progress(every=0.01) as progress:
+        progress.tell(Result(Case("values.sums", "sum"), "passed", 1))
+        progress.begin(Run(Options("numpy"), planned=1344))
+        progress.tell(Result(Case("values.sums", "sum"), "failed", 1))
+        while "1,344" not in err:  # a test that cannot succeed runs into the time limit
+            time.sleep(0.01)
+            err += capsys.readouterr().err
+    assert re.search(r"^2 of 1,344 cases, 1 failed, 0 s, values\.sums$", err, re.M)
+    assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("is_a_terminal", "variables", "colours"),
-    [
-        (True, {}, True),
-        (False, {}, False),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
-    ],
-)
-def test_colours_depend_on_terminal_and_environment(
-    is_a_terminal: bool, variables: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Out:
+def test_a_run_knows_the_number_of_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    tell = Progress.tell
+
+    def told(progress: Progress, result: Result) -> None:
+        tell(progress, result)
+        lines.append(progress.line)
+
+    monkeypatch.setattr(Progress, "tell", told)
+    for options in (["--in-process"], ["--workers", "1"]):
+        lines.clear()
+        assert main(["run", CORRECT, "--select", "values.read-back/full", *options]) == 0
+        assert re.fullmatch(rf"1 of {len(lines)} cases, 0 failed, \d+ s, values.read-back", lines[0])
+        assert lines[-1].startswith(f"{len(lines)} of {len(lines)} cases, 0 failed")
+
+
+def test_a_terminal_shows_a_bar_except_for_a_debugger(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
         def isatty(self) -> bool:
-            return is_a_terminal
+            return True
 
-    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert cli.colours(Out()) is colours
-    assert cli.colours(None) is False
+    for arguments, has_bar in ((["--workers", "1"], True), (["--in-process"], False)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main(["run", CORRECT, "--select", "values.read-back/full", *arguments]) == 0
+        assert ("cases, 0 failed, " in terminal.getvalue()) is has_bar
+        assert terminal.getvalue() == "" or terminal.getvalue().endswith("\x1b[2K")  # the bar is erased
 
 
 # ---- the other commands ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tensorken_conformance.report import tables
 from tensorken_conformance.report.diff import compare
 from tensorken_conformance.report.markdown import several_to_markdown
 from tensorken_conformance.report.page import several_to_page
-from tensorken_conformance.report.terminal import several_to_text
+from tensorken_conformance.report.terminal import blocks_of_several, plain
 from tensorken_core.host.plugin import Capabilities
 
 DECLARED = Capabilities(dtypes=("int32", "float32"), ulp={"exp": 2})
@@ -112,7 +112,7 @@ REPORTS = [report(), report(FAILED, backend="other"), report(kit="0.1.0")]
 
 
 def test_the_matrix_has_a_row_for_each_op_and_marks_stale_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = several_to_text(REPORTS)
+    text = plain(blocks_of_several(REPORTS))
     lines = text.splitlines()
     assert lines[0].split() == list(tables.backends(REPORTS).head)
     assert "mine 0.3.1" not in lines[2]
@@ -121,7 +121,7 @@ def test_the_matrix_has_a_row_for_each_op_and_marks_stale_reports(monkeypatch: p
     assert next(line for line in lines if line.startswith("add")).split()[1:] == ["2", "0u"] * 3
     assert "stale" not in text
     monkeypatch.setattr("tensorken_conformance.report.model.installed", lambda name: "0.9.0")
-    assert "0.1.0 stale" in several_to_text(REPORTS)
+    assert "0.1.0 stale" in plain(blocks_of_several(REPORTS))
     assert "0.1.0 stale" in several_to_markdown(REPORTS)
     assert "0.1.0 stale" in several_to_page(REPORTS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import json
 import re
@@ -14,13 +15,14 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
+from tensorken_conformance import output
 from tensorken_conformance.report import badge, serial, tables
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.junit import to_junit
 from tensorken_conformance.report.markdown import to_markdown
 from tensorken_conformance.report.model import Report
 from tensorken_conformance.report.page import FULL, to_page
-from tensorken_conformance.report.terminal import to_text
+from tensorken_conformance.report.terminal import blocks, to_text
 from tensorken_core.host.plugin import Capabilities
 
 SAMPLES = {
@@ -149,15 +151,91 @@ def test_text_shows_failures_and_levels() -> None:
         "values.sample/log/float32/prime/normals\n    log(2.0): expected 0.69, got 0.7",
         "      import tensorken as tk\n      print(tk.log(2.0) < 3)",
         "  2 by values.sample/log/float32/prime/normals",
-        "L2 numerics          prevented by 4 cases: 4 of values.sample",
-        "L3 differentiation   needs the lower levels",
+        "L2 numerics         prevented by 4 cases: 4 of values.sample",
+        "L3 differentiation  needs the lower levels",
         "PROBLEM: a problem",
         "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed",
         "mine: language 1.0 - L1 - int32, float32 - detection 78/78",
     ):
         assert part in text, part
-    assert "\x1b[31;1m" not in text
-    assert "\x1b[31;1m" in to_text(report(FAILED), colour=True)
+    assert text.isascii()
+    assert "\x1b" not in text
+    assert "snow \\u2603 | <b>`x`</b> ]]> & \\x00\\x1b[31m" in text
+
+
+class Terminal(io.StringIO):
+    """A terminal of some width and encoding."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(
+    sample: Report,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int = 80,
+    encoding: str = "utf-8",
+    **variables: str,
+) -> str:
+    """The report as a terminal shows it."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), **variables}.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal(encoding)
+    output.show(blocks(sample), terminal)
+    return terminal.getvalue()
+
+
+SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+
+TEN_DTYPES = (*(f"int{n}" for n in range(5)), *(f"float{n}" for n in range(5)))
+
+WIDE = report(
+    [result(f"values.sample/op{i}/{dtype}/prime", ulp=1e6) for i in range(3) for dtype in TEN_DTYPES],
+    capabilities=Capabilities(dtypes=TEN_DTYPES),
+)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 300])
+def test_a_terminal_shows_all_fields_in_tables_of_its_width(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SEQUENCE.sub("", shown(WIDE, monkeypatch, columns))
+    matrix, _, rest = text.partition("\nlaw ")
+    tables_shown = [line for line in matrix.splitlines() if line.startswith("op ")]
+    assert " ".join(" ".join(line.split()[1:]) for line in tables_shown).split() == list(TEN_DTYPES)
+    assert text.count("1 1e+06u") == 30
+    assert max(len(line) for line in matrix.splitlines() if line.startswith("op")) <= columns
+    assert (len(tables_shown) == 1) == (columns >= 112)
+    assert "\u2026" not in text
+    assert rest
+
+
+def test_a_terminal_shows_what_a_pipe_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def words(text: str) -> str:
+        return " ".join(re.sub("[\u2500-\u257f]", "", SEQUENCE.sub("", text)).split())
+
+    for sample in SAMPLES.values():
+        assert words(shown(sample, monkeypatch, columns=400)) == words(to_text(sample))
+
+
+def test_colours_depend_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = SAMPLES["failed"]
+    red = re.compile(r"\x1b\[[0-9;]*31m")
+    assert red.search(shown(sample, monkeypatch))
+    text = shown(sample, monkeypatch, NO_COLOR="1")
+    assert not red.search(text)
+    assert "\u2500" in text
+    assert shown(sample, monkeypatch, TERM="dumb") == to_text(sample)
+    assert SEQUENCE.sub("", shown(sample, monkeypatch, encoding="ascii")).isascii()
 
 
 def test_text_shows_a_few_failures_of_a_law_and_counts_the_rest() -> None:
@@ -199,17 +277,20 @@ WITH_A_CAUSE = [
 
 
 def test_failures_with_one_exception_are_one_failure_in_every_form() -> None:
-    title = f"one cause of 12 failures: {CAUSE}"
+    title = f"12 failures by one exception: {CAUSE}"
     [cause] = tables.causes(report(WITH_A_CAUSE))
-    assert (cause.title, cause.laws) == (title, "6 of values.sample, 6 of derivatives.consistency")
+    assert cause.title == title
+    assert cause.cases == "6 of values.sample, 6 of derivatives.consistency; exp, log"
     [rest] = tables.failures(report(WITH_A_CAUSE))
     assert [one.says for one in rest.results] == ["rare", "rare", "rare", "cos is off"]
     for form in (to_text(report(WITH_A_CAUSE)), Page(to_page(report(WITH_A_CAUSE))).text):
         assert title in form
-        assert cause.laws in form
+        assert cause.cases in form
         assert form.count("the script") == 1
         assert "cos is off" in form
     assert title.replace("_", "\\_") in to_markdown(report(WITH_A_CAUSE))
+    [of_one_op] = tables.causes(report([one for one in WITH_A_CAUSE if one.case.op == "exp"]))
+    assert of_one_op.title == f"6 failures by one exception: {CAUSE}: TypeError: no exp"
 
 
 def test_markdown_escapes_text_and_its_tables_are_regular() -> None:

@@ -65,6 +65,14 @@ def test_run_calls_tell_with_each_result() -> None:
     assert len(results) == len(outcome.results) > 10
 
 
+def test_a_run_counts_its_cases_and_goes_on_if_that_crashes(expected: Run) -> None:
+    assert expected.planned == len(expected.results)
+    outcome = examine("CrashesWhileCounted")
+    assert outcome.planned is None
+    assert [r.case.id for r in outcome.results] == [r.case.id for r in expected.results]
+    assert not failures(outcome)
+
+
 def test_an_op_belongs_to_the_same_part_of_every_law() -> None:
     plan = Plan(load("reference"), ["lifetime.calls", "lifetime.results-stay"])
     numbers: dict[str, set[int]] = {}

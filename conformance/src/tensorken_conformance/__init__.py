@@ -27,7 +27,7 @@ def check(case: str, backend: str, seed: int = 0, depth: Depth | None = None) ->
     >>> check("values.read-back/new/float32/small", backend="reference")
     passed
     """
-    from tensorken_conformance.cli import say
+    from tensorken_conformance.output import say
     from tensorken_conformance.running.debugging import examine_again
 
     again = examine_again(case, backend, seed, depth=depth)

@@ -1,6 +1,6 @@
 """Test whether a backend conforms, and test the kit itself.
 
-This is the subcommand `tensorken conformance`: its arguments, and its output in a terminal.
+This is the subcommand `tensorken conformance`: its arguments, and its commands.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import argparse
 import ast
 import contextlib
 import importlib
-import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorken_conformance.output import check_files, complain, say, show, write
+from tensorken_conformance.progress import Progress
 from tensorken_cli import Parser
 from tensorken_conformance.running.options import Options, RunError
 from tensorken_core.errors import BackendError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tensorken_conformance.case import Result
     from tensorken_conformance.report.journal import Journal
     from tensorken_conformance.report.model import Report
+    from tensorken_conformance.running.options import Run
 
 USAGE = 2
 INTERRUPTED = 130
@@ -213,13 +214,6 @@ def _pair(text: str) -> tuple[str, Any]:
 def _run(options: argparse.Namespace) -> int:
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form) is not None}
     journal = _journal(options.results, files)
-    progress = Progress()
-
-    def tell(result: Result) -> None:
-        progress.tell(result)
-        if journal is not None:
-            journal.tell(result)
-
     settings = Options(
         options.backend,
         options.seed,
@@ -232,16 +226,24 @@ def _run(options: argparse.Namespace) -> int:
     )
     from tensorken_conformance.running.run import run
 
-    with _interrupted_by_termination():
-        outcome = run(settings, tell, lambda outcome: None if journal is None else journal.begin(outcome))
-    progress.end()
+    with Progress(bar=not options.in_process) as progress, _interrupted_by_termination():
+
+        def begin(outcome: Run) -> None:
+            progress.begin(outcome)
+            if journal is not None:
+                journal.begin(outcome)
+
+        def tell(result: Result) -> None:
+            progress.tell(result)
+            if journal is not None:
+                journal.tell(result)
+
+        outcome = run(settings, tell, begin)
     from tensorken_conformance.report.model import make
-    from tensorken_conformance.report.terminal import to_text
+    from tensorken_conformance.report.terminal import blocks
 
     report = make(outcome)
-    to_stdout = "-" in files.values()
-    out = sys.stderr if to_stdout else sys.stdout
-    say(to_text(report, colours(out), matrix=not options.brief), out)
+    show(blocks(report, matrix=not options.brief), sys.stderr if "-" in files.values() else sys.stdout)
     for form, file in files.items():
         write(file, rendered(report, form, file))
     if journal is not None:
@@ -278,7 +280,7 @@ def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
     if path == "-":
         raise RunError("--results - has no place to write to; name a file")
     path = path or (None if beside == "-" else f"{beside}l")
-    _check_files([*files.values(), *([path] if path else [])])
+    check_files([*files.values(), *([path] if path else [])])
     return Journal(path) if path else None
 
 
@@ -288,37 +290,6 @@ def rendered(report: Report, form: str, file: str) -> str:
     name = "to_svg" if form == "badge" and file.lower().endswith(".svg") else name
     text: str = getattr(importlib.import_module(f"tensorken_conformance.report.{module}"), name)(report)
     return text
-
-
-class Progress:
-    """Shows the progress of a run on stderr: one line that changes in a terminal, otherwise new lines at intervals.
-
-    Args:
-        every: the seconds between two lines if stderr is no terminal.
-    """
-
-    def __init__(self, every: float = 30.0) -> None:
-        self._terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._count = self._bad = 0
-        self._every, self._last = every, time.monotonic()
-
-    def tell(self, result: Result) -> None:
-        """Count a result."""
-        self._count += 1
-        self._bad += result.status in ("failed", "crashed")
-        text = ascii_only(f"{self._count} cases, {self._bad} bad; {result.case.law}")
-        if self._terminal and (self._count % 50 == 0 or self._bad):
-            sys.stderr.write(f"\r{text:<78.78}")
-            sys.stderr.flush()
-        elif sys.stderr is not None and not self._terminal and time.monotonic() - self._last >= self._every:
-            self._last = time.monotonic()
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._terminal:
-            sys.stderr.write(f"\r{'':<78}\r")
 
 
 # ---- the other commands ------------------------------------------------------------------------------------
@@ -366,16 +337,16 @@ def _matrix(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.journal import load_either
     from tensorken_conformance.report.markdown import several_to_markdown
     from tensorken_conformance.report.page import several_to_page
-    from tensorken_conformance.report.terminal import several_to_text
+    from tensorken_conformance.report.terminal import blocks_of_several
 
-    _check_files([file for file in (options.markdown, options.html) if file])
+    check_files([file for file in (options.markdown, options.html) if file])
     reports = [load_either(path) for path in options.reports]
     if options.markdown:
         write(options.markdown, several_to_markdown(reports))
     if options.html:
         write(options.html, several_to_page(reports))
     if "-" not in (options.markdown, options.html):
-        say(several_to_text(reports, colours(sys.stdout)))
+        show(blocks_of_several(reports), sys.stdout)
     return 0
 
 
@@ -389,54 +360,3 @@ def _new(options: argparse.Namespace) -> int:
     for path in written:
         say(str(path))
     return 0
-
-
-# ---- output ------------------------------------------------------------------------------------------------
-
-
-def ascii_only(text: str) -> str:
-    """The text in ASCII, which every console can show."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def say(text: str, out: Any = None) -> None:
-    """Print text, by default on stdout."""
-    print(ascii_only(text.rstrip("\n")), file=out or sys.stdout, flush=True)
-
-
-def complain(text: str) -> None:
-    """Print an error on stderr."""
-    print(ascii_only(f"tensorken conformance: {text}"), file=sys.stderr)
-
-
-def colours(out: Any) -> bool:
-    """Whether to show colours: in a terminal that is not dumb, unless NO_COLOR is set."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return bool(not plain and out is not None and out.isatty())
-
-
-def write(file: str, text: str) -> None:
-    """Write text into a file, or to stdout if it is named `-`.
-
-    Raises:
-        RunError: if it cannot be written.
-    """
-    if file == "-":
-        print(ascii_only(text), end="", flush=True)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
-
-
-def _check_files(files: list[str]) -> None:
-    """Raise RunError if a file cannot be written, before the run starts."""
-    for file in files:
-        place = Path(file).resolve()
-        if file != "-" and (
-            place.is_dir() or not os.access(place if place.exists() else place.parent, os.W_OK)
-        ):
-            raise RunError(f"cannot write {file}: no such folder, or not writable")
-    if files.count("-") > 1:
-        raise RunError("only one report fits on stdout")

@@ -27,7 +27,7 @@ def to_markdown(report: Report) -> str:
         lines += [f"* next level, {following.level}: {plain(following.obstacle)}"]
     lines.append("")
     for cause in tables.causes(report):
-        lines += [f"### {plain(cause.title)}", "", plain(cause.laws), "", *_failure(cause.shown)]
+        lines += [f"### {plain(cause.title)}", "", plain(cause.cases), "", *_failure(cause.shown)]
     for found in tables.failures(report):
         lines += [f"### {found.law} failed", "", plain(found.says), ""]
         for result in found.shown:

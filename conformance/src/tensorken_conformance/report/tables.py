@@ -46,7 +46,7 @@ class Table:
     """A table.
 
     Attributes:
-        head: the titles of the columns.
+        head: the titles of the columns; empty if they have none.
         rows: the fields; the first of each row is its title.
         legend: the meaning of the texts.
     """
@@ -54,6 +54,12 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[Field, ...], ...]
     legend: str = ""
+
+    @property
+    def right(self) -> list[bool]:
+        """For each column, whether it has numbers only, and so is aligned to the right."""
+        columns = zip(*self.rows, strict=True)
+        return [all(field.text.replace(".", "").isdecimal() for field in column) for column in columns]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]], legend: str = "") -> Table:
@@ -201,9 +207,7 @@ class Failures:
     def rest(self) -> str:
         """The number of other failures, and the ops of all; empty if all are shown."""
         count, rest = len(self.results), len(self.results) - len(self.shown)
-        ops = sorted(dict.fromkeys(result.case.op for result in self.results), key=_has_body)
-        named = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
-        return f"... and {rest} more; {count} in all, of {named}" if rest else ""
+        return f"... and {rest} more; {count} in all, of {ops_of(self.results)}" if rest else ""
 
 
 def failures(report: Report, most: int = SHOWN) -> list[Failures]:
@@ -235,14 +239,17 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """The number of cases, and the cause."""
-        return f"one cause of {len(self.results)} failures: {self.says}"
+        """The number of cases, the line, and the message if it is the same for all."""
+        messages = {result.says for result in self.results}
+        message = f": {self.shown.says}" if len(messages) == 1 else ""
+        return f"{len(self.results)} failures by one exception: {self.says}{message}"
 
     @property
-    def laws(self) -> str:
-        """The number of cases of each law."""
+    def cases(self) -> str:
+        """The number of cases of each law, and the ops."""
         count = Counter(result.case.law for result in self.results)
-        return ", ".join(f"{number} of {law}" for law, number in count.most_common())
+        laws = ", ".join(f"{number} of {law}" for law, number in count.most_common())
+        return f"{laws}; {ops_of(self.results)}"
 
 
 def causes(report: Report) -> list[Cause]:
@@ -260,6 +267,12 @@ def chosen(results: Sequence[Result], count: int) -> list[Result]:
     for op, found in grouped(results, lambda result: result.case.op).items():
         ranked += [(rank, _has_body(op), places[id(result)]) for rank, result in enumerate(found)]
     return [results[place] for _, place in sorted((made, place) for _, made, place in sorted(ranked)[:count])]
+
+
+def ops_of(results: Sequence[Result]) -> str:
+    """The ops of some cases, at most eight of them, required ops first."""
+    ops = sorted(dict.fromkeys(result.case.op for result in results), key=_has_body)
+    return ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
 
 
 def _has_body(op: str) -> bool:

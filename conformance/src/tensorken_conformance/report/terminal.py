@@ -1,135 +1,130 @@
-"""Terminal: a report as ASCII text: the matrix, the failures, the levels, and the slowest laws."""
+"""Terminal: a report as text: facts, the matrix, the laws, the failures, the levels, and the slowest laws.
+
+The text is a sequence of blocks: tables, and lines with the status of their cases.  `plain` lays them out for pipes and
+files; `rich_text` does it for terminals.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report import tables
 from tensorken_conformance.report.model import Report, stale, titles
-from tensorken_conformance.report.tables import LINES, Table
+from tensorken_conformance.report.tables import LINES, Field, Table
 
 LONGEST = 400
 """The number of characters of a message that are shown; the JSON report has more."""
 
-_COLOURS = {"passed": "32", "failed": "31;1", "crashed": "35;1", "expected failure": "33", "unsupported": "2"}
+TITLE, CODE = "title", "code"
+"""The statuses of lines that are titles, and of lines of Python."""
+
+Block = Table | Sequence[Field]
 
 
-class Painter:
-    """Colours text, if asked.
-
-    >>> Painter(colour=False).paint("3/7!", "failed")
-    '3/7!'
-    """
-
-    def __init__(self, colour: bool) -> None:
-        self.colour = colour
-
-    def paint(self, text: str, status: str) -> str:
-        """The text in the colour of a status."""
-        code = _COLOURS.get(status)
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text.strip() else text
-
-    def bold(self, text: str) -> str:
-        """A heading."""
-        return f"\x1b[1m{text}\x1b[0m" if self.colour else text
-
-    def table(self, table: Table, right: bool = False) -> list[str]:
-        """A table in aligned columns; all but the first are aligned to the right if `right`."""
-        columns = zip(table.head, *[[field.text for field in row] for row in table.rows], strict=True)
-        widths = [max(map(len, column)) for column in columns]
-
-        def aligned(text: str, i: int) -> str:
-            return text.rjust(widths[i]) if right and i else text.ljust(widths[i])
-
-        lines = [self.bold("  ".join([aligned(text, i) for i, text in enumerate(table.head)]).rstrip())]
-        for row in table.rows:
-            fields = [self.paint(aligned(field.text, i), field.status) for i, field in enumerate(row)]
-            lines.append("  ".join(fields).rstrip())
-        return [*lines, *([f"({table.legend})"] if table.legend else [])]
+def to_text(report: Report, matrix: bool = True) -> str:
+    """A report as plain text in ASCII; `matrix` includes the results of each op in each dtype."""
+    return plain(blocks(report, matrix))
 
 
-def to_text(report: Report, colour: bool = False, matrix: bool = True) -> str:
-    """A report for a terminal.
-
-    Args:
-        report: the report.
-        colour: whether the terminal shows colours.
-        matrix: whether to include the results of each op in each dtype.
-    """
-    painter = Painter(colour)
-    facts = tables.facts(report).items()
-    parts = [
-        [painter.bold(report.header.title), *[f"  {name:<13} {text}" for name, text in facts]],
-        painter.table(tables.ops_and_dtypes(report)) if matrix and report.cells else [],
-        painter.table(tables.laws(report), right=True) if report.by_law else [],
-        _failures(report, painter),
-        _levels(report, painter),
-        _end(report, painter),
+def blocks(report: Report, matrix: bool = True) -> list[Block]:
+    """The blocks of a report; `matrix` includes the results of each op in each dtype."""
+    steps, why_none = tables.levels(report)
+    levels = [[Field(str(s.level), "passed" if s.reached else ""), s.obstacle or "reached"] for s in steps]
+    parts: list[Block] = [
+        [Field(report.header.title, TITLE)],
+        tables.table((), tables.facts(report).items()),
+        tables.ops_and_dtypes(report) if matrix and report.cells else [],
+        tables.laws(report) if report.by_law else [],
+        *_failures(report),
+        tables.table(("level", "state"), levels)
+        if levels
+        else [Field(why_none, "failed" if report.header.complete else "")],
+        list(_end(report)),
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    return [part for part in parts if part]
 
 
-def several_to_text(reports: Sequence[Report], colour: bool = False) -> str:
-    """Several reports side by side."""
-    painter = Painter(colour)
+def blocks_of_several(reports: Sequence[Report]) -> list[Block]:
+    """The blocks of several reports side by side."""
     old = [f"{name}: {why}" for r, name in zip(reports, titles(reports), strict=True) if (why := stale(r))]
-    lines = [*painter.table(tables.backends(reports)), *old, "", *painter.table(tables.ops(reports))]
-    return "\n".join(lines) + "\n"
+    return [tables.backends(reports), *([list(map(Field, old))] if old else []), tables.ops(reports)]
 
 
-def _failures(report: Report, painter: Painter) -> list[str]:
-    lines: list[str] = []
+# ---- content -----------------------------------------------------------------------------------------------
+
+
+def _failures(report: Report) -> Iterator[list[Field]]:
     for cause in tables.causes(report):
-        lines += ["", painter.paint(cause.title, "failed"), *_failure(cause.shown), f"  {cause.laws}"]
+        yield [Field(cause.title, "failed"), *_failure(cause.shown), Field(f"  {cause.cases}")]
     for found in tables.failures(report):
-        lines += ["", painter.paint(f"{found.law}: {found.says}".rstrip(": "), "failed")]
-        for result in found.shown:
-            lines += _failure(result)
-        lines += [f"  {found.rest}"] if found.rest else []
+        rest = [Field(f"  {found.rest}")] if found.rest else []
+        lines = [line for result in found.shown for line in _failure(result)]
+        yield [Field(f"{found.law}: {found.says}".rstrip(": "), "failed"), *lines, *rest]
     if report.blocked:
-        lines += ["", painter.paint("blocked: cases that wait for one that failed", "failed")]
-        lines += [f"  {count} by {blocker}" for blocker, count in report.blocked.items()]
+        title = Field("blocked: cases that wait for one that failed", "failed")
+        yield [title, *(Field(f"  {count} by {blocker}") for blocker, count in report.blocked.items())]
     if report.failures:
         header = report.header
         depth = "" if header.depth == "default" else f" --{header.depth}"
         again = f"tensorken conformance repro CASE --backend {header.backend} --seed {header.seed}{depth}"
-        lines += ["", f"one of them again, with the traceback of what a backend raised: {again}"]
-    return lines[1:]
+        yield [Field(f"one of them again, with the traceback of what a backend raised: {again}")]
 
 
-def _failure(result: Result) -> Iterator[str]:
+def _failure(result: Result) -> Iterator[Field]:
     worst = f" (worst at {result.worst})" if result.worst and result.worst not in result.says else ""
-    yield f"  {result.case.id}"
-    yield f"    {_cut(result.says)}{_cut(worst)}"
+    yield Field(f"  {result.case.id}", TITLE)
+    yield Field(f"    {_cut(result.says)}{_cut(worst)}")
     for line in result.script[:LINES]:
-        yield f"      {line}"
+        yield Field(f"      {line}", CODE)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-def _levels(report: Report, painter: Painter) -> list[str]:
-    steps, why_none = tables.levels(report)
-    if not steps:
-        return [painter.paint(why_none, "failed" if report.header.complete else "")]
-    return [
-        painter.bold("levels"),
-        *[
-            f"  {painter.paint(f'{step.level!s:<20}', 'passed' if step.reached else '')} {step.obstacle or 'reached'}"
-            for step in steps
-        ],
-    ]
-
-
-def _end(report: Report, painter: Painter) -> list[str]:
-    lines = [
-        painter.paint(warning.upper()[:7] + warning[7:], "failed") for warning in tables.warnings(report)
-    ]
-    lines += [f"NOTE: {remark}" for remark in report.remarks]
-    lines.append(painter.paint(str(report.counts), "failed" if report.status else "passed"))
+def _end(report: Report) -> Iterator[Field]:
+    for warning in tables.warnings(report):
+        yield Field(warning.upper()[:7] + warning[7:], "failed")
+    for remark in report.remarks:
+        yield Field(f"NOTE: {remark}")
+    yield Field(str(report.counts), "failed" if report.status else "passed")
     slow = sorted(report.by_law, key=lambda law: -law.seconds)[:3]
     named = ", ".join(f"{law.id} {law.seconds:.1f} s" for law in slow if law.seconds >= 0.1)
-    lines.append(f"{report.header.seconds:.1f} s in all" + (f"; most of it for {named}" if named else ""))
-    return [*lines, painter.bold(f"{report.header.name}: {report.claim}")]
+    yield Field(f"{report.header.seconds:.1f} s in all" + (f"; most of it for {named}" if named else ""))
+    yield Field(f"{report.header.name}: {report.claim}", TITLE)
+
+
+# ---- layout for pipes --------------------------------------------------------------------------------------
+
+
+def plain(content: Sequence[Block]) -> str:
+    """Blocks as text in ASCII, without colours, a table in aligned columns."""
+    parts = ["\n".join(_lines(block)) for block in content]
+    return printable("\n\n".join(parts) + "\n")
+
+
+def _lines(block: Block) -> Iterator[str]:
+    if not isinstance(block, Table):
+        yield from (line.text for line in block)
+        return
+    rows = [[field.text for field in row] for row in block.rows]
+    rows = [list(block.head), *rows] if block.head else rows
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if is_right else "<" for is_right in block.right]
+    for row in rows:
+        fields = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{text:{side}{width}}" for text, side, width in fields).rstrip()
+    if block.legend:
+        yield f"({block.legend})"
+
+
+def printable(text: str) -> str:
+    r"""The text in ASCII without control characters but newlines, which every console can show.
+
+    >>> printable("\x1b[31mred\N{SNOWMAN}\n")
+    '\\x1b[31mred\\u2603\n'
+    """
+    text = re.sub(r"[\x00-\t\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+    return text.encode("ascii", "backslashreplace").decode("ascii")

@@ -65,6 +65,7 @@ class Run:
         problems: the errors of that list.
         seconds: the time of the run.
         partial: why cases are missing, such as `interrupted`; empty if none are.
+        planned: the number of cases; None until they are counted.
         begun: called with the run before its first case.
     """
 
@@ -77,6 +78,7 @@ class Run:
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
     partial: str = ""
+    planned: int | None = None
     begun: Callable[[Run], None] = field(default=lambda outcome: None, repr=False)
 
     def take(self, first_message: Mapping[str, Any]) -> None:

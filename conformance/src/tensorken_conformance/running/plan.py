@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import zlib
 from collections.abc import Collection, Sequence
@@ -71,6 +72,14 @@ class Plan:
         if not own or any(len(beginning) == 1 for beginning in own):
             return found
         return [case for case in found if any(_begins(case, beginning) for beginning in own)]
+
+    def count(self) -> int:
+        """The number of cases of all laws, without laws whose cases cannot be listed."""
+        total = 0
+        for law in self.laws:
+            with contextlib.suppress(Exception):  # the job that lists them records it
+                total += len(self.cases(law))
+        return total
 
     def subject_cases(self, law: Law) -> list[Case]:
         """All cases of a law, selected or not."""

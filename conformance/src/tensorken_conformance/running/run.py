@@ -49,6 +49,7 @@ def examine_here(outcome: Run, tell: Callable[[Result], None]) -> None:
         outcome.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
         return
     outcome.take(introduction(plan, options.options))
+    outcome.planned = plan.count()
     failed: set[str] = set()
     known: frozenset[str] = frozenset()
     stage = 0

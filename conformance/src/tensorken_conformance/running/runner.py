@@ -82,8 +82,9 @@ def examine_apart(outcome: Run, tell: Tell) -> None:
 class _Worker:
     """A worker process and its state."""
 
-    def __init__(self, process: Process, job: Job | None) -> None:
+    def __init__(self, process: Process, job: Job | None, counts: bool) -> None:
         self.process, self.job = process, job
+        self.counts = counts  # whether it is counting all cases
         self.part = -1  # of the last job
         self.case, self.level, self.place = "", 0, 0  # of the running case
         self.heard = time.monotonic()
@@ -114,7 +115,7 @@ class _Workers:
         Raises:
             RunError: if the backend or a law is unknown.
         """
-        first = self._start(None)
+        first = self._start(None, counts=True)
         first_message, hangs = self._first_message(first)
         if first_message is not None and "laws" in first_message:
             self._outcome.take(first_message)
@@ -126,7 +127,8 @@ class _Workers:
         self._record(Result(case, "crashed" if first_message is None else "failed", 0, reason))
         return False
 
-    def _start(self, job: Job | None) -> _Worker:
+    def _start(self, job: Job | None, counts: bool = False) -> _Worker:
+        """Start a worker; one of them counts all cases before its first job."""
         options = self._options
         process = Process("running.worker", search_path(options.backend))
         process.send(
@@ -135,8 +137,9 @@ class _Workers:
             seed=options.seed,
             depth=options.depth,
             select=options.select,
+            counts=counts,
         )
-        worker = _Worker(process, job)
+        worker = _Worker(process, job, counts)
         worker.process.listen(lambda message: self._messages.put((worker, message)))
         self._workers.append(worker)
         return worker
@@ -251,6 +254,8 @@ class _Workers:
         job, worker.ready = worker.job, True
         worker.heard = time.monotonic()
         worker.watch.restart()
+        if "planned" in message:
+            self._outcome.planned, worker.counts = message["planned"], False
         if job is None:  # its first message
             return
         if "unlisted" in message:
@@ -282,6 +287,9 @@ class _Workers:
         hung = reason.startswith("hang")
         self._workers.remove(worker)
         if job is None:
+            return
+        if worker.counts:  # before its job, which another worker does
+            jobs.appendleft(job)
             return
         if hung and worker.case and job.rest is None:
             job.skip = worker.place + 1

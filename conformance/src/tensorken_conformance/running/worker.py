@@ -61,6 +61,8 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         tell(refused=str(error), usage=isinstance(error, UnknownBackendError | OptionsError))
         return
     tell(**introduction(plan, first["options"]))
+    if first["counts"]:
+        tell(planned=plan.count())
     failed: set[str] = set()
     for line in jobs:
         job = json.loads(line)

@@ -1,0 +1,105 @@
+"""Progress: what a run has done so far, on stderr: a bar in a terminal, otherwise a line now and then."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tensorken_conformance.output import is_terminal, say
+
+if TYPE_CHECKING:
+    from tensorken_conformance.case import Result
+    from tensorken_conformance.running.options import Run
+
+EVERY = 10.0
+"""The seconds between two lines, if stderr is no terminal."""
+
+
+class Progress:
+    """Shows the progress of a run on stderr while it is entered.
+
+    Args:
+        bar: whether to show a bar if stderr is a terminal; a debugger needs the terminal for itself.
+        every: the seconds between two lines without a bar.
+    """
+
+    def __init__(self, bar: bool = True, every: float = EVERY) -> None:
+        self._every = every
+        self._began = time.monotonic()
+        self._count = self._bad = 0
+        self._law = ""
+        self._run: Run | None = None
+        self._has_ended = threading.Event()
+        self._bar = _Bar() if bar and is_terminal(sys.stderr) else None
+        self._lines = threading.Thread(target=self._print_lines, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self._bar is None:
+            self._lines.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._has_ended.set()
+        if self._bar is None:
+            self._lines.join()
+        else:
+            self._bar.stop()
+
+    def begin(self, run: Run) -> None:
+        """Take the record of the run, which knows the number of cases."""
+        self._run = run
+
+    def tell(self, result: Result) -> None:
+        """Count a result."""
+        self._count += 1
+        self._bad += result.status in ("failed", "crashed")
+        self._law = result.case.law
+        if self._bar is not None:
+            self._bar.show(self._count, self._total, f"{self._bad:,} failed", self._law)
+
+    @property
+    def _total(self) -> int | None:
+        """The number of all cases; None while it is unknown."""
+        return self._run.planned if self._run is not None else None
+
+    @property
+    def line(self) -> str:
+        """The progress in a line."""
+        cases = (
+            f"{self._count:,} cases" if self._total is None else f"{self._count:,} of {self._total:,} cases"
+        )
+        seconds = time.monotonic() - self._began
+        return ", ".join(filter(None, (cases, f"{self._bad:,} failed", f"{seconds:.0f} s", self._law)))
+
+    def _print_lines(self) -> None:
+        while not self._has_ended.wait(self._every):
+            with contextlib.suppress(OSError, ValueError):  # a closed pipe
+                say(self.line, sys.stderr)
+
+
+class _Bar:
+    """A bar of rich, which is imported only for it."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns: list[Any] = [
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("cases, {task.fields[failed]},", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+        ]
+        console = Console(file=sys.stderr)
+        self._progress = Progress(*columns, console=console, transient=True, refresh_per_second=4)
+        self._task = self._progress.add_task("", total=None, failed="0 failed")
+        self._progress.start()
+        self.stop = self._progress.stop
+
+    def show(self, count: int, total: int | None, failed: str, law: str) -> None:
+        """Change the numbers; the bar is drawn a few times per second."""
+        self._progress.update(self._task, completed=count, total=total, failed=failed, description=law)
