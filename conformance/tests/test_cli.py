@@ -20,6 +20,7 @@ from conformance.tests.sample_reports import FAILED, report
 from tensorken_conformance import check
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.cli import FORMS, main
+from tensorken_conformance.law import LAWS
 from tensorken_conformance.progress import Progress
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import to_json
@@ -82,10 +83,11 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         (["run", "numpy", "--select", "values.elementwize"], "did you mean values.elementwise"),
         (["run", "numpy", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json"),
         (["run", "numpy", "--json", "."], "cannot write ."),
-        (["run", "numpy", "--json", "-", "--html", "-"], "only one report"),
+        (["run", "numpy", "--json", "-", "--html", "-"], "two reports cannot be in one file, stdout"),
+        (["run", "numpy", "--json", "a", "--html", "a"], "two reports cannot be in one file, a"),
         (["explain", "values.cipherr"], "did you mean values.cipher"),
         (["repro", "values.read-back/new/float32/smal"], "values.read-back/new/float32/small"),
-        (["repro", "nonsense"], "there is no law"),
+        (["repro", "nonsense"], "there is no law 'nonsense'; `tensorken conformance explain GROUP` lists"),
         (["repro", "values.read-back/new/bool/small", "--backend", "nunpy"], "numpy"),
         (["run", f"{fake_backends.MODULE}:Smal"], "did you mean Small"),
         (
@@ -107,7 +109,7 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
             ["diff", "old.json", "new.json"],
             "old.json: there is no such file; `tensorken conformance run --json",
         ),
-        (["diff", ".", "new.json"], ".: Is a directory" if sys.platform != "win32" else "."),
+        (["diff", ".", "new.json"], "cannot read .: Is a directory" if sys.platform != "win32" else "."),
         (["matrix", "old.json"], "old.json: there is no such file"),
         (["new", "1bad"], "1bad"),
         (["selftest", "--select", "nonsense"], "nonsense"),
@@ -140,6 +142,7 @@ def test_invalid_arguments_print_one_error_line(
         ["run", "numpy", "--workers", "0"],
         ["run", "numpy", "--smoke", "--deep"],
         ["run", "numpy", "--backend-option", "fast"],
+        ["diff", "old.json", "new.json", "--slower", "1"],
     ],
 )
 def test_argparse_rejects_arguments(arguments: list[str]) -> None:
@@ -412,6 +415,9 @@ def test_explain_describes_a_law(capsys: pytest.CaptureFixture[str]) -> None:
         "flip",
     ):
         assert part in out
+    assert main(["explain", "declarations"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.splitlines()[::2] == [law for law in LAWS if law.startswith("declarations.")]
 
 
 def test_missing_lists_ops_and_dtypes_by_level(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,3 +36,25 @@ def test_there_are_no_import_cycles() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_the_command_imports_rich_and_jinja2_only_on_demand() -> None:
+    """A run that is not shown in a terminal needs neither, and a run without a page not jinja2."""
+    users = set()
+    for path in FOLDER.rglob("*.py"):
+        body = [
+            node
+            for node in ast.parse(path.read_text("utf-8")).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        names = [
+            name
+            for node in body
+            for name in (
+                [node.module or ""] if isinstance(node, ast.ImportFrom) else [n.name for n in node.names]
+            )
+        ]
+        if {name.partition(".")[0] for name in names} & {"rich", "jinja2"}:
+            users.add(path.stem)
+        assert not [name for name in names if name.endswith((".report.page", ".report.rich_text"))], path
+    assert users == {"page", "rich_text"}

@@ -81,9 +81,9 @@ def test_the_schema_has_exactly_the_properties_of_a_report() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no report"),
-        ("{}", "no report"),
-        ("[1]", "no report"),
+        ("", "not a report"),
+        ("{}", "not a report"),
+        ("[1]", "not a report"),
         ('{"schema": 99}', "pip install -U"),
         ('{"schema": 1}', "not a whole report: KeyError"),
         ('{"schema": 1, "header": 3}', "not a whole report"),

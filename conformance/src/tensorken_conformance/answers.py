@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tensorken_conformance.law import LEVELS
+from tensorken_conformance.law import LAWS, LEVELS
 from tensorken_conformance.levels import MANDATORY_DTYPES, is_mandatory
 from tensorken_conformance.operands.samples import takes
 from tensorken_conformance.running.debugging import examine_again
@@ -59,7 +59,7 @@ def repeated(
 
 
 def explained(name: str) -> str:
-    """Explain a law: its sentence, its cases on the numpy backend, its clause, and its faults.
+    """Explain a law: its sentence, its cases on the numpy backend, its clause, and its faults; or list those of a group.
 
     Raises:
         PlanError: if the law is unknown.
@@ -69,6 +69,10 @@ def explained(name: str) -> str:
     """
     from tensorken_conformance.faults.fault import FAULTS
 
+    import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
+
+    if group := [f"{law.id}\n  {law.says}" for law in LAWS.values() if law.group == name]:
+        return "\n".join(group)
     law = law_named(name)
     import tensorken_conformance.faults  # noqa: F401, importing it registers the faults
 

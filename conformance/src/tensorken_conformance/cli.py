@@ -139,7 +139,7 @@ def _commands() -> dict[str, Command]:
             "--slower",
             "FACTOR",
             "factor from which a time counts as slower; default: 2",
-            type=float,
+            type=_factor,
             default=2.0,
         ),
     ]
@@ -169,7 +169,11 @@ def _commands() -> dict[str, Command]:
             selftest,
         ),
         "repro": (_repro, "examine one case again, in this process", repro),
-        "explain": (_explain, "describe a law, its cases and its faults", [_argument("law", "LAW")]),
+        "explain": (
+            _explain,
+            "describe a law, its cases and its faults, or list the laws of a group",
+            [_argument("law", "LAW")],
+        ),
         "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
         "diff": (_diff, worse, diff),
         "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
@@ -191,6 +195,16 @@ def _seconds(text: str) -> float:
     if not seconds > 0.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not factor > 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor above 1")
+    return factor
 
 
 def _pair(text: str) -> tuple[str, Any]:

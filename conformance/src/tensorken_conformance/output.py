@@ -62,12 +62,12 @@ def write(file: str, text: str) -> None:
 
 
 def check_files(files: Sequence[str]) -> None:
-    """Raise RunError if a file cannot be written, before the run starts."""
+    """Raise RunError if a file cannot be written, or is named twice, before the run starts."""
     for file in files:
         place = Path(file).resolve()
         if file != "-" and (
             place.is_dir() or not os.access(place if place.exists() else place.parent, os.W_OK)
         ):
             raise RunError(f"cannot write {file}: no such folder, or not writable")
-    if files.count("-") > 1:
-        raise RunError("only one report fits on stdout")
+        if files.count(file) > 1:
+            raise RunError(f"two reports cannot be in one file, {'stdout' if file == '-' else file}")

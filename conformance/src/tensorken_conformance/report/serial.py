@@ -129,9 +129,9 @@ def text_of(path: str | Path) -> str:
             f"{path}: there is no such file; `tensorken conformance run --json FILE` writes a report"
         ) from error
     except OSError as error:
-        raise ReportError(f"{path}: {error.strerror or error}") from error
+        raise ReportError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ReportError(f"{path}: no report of `tensorken conformance run --json FILE`") from error
+        raise ReportError(f"{path}: not a report of `tensorken conformance run --json FILE`") from error
 
 
 def from_json(text: str, name: str = "report") -> Report:
@@ -142,13 +142,13 @@ def from_json(text: str, name: str = "report") -> Report:
 
     >>> from_json("[]")
     Traceback (most recent call last):
-    tensorken_conformance.report.serial.ReportError: report: no report of `tensorken conformance run --json FILE`
+    tensorken_conformance.report.serial.ReportError: report: not a report of `tensorken conformance run --json FILE`
     """
     try:
         data = json.loads(text)
         version = data["schema"]
     except (ValueError, TypeError, KeyError) as error:
-        raise ReportError(f"{name}: no report of `tensorken conformance run --json FILE`") from error
+        raise ReportError(f"{name}: not a report of `tensorken conformance run --json FILE`") from error
     if not isinstance(version, int) or version > SCHEMA:
         raise ReportError(
             f"{name}: a report of form {version!r}, this kit reads {SCHEMA}; pip install -U tensorken-conformance"

@@ -142,7 +142,8 @@ def law_named(name: str) -> Law:
     if name not in LAWS:
         group = [id for id in LAWS if name in id.split(".")]
         likely = f"; the laws of it are {', '.join(group)}" if group else suggested(close_matches(name, LAWS))
-        likely = likely or f"; the laws are {', '.join(LAWS)}"
+        groups = ", ".join(dict.fromkeys(law.group for law in LAWS.values()))
+        likely = likely or f"; `tensorken conformance explain GROUP` lists the laws of a group: {groups}"
         raise PlanError(f"there is no law {name!r}{likely}")
     return LAWS[name]
 
