@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tensorken_nn.jobs import bigrams, classifier, digits, names, regressions, shakespeare
+from tensorken_nn.jobs.installed import Jobs
 from tensorken_nn.jobs.job import Job
 from tensorken_nn.text import Vocabulary
 
-JOBS = {
+OWN = {
     "bigrams": Job(
         "count which characters follow each other in names",
         bigrams.Settings,
@@ -35,3 +36,7 @@ JOBS = {
         count=500,
     ),
 }
+"""Our jobs by name."""
+
+JOBS = Jobs(OWN)
+"""All jobs by name."""

@@ -16,7 +16,7 @@ A = Any
 
 
 # fmt: off
-class Mine(RawTensor[Any]):
+class Mybackend(RawTensor[Any]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
@@ -57,4 +57,4 @@ class Mine(RawTensor[Any]):
 
 for name in [*NAMES.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
     call = np.errstate(all="ignore")(getattr(xp, name.rpartition(":")[2]))
-    setattr(Mine, name.partition(":")[0], lambda self, *operands, call=call: call(*operands))
+    setattr(Mybackend, name.partition(":")[0], lambda self, *operands, call=call: call(*operands))

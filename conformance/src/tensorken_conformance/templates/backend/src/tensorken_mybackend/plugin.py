@@ -9,15 +9,15 @@ from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend() -> BackendEntry:
-    """The mine backend."""
+    """The mybackend backend."""
 
     def load(device: str | None = None) -> Any:
-        from tensorken_mine.backend import Mine
+        from tensorken_mybackend.backend import Mybackend
 
         from tensorken_core.rewriting.fuse import Fuse
 
-        return Fuse(Mine())
+        return Fuse(Mybackend())
 
     return BackendEntry(
-        "mine", load, summary="in nothing but Python, until you write better", spec=">=1.0,<2"
+        "mybackend", load, summary="in nothing but Python, until you write better", spec=">=1.0,<2"
     )

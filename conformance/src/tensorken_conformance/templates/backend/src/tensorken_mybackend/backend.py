@@ -1,4 +1,4 @@
-"""Mine: a complete backend in pure Python. A tensor is its shape, a flat list of numbers, and a dtype."""
+"""Mybackend: a complete backend in pure Python. A tensor is its shape, a flat list of numbers, and a dtype."""
 
 import operator
 from array import array
@@ -62,7 +62,7 @@ def totals(x: Array, axes: Shape, total: Callable[[list[Any]], Any]) -> Array:
     return Array(reduced(x.shape, axes), stored(data, x.dtype), x.dtype)
 
 
-class Mine(RawTensor[Array]):
+class Mybackend(RawTensor[Array]):
     """The required ops; all others have bodies."""
 
     capabilities = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"add": 0, "sub": 0, "mul": 0})
@@ -147,4 +147,4 @@ ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "shift_right": lambda p, q: p % 2**32 >> q if 0 <= q < 32 else 0,
 }
 for _name, _function in ON_NUMBERS.items():
-    setattr(Mine, _name, lambda self, *operands, function=_function: mapped(function, *operands))
+    setattr(Mybackend, _name, lambda self, *operands, function=_function: mapped(function, *operands))

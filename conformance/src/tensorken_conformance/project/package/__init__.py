@@ -1,1 +1,0 @@
-"""The mine backend of Tensorken."""

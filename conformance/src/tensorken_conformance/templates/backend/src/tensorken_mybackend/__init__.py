@@ -1,0 +1,1 @@
+"""The mybackend backend of Tensorken."""

@@ -1,0 +1,1 @@
+"""A training task for Tensorken: points within a circle."""
