@@ -9,8 +9,7 @@ import pytest
 from tensorken_conformance.pytest_plugin import backend_of
 
 collect_ignore = [
-    "src/tensorken_conformance/project",
-    "src/tensorken_conformance/project_array_api",
+    "src/tensorken_conformance/templates",
     "tests/fake_laws.py",
 ]
 

@@ -148,17 +148,6 @@ def _commands() -> dict[str, Command]:
         _argument("--markdown", "FILE", "write Markdown; - is stdout"),
         _argument("--html", "FILE", "write a page; - is stdout"),
     ]
-    new = [
-        _argument("name", "NAME"),
-        _argument("--folder", "FOLDER", "default: tensorken-NAME", type=Path),
-        _argument(
-            "--from",
-            "START",
-            "python: pure Python, the default; array-api: a library that implements the array API standard",
-            dest="start",
-            default="python",
-        ),
-    ]
     worse = "compare two JSON reports; the exit status is 1 if something got worse"
     lacks = "list the dtypes and ops that a backend lacks"
     return {
@@ -177,7 +166,6 @@ def _commands() -> dict[str, Command]:
         "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
         "diff": (_diff, worse, diff),
         "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
-        "new": (_new, "write the project of a new backend", new),
     }
 
 
@@ -361,16 +349,4 @@ def _matrix(options: argparse.Namespace) -> int:
         write(options.html, several_to_page(reports))
     if "-" not in (options.markdown, options.html):
         show(blocks_of_several(reports), sys.stdout)
-    return 0
-
-
-def _new(options: argparse.Namespace) -> int:
-    from tensorken_conformance.template import create
-
-    try:
-        written = create(options.name, options.folder, options.start)
-    except (ValueError, OSError) as error:
-        raise RunError(str(error)) from error
-    for path in written:
-        say(str(path))
     return 0

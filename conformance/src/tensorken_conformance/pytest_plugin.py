@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 FIXTURE = "tensorken_law"
 
-TEMPLATE = Path(__file__).with_name("project")
-"""The template of `tensorken conformance new`; its tests are not tests of the kit."""
+TEMPLATES = Path(__file__).with_name("templates")
+"""The projects of `tensorken new`; their tests are not tests of the kit."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,8 +85,8 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out the tests of the template."""
-    return True if collection_path == TEMPLATE else None
+    """Leave out the tests of the templates."""
+    return True if collection_path == TEMPLATES else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -47,6 +47,7 @@ def load(
     'tensorken_numpy.backend:Numpy'
     """
     sys.path[:] = search_path(name)
+    REGISTRY.load_plugins()  # their ops are in the table from now on
     given = dict(options or {})
     device = given.pop("device", None)
     interpreter = _made(name, device, given) if given else SELECTION.resolve(name, device)

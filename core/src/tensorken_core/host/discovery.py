@@ -32,7 +32,8 @@ OURS: dict[Group, dict[str, str]] = {
     "backends": {
         name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "jax", "torch", "string")
     },
-    "commands": {"train": "tensorken-nn", "sample": "tensorken-nn", "conformance": "tensorken-conformance"},
+    "commands": {"train": "tensorken-nn", "sample": "tensorken-nn"}
+    | dict.fromkeys(("conformance", "new"), "tensorken-conformance"),
     "namespace": {"profile": "tensorken-profile"},
     "plugins": {},
 }

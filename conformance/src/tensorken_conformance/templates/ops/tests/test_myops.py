@@ -42,7 +42,7 @@ def test_values(backend: str) -> None:
 def test_errors() -> None:
     with pytest.raises(ShapeError, match=r"squared_distances: need shapes .* got \(3, 2\) and \(4, 3\)"):
         squared_distances(points(0, 3, 2), points(1, 4, 3))
-    with pytest.raises(DTypeError, match="squared_distances: .* int32"):
+    with pytest.raises(DTypeError, match=r"squared_distances: .* int32"):
         squared_distances(tk.ones((3, 2), "int32"), tk.ones((4, 2), "int32"))
 
 

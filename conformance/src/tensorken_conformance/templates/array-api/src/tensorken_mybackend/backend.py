@@ -4,7 +4,6 @@ from typing import Any
 
 import array_api_strict as xp
 import numpy as np
-
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor

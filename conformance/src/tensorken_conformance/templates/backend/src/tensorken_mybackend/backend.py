@@ -1,4 +1,4 @@
-"""Mybackend: a complete backend in pure Python. A tensor is its shape, a flat list of numbers, and a dtype."""
+"""A complete backend in pure Python. A tensor is its shape, a flat list of numbers, and a dtype."""
 
 import operator
 from array import array

@@ -12,12 +12,10 @@ def tensorken_backend() -> BackendEntry:
     """The mybackend backend."""
 
     def load(device: str | None = None) -> Any:
-        from tensorken_mybackend.backend import Mybackend
-
         from tensorken_core.rewriting.fuse import Fuse
+
+        from tensorken_mybackend.backend import Mybackend
 
         return Fuse(Mybackend())
 
-    return BackendEntry(
-        "mybackend", load, summary="in nothing but Python, until you write better", spec=">=1.0,<2"
-    )
+    return BackendEntry("mybackend", load, summary="a new backend", spec=">=1.0,<2")

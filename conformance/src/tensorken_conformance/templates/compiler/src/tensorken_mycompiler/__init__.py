@@ -1,5 +1,5 @@
-"""An example of a plugin, which compiles programs of elementwise ops for the numpy backend."""
+"""A compiler for Tensorken: it compiles programs of elementwise ops for the numpy backend."""
 
-from tensorken_example_compiler.compiler import sources
+from tensorken_mycompiler.compiler import sources
 
 __all__ = ["sources"]

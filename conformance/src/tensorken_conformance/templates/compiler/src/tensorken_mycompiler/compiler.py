@@ -7,13 +7,13 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 UFUNCS: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.absolute,
-    "square": np.square, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos,
-    "tanh": np.tanh, "maximum": np.maximum, "minimum": np.minimum, "eq": np.equal, "lt": np.less,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "abs": np.absolute, "square": np.square, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin,
+    "cos": np.cos, "tanh": np.tanh, "maximum": np.maximum, "minimum": np.minimum,
+    "eq": np.equal, "lt": np.less,
 }  # fmt: skip
 """The supported ops, with the numpy function that the backend uses, so that results are identical."""
 

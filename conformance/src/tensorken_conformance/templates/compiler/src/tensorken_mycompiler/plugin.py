@@ -11,7 +11,8 @@ from tensorken_core.host.plugin import hookimpl
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """Compile programs of elementwise ops for numpy; None for all others."""
-    from tensorken_example_compiler.compiler import compiled
     from tensorken_numpy.backend import Numpy
+
+    from tensorken_mycompiler.compiler import compiled
 
     return compiled(program) if isinstance(backend, Numpy) else None

@@ -2,7 +2,7 @@
 
     z[i, j] = sum over k of (x[i, k] - y[j, k])**2
 
-Derivatives of the body would keep its differences, of shape (m, n, d), for the way back. The derivative rules of the op
+The derivatives of the body would keep its differences, of shape (m, n, d), on the tape. The derivative rules
 compute them again, so the tape has only x and y.
 """
 
@@ -58,7 +58,7 @@ def _body(x: Tensor, y: Tensor) -> Tensor:
     return tk.square(_differences(x, y)).sum(-1)
 
 
-# ---- derivatives: t is the tangent or cotangent, z the result; every rule is linear in t --------------------
+# ---- derivatives: t is the tangent or cotangent, z the result; each rule is linear in t --------------------
 
 
 def _tangent_from_x(t: Tensor, z: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -77,13 +77,13 @@ def _cotangent_of_y(t: Tensor, z: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return (2.0 * _differences(x, y) * tk.expand_dims(-t, -1)).sum(-3)
 
 
-# ---- batches -------------------------------------------------------------------------------------------------
+# ---- batches -----------------------------------------------------------------------------------------------
 
 
 def _batch(batched: tuple[bool, ...], operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
-    """The results of all examples, along a leading axis, as has each batched operand.
+    """The results of all examples. They have a leading axis for the examples, like each batched operand.
 
-    Points that are not batched are shared: the points of all examples become one set, so that no points are copied.
+    An operand that is not batched is not copied: the points of all examples become one set.
     """
     x, y = operands
     if all(batched):

@@ -1,0 +1,55 @@
+"""The command `tensorken new`: write the project of a new backend, compiler, op or training task."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tensorken_conformance.cli import USAGE, say
+from tensorken_conformance.template import KINDS, create
+
+
+def main(arguments: list[str]) -> int:
+    """Write the project of a new backend, compiler, op or training task.
+
+    Returns:
+        The exit status: 0 for success, 2 if the name cannot be used or the folder is not empty.
+
+    >>> main(["backend", "1bad"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        written = create(options.kind, options.name, options.folder, options.start)
+    except (ValueError, OSError) as error:
+        say(f"tensorken {error}", sys.stderr)
+        return USAGE
+    for path in written:
+        say(str(path))
+    folder = options.folder or f"tensorken-{options.name}"
+    say(f'\nnow: cd {folder}, pip install --editable ".[test]", pytest; README.md describes the rest')
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tensorken new",
+        description="Write a project that works, with code, tests and a workflow that certifies it.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for name, kind in KINDS.items():
+        command = commands.add_parser(name, help=kind.summary, description=kind.summary, allow_abbrev=False)
+        command.set_defaults(start="")
+        command.add_argument("name", metavar="NAME", help="its name; the distribution is tensorken-NAME")
+        command.add_argument("--folder", metavar="FOLDER", help="default: tensorken-NAME", type=Path)
+        if kind.starts:
+            command.add_argument(
+                "--from",
+                dest="start",
+                choices=kind.starts,
+                help="default: %(default)s",
+                default=next(iter(kind.starts)),
+            )
+    return parser
