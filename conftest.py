@@ -92,8 +92,8 @@ def pytest_runtest_setup() -> None:
         compilation._trace_counts.clear()
 
 
-TOGETHER = ("tests/test_backend_examples.py", "tests/test_packaging.py", "tests/test_plugin_examples.py")
-"""The files of which one worker runs all tests: they share wheels, which take long to build."""
+TOGETHER = ("tests/test_packaging.py", "tests/test_templates.py")
+"""The files of which one worker runs all tests: these share wheels or projects, which take long to build."""
 
 
 UNIT = 16  # tests
@@ -119,7 +119,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             if nodeid not in self.units:
                 path = nodeid.partition("::")[0]
                 number, self.counts[path] = self.counts[path] // UNIT, self.counts[path] + 1
-                self.units[nodeid] = "together" if path in TOGETHER else f"{path} {number}"
+                self.units[nodeid] = path if path in TOGETHER else f"{path} {number}"
             return self.units[nodeid]
 
     return Units(config, log)

@@ -39,7 +39,10 @@ NAMES = {
 
 TESTS = {
     "tensorken-conformance": {
-        "tensorken_conformance/project/tests/test_conformance.py",
+        *[
+            f"tensorken_conformance/templates/{kind}/tests/test_my{kind}.py"
+            for kind in ("backend", "compiler", "ops", "task")
+        ],
         "tensorken_conformance/test_conformance.py",
     }
 }
@@ -156,7 +159,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         (
             "tensorken-conformance",
             "tensorken.commands",
-            {"conformance": "tensorken_conformance.cli:main"},
+            {"conformance": "tensorken_conformance.cli:main", "new": "tensorken_conformance.new:main"},
         ),
         (
             "tensorken-conformance",

@@ -99,7 +99,7 @@ def test_tests_that_need_wheels_run_in_one_worker(pytestconfig: pytest.Config) -
     needing = [
         path.relative_to(ROOT).as_posix()
         for path in sorted(ROOT.glob("tests/test_*.py"))
-        if re.search(r"\b(wheelhouse|new_environment): ", path.read_text(encoding="utf-8"))
+        if re.search(r"\b(wheelhouse|new_environment|projects): ", path.read_text(encoding="utf-8"))
     ]
     assert list(hooks.TOGETHER) == needing
     scheduler = hooks.pytest_xdist_make_scheduler(pytestconfig, None)

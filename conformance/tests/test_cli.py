@@ -111,7 +111,6 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         ),
         (["diff", ".", "new.json"], "cannot read .: Is a directory" if sys.platform != "win32" else "."),
         (["matrix", "old.json"], "old.json: there is no such file"),
-        (["new", "1bad"], "1bad"),
         (["selftest", "--select", "nonsense"], "nonsense"),
     ],
 )
@@ -456,24 +455,6 @@ def test_diff_and_matrix_of_two_reports(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["matrix", str(old), str(new), "--html", str(page), "--markdown", "-"]) == 0
     assert capsys.readouterr().out.startswith("| backend |")
     assert page.read_text("utf-8").startswith("<!doctype html>")
-
-
-def test_new_writes_a_project_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 0
-    assert "backend.py" in capsys.readouterr().out
-    assert (tmp_path / "here" / "pyproject.toml").exists()
-    assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 2
-
-
-def test_new_starts_from_the_array_api(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["new", "abacus", "--folder", str(tmp_path), "--from", "array-api"]) == 0
-    assert "import array_api_strict as xp" in (tmp_path / "src/tensorken_abacus/backend.py").read_text(
-        "utf-8"
-    )
-    assert "array-api-strict" in (tmp_path / "pyproject.toml").read_text("utf-8")
-    assert (tmp_path / "tests" / "test_conformance.py").exists()
-    assert main(["new", "abacus", "--folder", str(tmp_path / "other"), "--from", "torch"]) == 2
-    assert "start from python or array-api" in capsys.readouterr().err
 
 
 def test_the_cli_and_the_pytest_plugin_do_not_import_numpy_or_tensorken(tmp_path: Path) -> None:

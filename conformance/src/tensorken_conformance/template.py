@@ -127,7 +127,7 @@ def check_name(kind: str, name: str) -> None:
     word = _word(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", word) or keyword.iskeyword(word):
         raise ValueError(
-            f"new: {name!r} cannot be the name of a {kind} project; take lower-case letters, digits, - and _, such as "
+            f"new: {name!r} cannot be the name of a project; take lower-case letters, digits, - and _, such as "
             "'mine'"
         )
     if word in OURS or util.find_spec(f"tensorken_{word}"):

@@ -39,7 +39,8 @@ class Mybackend(RawTensor[Any]):
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
     def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
     def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bits; negative or too large shifts give 0
-        unsigned, bits = {xp.int32: (xp.uint32, 32), xp.int64: (xp.uint64, 64)}[a.dtype]
+        bits = xp.iinfo(a.dtype).bits
+        unsigned = getattr(xp, f"uint{bits}")
         y = xp.astype(shift(xp.astype(a, unsigned), xp.astype(b % bits, unsigned)), a.dtype)
         return xp.where((b >= 0) & (b < bits), y, xp.zeros_like(y))
     def cast(self, x: A, dtype: A) -> A:

@@ -7,6 +7,9 @@ from typing import Any
 
 from tensorken_core.host.plugin import hookimpl
 
+BACKENDS = ("numpy",)
+"""The backends for which the conformance kit expects the plugin to compile programs."""
+
 
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:

@@ -1,4 +1,7 @@
-"""A backend that calls each function of the array API standard directly, which shows how the library differs."""
+"""A backend that calls each function of the array API standard directly, which shows how the library differs.
+
+Its base is the project of `tensorken new backend arrays --from array-api`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from typing import Any
 
 import array_api_strict as xp
 import numpy as np
-
 from tensorken_arrays.backend import Arrays
 
 NAMES = """
