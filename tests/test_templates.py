@@ -28,6 +28,12 @@ PROJECTS = {  # name: kind and start; the names sort otherwise than those of the
     "pair-distances": ("ops", ""),
     "a_circle": ("task", ""),
 }
+TENSORKEN = [
+    "-c",
+    "import sys; from importlib.metadata import entry_points; "
+    "(script,) = entry_points(group='console_scripts', name='tensorken'); sys.exit(script.load()())",
+]
+"""The arguments of Python that run the command `tensorken`."""
 BACKENDS = [name for name, (kind, _) in PROJECTS.items() if kind == "backend"]
 OTHERS = [name for name in PROJECTS if name not in BACKENDS]
 
@@ -120,7 +126,7 @@ def test_the_tests_of_a_backend_run_the_laws(projects: Projects, name: str) -> N
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_kit_certifies_a_new_backend(projects: Projects, name: str) -> None:
     report = projects.folder / f"{name}.json"
-    run = ["-m", "tensorken_core", "conformance", "run", name, "--smoke", "--brief", f"--json={report}"]
+    run = [*TENSORKEN, "conformance", "run", name, "--smoke", "--brief", f"--json={report}"]
     projects.python(name, *run)
     content = json.loads(report.read_text(encoding="utf-8"))
     assert (content["header"]["level"] or 0) >= 1, content["header"]
@@ -136,7 +142,7 @@ def test_its_readme_is_correct(projects: Projects, name: str) -> None:
 
 
 def test_the_kit_examines_a_new_op(projects: Projects) -> None:
-    run = ["-m", "tensorken_core", "conformance", "run", "numpy", "--smoke", "--brief", "--in-process"]
+    run = [*TENSORKEN, "conformance", "run", "numpy", "--smoke", "--brief", "--in-process"]
     select = ["--select=derivatives/squared_distances", "--select=errors/squared_distances"]
     printed = projects.python("pair-distances", *run, *select)
     assert "2 cases = 2 passed" in printed
@@ -156,7 +162,7 @@ def test_the_host_lists_the_plugins_and_the_command_the_job(projects: Projects) 
         assert f"'{name}': 'available'" in printed
     for name in BACKENDS:
         assert f"('{name}', 'available')" in printed
-    jobs = projects.python("a_circle", "-m", "tensorken_core", "train", "--help")
+    jobs = projects.python("a_circle", *TENSORKEN, "train", "--help")
     assert re.search("^  a_circle +classify points within a circle$", jobs, re.MULTILINE)
 
 

@@ -1,4 +1,7 @@
-"""The command `tensorken new`: write the project of a new backend, compiler, op or training task."""
+"""Write the project of a new backend, compiler, op or training task.
+
+This is the subcommand `tensorken new`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from tensorken_conformance.template import KINDS, create
 
 
 def main(arguments: list[str]) -> int:
-    """Write the project of a new backend, compiler, op or training task.
+    """Run the command with these arguments.
 
     Returns:
         The exit status: 0 for success, 2 if the name cannot be used or the folder is not empty.
@@ -19,7 +22,13 @@ def main(arguments: list[str]) -> int:
     >>> main(["backend", "1bad"])
     2
     """
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="tensorken new",
+        description="Write a project that works, with code, tests and a workflow that certifies it.",
+        allow_abbrev=False,
+    )
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
     try:
         written = create(options.kind, options.name, options.folder, options.start)
     except (ValueError, OSError) as error:
@@ -32,24 +41,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tensorken new",
-        description="Write a project that works, with code, tests and a workflow that certifies it.",
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add a parser for each kind of project."""
+    kinds = parser.add_subparsers(
+        prog="tensorken new", dest="kind", required=True, metavar="KIND", title="kinds"
     )
-    commands = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for name, kind in KINDS.items():
-        command = commands.add_parser(name, help=kind.summary, description=kind.summary, allow_abbrev=False)
+        command = kinds.add_parser(
+            name, help=kind.summary, description=f"Write {kind.summary}.", allow_abbrev=False
+        )
         command.set_defaults(start="")
         command.add_argument("name", metavar="NAME", help="its name; the distribution is tensorken-NAME")
         command.add_argument("--folder", metavar="FOLDER", help="default: tensorken-NAME", type=Path)
         if kind.starts:
-            command.add_argument(
-                "--from",
-                dest="start",
-                choices=kind.starts,
-                help="default: %(default)s",
-                default=next(iter(kind.starts)),
-            )
-    return parser
+            first = next(iter(kind.starts))
+            help_ = "what its ops are written in or on (default: %(default)s)"
+            command.add_argument("--from", dest="start", choices=kind.starts, default=first, help=help_)

@@ -151,10 +151,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "'tensorken train JOB --help' lists a job's options."
     jobs = parser.add_subparsers(prog="tensorken train", dest="job", metavar="JOB", title="jobs")
     for name, job in JOBS.items():
+        summary = job.summary.replace("%", "%%")  # argparse formats it
         usage = "%(prog)s [options]"
-        _add_job(
-            jobs.add_parser(name, usage=usage, help=job.summary, description=f"{job.summary}."), name, job
-        )
+        _add_job(jobs.add_parser(name, usage=usage, help=summary, description=f"{summary}."), name, job)
 
 
 def _add_job(parser: argparse.ArgumentParser, name: str, job: Job) -> None:

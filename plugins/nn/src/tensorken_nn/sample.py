@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             saved = RunMetadata.read(file)
             job = JOBS.get(saved.job)
             if job is None or job.sampler is None:
-                jobs = ", ".join([name for name, other in JOBS.loaded()[0].items() if other.sampler])
+                jobs = ", ".join([name for name, other in JOBS.items() if other.sampler])
                 raise ArgumentError(
                     f"sample: {file} is from the job {saved.job!r}, which has no text to draw; "
                     f"pass a checkpoint of {jobs}"

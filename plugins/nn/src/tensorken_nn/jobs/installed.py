@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 
 from tensorken_core.errors import ArgumentError
 from tensorken_core.host.discovery import describe
 from tensorken_nn.jobs.job import Job
+from tensorken_nn.options import option, seed
+from tensorken_nn.training import Task
 
 GROUP = "tensorken.jobs"
 
@@ -16,8 +19,8 @@ GROUP = "tensorken.jobs"
 class Jobs(Mapping[str, Job]):
     """Jobs by name; a job of another distribution is imported when it is looked up.
 
-    A name that is also one of ours or another distribution's is that of ours, or none: `name@distribution` is the
-    name of the other job.
+    If the name of a job is also that of one of our jobs, or of a job of a third distribution, then it is named
+    `name@distribution`.  A job that cannot be imported has the reason as its summary, and raises it when it is used.
 
     Args:
         own: our jobs.
@@ -42,10 +45,10 @@ class Jobs(Mapping[str, Job]):
         point = self._points[name]
         try:
             job = point.load()
-        except Exception as error:
-            raise _error(point, describe(error)) from error
+        except Exception as error:  # noqa: BLE001, it is another distribution's code
+            return _broken(point, describe(error))
         if not isinstance(job, Job):
-            raise _error(point, f"{point.value} is a {type(job).__name__}, not a tensorken_nn.jobs.Job")
+            return _broken(point, f"{point.value} is a {type(job).__name__}, not a tensorken_nn.jobs.Job")
         return job
 
     def __contains__(self, name: object) -> bool:
@@ -57,23 +60,24 @@ class Jobs(Mapping[str, Job]):
     def __len__(self) -> int:
         return len(self.own) + len(self._points)
 
-    def loaded(self) -> tuple[dict[str, Job], dict[str, str]]:
-        """The jobs that load, and for each of the others the reason why it does not."""
-        jobs, reasons = {}, {}
-        for name in self:
-            try:
-                jobs[name] = self[name]
-            except ArgumentError as error:
-                reasons[name] = str(error)
-        return jobs, reasons
-
 
 def _distribution(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "unknown"
 
 
-def _error(point: EntryPoint, cause: str) -> ArgumentError:
-    name = _distribution(point)
-    return ArgumentError(
-        f"train: the job {point.name} of {name} cannot be used: {cause}; update or uninstall {name}"
-    )
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The settings of a job that cannot be used."""
+
+    seed: int = option(0, seed, "of all random numbers")
+
+
+def _broken(point: EntryPoint, cause: str) -> Job:
+    """A job that is listed with the reason why it cannot be used, and raises it when it is used."""
+    distribution = _distribution(point)
+    reason = f"cannot be used: {cause}; update or uninstall {distribution}"
+
+    def prepare(settings: _Settings) -> Task:
+        raise ArgumentError(f"train: the job {point.name} of {distribution} {reason}")
+
+    return Job(reason, _Settings, prepare)
