@@ -45,7 +45,10 @@ COMPILED = [  # tests whose programs a compiler plugin may run
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
-NIGHTLY = ("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest", "lowest")
+NIGHTLY = (
+    *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
+    *("lowest", "start"),
+)
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -166,11 +169,16 @@ def nightly(session: nox.Session, part: str) -> None:
     kit: all cases of the kit on every backend
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     lowest: the quick tests, with the oldest versions that our distributions accept
+    start: the first steps of users and authors, from empty environments, on each Python
     tests: all tests, on the other versions of Python
     """
     if part == "lowest":
         install_lowest(session)
         run_pytest(session, "any", *LIMITS, *(session.posargs or QUICK))
+        return
+    if part == "start":
+        session.install(*requirements("release"))
+        session.run("python", "-m", "tools.first_steps", *[f"python{python}" for python in PYTHONS])
         return
     needed = {"jax": ["jax"], "mpi": ["mpi"], "places": ["places"], "torch": ["bench-torch", "optax"]}
     groups = needed.get(part, [])

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -124,18 +126,18 @@ class Environment:
         self.scripts = folder / ("Scripts" if sys.platform == "win32" else "bin")
         _run([python, "-m", "venv", str(folder)])
 
-    def run(self, program: str, *arguments: str) -> str:
-        """Run a program of the environment in its folder; returns its output.
+    def run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
+        """Run a program of the environment in a folder, by default the environment's; returns its output.
 
         Raises:
             ReleaseError: if it fails.
         """
-        return _run([str(self.scripts / program), *arguments], self.folder)
+        return _run([str(self.scripts / program), *arguments], folder or self.folder)
 
-    def install(self, *requirements: str) -> None:
+    def install(self, *requirements: str, folder: Path | None = None) -> None:
         """Install from the index, and what it lacks from pip's own."""
         options = ["--disable-pip-version-check", "--quiet", "--extra-index-url", self.packages.as_uri()]
-        self.run("python", "-m", "pip", "install", *options, *requirements)
+        self.run("python", "-m", "pip", "install", *options, *requirements, folder=folder)
 
     def size(self) -> int:
         """The bytes of all installed packages but pip."""
@@ -147,35 +149,47 @@ class Environment:
         )
 
 
+@contextmanager
+def timed(what: str) -> Iterator[list[str]]:
+    """Print a line with the time of a block, and its results, which it appends to the list."""
+    results: list[str] = []
+    began, used = time.monotonic(), _children()
+    yield results
+    times = f"{time.monotonic() - began:.1f} s, {_children() - used:.1f} s of CPU"
+    print(f"{what}: {', '.join([times, *results])}", flush=True)
+
+
 def try_it(python: str, packages: Path) -> None:
-    """Install into empty environments, run the README's example, and certify a new backend; prints what it took.
+    """Install into empty environments, run the README's example, and certify a new backend; prints what each step took.
 
     Raises:
-        ReleaseError: if a command fails, or the example prints something else.
+        ReleaseError: if a command fails, the example prints something else, or the backend gets no level.
     """
     program, output = example()
     with tempfile.TemporaryDirectory(prefix="tensorken-release-", ignore_cleanup_errors=True) as name:
         environment = Environment(Path(name, "user"), python, packages)
-        began = _children()
-        environment.install("tensorken")
-        took, size = _children() - began, environment.size()
-        if (printed := environment.run("python", "-c", program)) != output:
-            raise ReleaseError(f"the README's example printed {printed!r} instead of {output!r}")
-        print(
-            f"{python}: pip install tensorken: {took:.1f} s of CPU, {size / 1e6:.0f} MB installed", flush=True
-        )
-        began = _children()
-        environment = Environment(Path(name, "author"), python, packages)
-        environment.install("tensorken[conformance]")
-        environment.run("tensorken", "conformance", "new", "mine")
-        environment.install("--editable", "./tensorken-mine")
-        environment.run(
-            "tensorken", "conformance", "run", "mine", "--smoke", "--brief", "--badge", "badge.json"
-        )
-        badge = (environment.folder / "badge.json").read_text(encoding="utf-8")
-        if not re.search(r"\bL[1-5]", badge):
-            raise ReleaseError(f"the kit gives a new project no level: {badge}")
-        print(f"{python}: a new backend and its smoke run: {_children() - began:.1f} s of CPU", flush=True)
+        with timed(f"{python}: pip install tensorken") as results:
+            environment.install("tensorken")
+            results.append(f"{environment.size() / 1e6:.0f} MB installed")
+        with timed(f"{python}: the README's example"):
+            if (printed := environment.run("python", "-c", program)) != output:
+                raise ReleaseError(f"the README's example printed {printed!r} instead of {output!r}")
+        with timed(f"{python}: from an empty environment to a certified backend") as results:
+            environment = Environment(Path(name, "author"), python, packages)
+            with timed(f"{python}: pip install tensorken[conformance]") as sizes:
+                environment.install("tensorken[conformance]")
+                sizes.append(f"{environment.size() / 1e6:.0f} MB installed")
+            with timed(f"{python}: tensorken new backend mine, pip install ./tensorken-mine"):
+                environment.run("tensorken", "new", "backend", "mine")
+                environment.install("--editable", "./tensorken-mine")
+            with timed(f"{python}: tensorken conformance run mine --smoke") as levels:
+                run = ("conformance", "run", "mine", "--smoke", "--brief", "--badge", "badge.json")
+                environment.run("tensorken", *run)
+                badge = (environment.folder / "badge.json").read_text(encoding="utf-8")
+                if not (level := re.search(r"\bL[1-5]", badge)):
+                    raise ReleaseError(f"the kit gives a new project no level: {badge}")
+                levels.append(level[0])
+            results.append(level[0])
 
 
 def try_managers(python: str, packages: Path) -> None:

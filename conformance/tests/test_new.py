@@ -90,3 +90,26 @@ def test_unknown_kinds_and_options_are_errors_of_usage(arguments: list[str]) -> 
     with pytest.raises(SystemExit) as raised:
         main(arguments)
     assert raised.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [
+        ("backend", "writing-a-backend.md"),
+        ("compiler", "writing-a-compiler.md"),
+        ("ops", "adding-an-op.md"),
+        ("task", "tutorials/training.md"),
+    ],
+)
+def test_the_pages_show_the_output(
+    kind: str,
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([kind, "mine"]) == 0
+    printed = capsys.readouterr().out.replace("\\", "/")
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    assert f"```console\n$ tensorken new {kind} mine\n{printed}```\n" in text
