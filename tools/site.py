@@ -43,6 +43,9 @@ GALLERY = (
 REPORTS = ROOT / "reports"
 """The folder in which `nox -s conformance` saves reports of our backends; the site includes those present."""
 
+TEMPLATES = ROOT / "conformance" / "src" / "tensorken_conformance" / "templates"
+"""The projects of `tensorken new`."""
+
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images keep their paths
@@ -73,6 +76,7 @@ def stage(folder: Path) -> None:
     _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
     shutil.copy(docs / "conf.py", folder)
     shutil.copytree(docs / "_static", folder / "_static")
+    shutil.copytree(TEMPLATES, folder.parent / TEMPLATES.relative_to(ROOT))  # pages include their code
     reference.write(folder / "reference")
 
 
