@@ -16,6 +16,7 @@ from tensorken.programs.execution import with_compiler
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.faults.compilers import correct_compiler
 from tensorken_conformance.programs.offers import installed, without_installed
+from tensorken_conformance.pytest_plugin import TEMPLATES
 from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import from_json, to_json
 from tensorken_conformance.report.terminal import to_text
@@ -26,7 +27,6 @@ from tensorken_conformance.subject import Subject
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
-from tools.workspace import ROOT
 
 COMPILED = ("programs.compiled",)
 
@@ -38,11 +38,11 @@ def correct(program: Program, backend: Any) -> Any:
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of the example compiler, which compiles during the test."""
-    monkeypatch.syspath_prepend(ROOT / "examples" / "plugins" / "compiler" / "src")
-    from tensorken_example_compiler import compiler, plugin
+    """The module of the template of compilers, which compiles during the test."""
+    monkeypatch.syspath_prepend(TEMPLATES / "compiler" / "src")
+    from tensorken_mycompiler import compiler, plugin
 
-    with with_compiler(plugin.tensorken_compile, "plugins:example-compiler@tensorken-example-compiler"):
+    with with_compiler(plugin.tensorken_compile, "plugins:mycompiler@tensorken-mycompiler"):
         yield compiler
 
 
@@ -60,14 +60,14 @@ def test_programs_are_offered_for_the_backend_itself() -> None:
     assert all(target is backend for target in offered)
 
 
-def test_the_example_compiler_compiles_programs_and_the_report_names_it(example: Any) -> None:
+def test_the_template_compiles_programs_and_the_report_names_it(example: Any) -> None:
     result = report()
-    assert (result.status, result.header.name) == (0, "numpy+example-compiler")
+    assert (result.status, result.header.name) == (0, "numpy+mycompiler")
     (programs,) = totals(result.results).values()
     assert 50 <= programs.compiled <= programs.offered and programs.offered > 600
     text = to_text(result)
-    assert f"example-compiler: {programs.compiled} of {programs.offered} programs compiled" in text
-    assert text.rstrip().rpartition("\n")[2].startswith("numpy+example-compiler: ")
+    assert f"mycompiler: {programs.compiled} of {programs.offered} programs compiled" in text
+    assert text.rstrip().rpartition("\n")[2].startswith("numpy+mycompiler: ")
     again = from_json(to_json(result))
     assert again.header == result.header and totals(again.results) == totals(result.results)
 
