@@ -13,8 +13,14 @@ project = "Tensorken for Python"
 author = "The Tensorken for Python developers"
 version = release = version_of("tensorken-core")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+]
+source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = ["adr/template.md", "extra"]
 html_extra_path = ["extra"]  # files that the site includes unchanged: the reports of the backends
 default_role = "py:obj"  # `grad` is a link if the name exists, else code: see `missing` below

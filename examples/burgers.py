@@ -59,3 +59,15 @@ print("u at every fourth point:")
 print(f"{solve(start)[::4]:.6f}")
 print("the derivative of the energy with respect to the start, at every fourth point:")
 print(f"{tk.grad(lambda u: energy(solve(u)) * POINTS)(start)[::4]:.6f}")
+
+
+def draw(figure) -> None:
+    """The wave at five times: its front becomes steep, and its height falls."""
+    axes = figure.subplots()
+    v = tk.fft.rfft(start)
+    for i in range(STEPS + 1):
+        if i % 10 == 0:
+            axes.plot(x, tk.fft.irfft(v, POINTS), label=f"time {i * DT:.2f}")
+        v = step(v)
+    axes.set(xlabel="x", ylabel="u")
+    axes.legend()

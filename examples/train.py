@@ -46,3 +46,12 @@ for step in range(STEPS + 1):
 for x in (-2.0, 0.5, 1.5):
     predicted = predict(parameters, tk.tensor([[x]])).item()
     print(f"sin({x:4.1f}) is {math.sin(x):6.3f}, the network says {predicted:6.3f}")
+
+
+def draw(figure) -> None:
+    """The sine wave and the network's prediction, which is close to it."""
+    axes = figure.subplots()
+    axes.plot(inputs.ravel(), targets.ravel(), "o", color="C1", label="sine")
+    axes.plot(inputs.ravel(), predict(parameters, inputs).ravel(), label="network")
+    axes.set(xlabel="x", ylabel="y")
+    axes.legend()

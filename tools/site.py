@@ -18,7 +18,7 @@ import types
 from pathlib import Path
 
 import tensorken
-from tools import changelog, notebook, reference, walkthrough
+from tools import changelog, figures, gallery, notebook, reference, walkthrough
 from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
@@ -65,12 +65,7 @@ def stage(folder: Path) -> None:
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
-    for name in EXAMPLES:
-        _write(folder / "examples" / f"{name}.md", walkthrough.page(ROOT / "examples" / f"{name}.py"))
-    for name in GALLERY:
-        printed = (ROOT / "tests" / "golden" / f"{name}.txt").read_text(encoding="utf-8")
-        page = walkthrough.page(ROOT / "examples" / f"{name}.py", printed)
-        _write(folder / "examples" / f"{name}.md", page)
+    stage_examples(folder)
     stage_reports(REPORTS, folder)
     changes = ROOT / "CHANGELOG.md"
     _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
@@ -78,6 +73,25 @@ def stage(folder: Path) -> None:
     shutil.copytree(docs / "_static", folder / "_static")
     shutil.copytree(TEMPLATES, folder.parent / TEMPLATES.relative_to(ROOT))  # pages include their code
     reference.write(folder / "reference")
+
+
+def stage_examples(folder: Path) -> None:
+    """Write the pages of the examples with their figures, and the gallery with a card for each."""
+    described = {
+        name: figures.description(ROOT / "examples" / f"{name}.py") for name in (*EXAMPLES, *GALLERY)
+    }
+    for name, description in described.items():
+        example, page = ROOT / "examples" / f"{name}.py", folder / "examples" / f"{name}.md"
+        printed = None  # the examples with prose run here; the outputs of the others are compared by tests
+        if name in GALLERY:
+            printed = (ROOT / "tests" / "golden" / f"{name}.txt").read_text(encoding="utf-8")
+        image = f"![{description}]({page.stem}.svg)" if description else ""
+        _write(page, walkthrough.page(example, printed, image))
+        if description:
+            figures.draw(example, page.with_suffix(".svg"))
+    cards = folder / "gallery.md"
+    of_page = {f"examples/{name}": description for name, description in described.items()}
+    _write(cards, gallery.with_cards(cards.read_text(encoding="utf-8"), of_page))
 
 
 def stage_reports(reports: Path, folder: Path) -> None:

@@ -21,12 +21,13 @@ _PART = re.compile(r"^# ---- (.*?) -+$")
 _TITLE = re.compile(r"^(?P<title>\S.*)\n(?P<line>-+)$", re.MULTILINE)
 
 
-def page(example: Path, printed: str | None = None) -> str:
+def page(example: Path, printed: str | None = None, figure: str = "") -> str:
     """The page of an example as Markdown.
 
     Args:
         example: the file.
         printed: its output; if None, it is run.
+        figure: an image, as Markdown.
     """
     source = example.read_text(encoding="utf-8")
     printed = output_of(example) if printed is None else printed
@@ -39,6 +40,8 @@ def page(example: Path, printed: str | None = None) -> str:
     else:
         heading = re.split(r"[,:.]", about, maxsplit=1)[0]
         parts += [_fenced("python", _without_docstring(source)), "It prints:", _fenced("text", printed)]
+    if figure:
+        parts.insert(1, figure)
     return "\n\n".join([f"# {heading}", *parts]) + "\n"
 
 

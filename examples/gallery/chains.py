@@ -44,3 +44,13 @@ path = [int(score.argmax())]
 for pointers in reversed(back):
     path.insert(0, int(pointers[path[0]]))
 print("most likely moods:", path)
+
+
+def draw(figure) -> None:
+    """The chance of fair weather in the next ten days: after fair, mixed or rainy weather it approaches one value."""
+    axes = figure.subplots()
+    days = tk.stack([tk.linalg.matrix_power(weather, n)[:, 0] for n in range(11)])
+    axes.plot(days, "o-", label=["fair today", "mixed today", "rain today"])
+    axes.axhline(pi[0], color="C3", linestyle="--", label="stationary")
+    axes.set(xlabel="days", ylabel="chance of fair weather", ylim=(0, 1.05))
+    axes.legend()

@@ -44,3 +44,12 @@ print("loneliest points:", tk.argsort(nearest)[-3:][::-1])
 edges = tk.linspace(0, 6, 7)
 counts, _ = tk.histogram(pairs, bins=edges)
 print("histogram of distances:", counts)
+
+
+def draw(figure) -> None:
+    """Sixty points in three clusters, each with its mean."""
+    axes = figure.subplots()
+    for k in range(3):
+        axes.scatter(points[labels == k, 0], points[labels == k, 1], s=14)
+    axes.scatter(means[:, 0], means[:, 1], marker="+", s=160, linewidth=2, color="C3", label="means")
+    axes.legend()

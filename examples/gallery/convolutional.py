@@ -62,3 +62,16 @@ for i in range(31):
         print(f"step {i:2}: loss {value:.3f}")
 images, labels = stripes(100, for_test)
 print(f"accuracy on other images: {(model(images).argmax(axis=1) == labels).mean():.2f}")
+
+
+def draw(figure) -> None:
+    """Four noisy images of stripes, and the four kernels of three by three weights that the network has learned."""
+    for column in range(4):
+        axes = figure.add_subplot(2, 4, column + 1)
+        axes.imshow(images[column, 0], cmap="gray")
+        axes.set_title("vertical" if labels[column] else "horizontal")
+        axes.set_axis_off()
+        axes = figure.add_subplot(2, 4, column + 5)
+        axes.imshow(model.first.weight[column, 0], cmap="PuOr", vmin=-1, vmax=1)
+        axes.set_title(f"kernel {column + 1}")
+        axes.set_axis_off()

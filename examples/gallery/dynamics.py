@@ -54,3 +54,15 @@ q, p = tk.tensor([1.0, 0.0], dtype="float64"), tk.tensor([0.0, 1.2], dtype="floa
 print(f"planet at {q_end:.5f} with velocity {p_end:.5f}")
 print(f"energy {energy(q, p):.6f}, which varies by {energies.max() - energies.min():.1e}")
 print(f"angular momentum varies by less than 1e-12: {momenta.max() - momenta.min() < 1e-12}")
+
+
+def draw(figure) -> None:
+    """Lorenz' attractor, and the distance of two orbits from nearby starts, which grows until they are unrelated."""
+    ends = tk.stack([start, start + tk.tensor([1e-6, 0.0, 0.0], dtype="float64")])
+    step = tk.vmap(lambda state: runge_kutta(lorenz, state, 0.01))
+    orbits = tk.jit(lambda ends: tk.scan(lambda s, _: (step(s), s), ends, length=3000)[1])(ends)
+    left, right = figure.subplots(1, 2)
+    left.plot(orbits[::2, 0, 0], orbits[::2, 0, 2], linewidth=0.5)
+    left.set(xlabel="x", ylabel="z")
+    right.semilogy(0.01 * tk.arange(0, 3000, 10), tk.linalg.norm(orbits[:, 0] - orbits[:, 1], axis=-1)[::10])
+    right.set(xlabel="time", ylabel="distance")

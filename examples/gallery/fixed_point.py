@@ -68,3 +68,13 @@ e = tk.tensor(0.3, dtype="float64")
 anomaly = kepler(e)
 formula = tk.sin(anomaly) / (1 - e * tk.cos(anomaly))
 print(f"Kepler: {anomaly:.8f}, slope {tk.grad(kepler)(e):.8f}, by formula {formula:.8f}")
+
+
+def draw(figure) -> None:
+    """The root of a from 0.2 to 4, its slope and its curvature: two implicit derivatives of the same loop."""
+    axes = figure.subplots()
+    several = tk.linspace(0.2, 4.0, 60, dtype="float64")
+    for name, function in (("root", root), ("slope", tk.grad(root)), ("curvature", tk.grad(tk.grad(root)))):
+        axes.plot(several, tk.vmap(function)(several), label=name)
+    axes.set(xlabel="a", ylim=(-1.5, 2.2))
+    axes.legend()

@@ -30,8 +30,8 @@ def loss(log_scale: tk.Tensor) -> tk.Tensor:
     return 0.5 * y @ weights + tk.log(tk.diag(factor)).sum() + 0.5 * len(x) * math.log(2.0 * math.pi)
 
 
-def prediction(scale: tk.Tensor) -> tuple[tk.Tensor, tk.Tensor]:
-    """The mean and the standard deviation on the grid."""
+def prediction(scale: tk.Tensor, grid: tk.Tensor) -> tuple[tk.Tensor, tk.Tensor]:
+    """The mean and the standard deviation on a grid."""
     factor, weights = factored(scale)
     across = kernel(grid, x, scale)
     explained = tk.linalg.solve_triangular(factor, across.T, lower=True)
@@ -45,6 +45,17 @@ for i in range(31):
     if i % 10 == 0:
         print(f"step {i:2}: scale {tk.exp(log_scale):.5f}, -log evidence {value:.6f}, slope {slope:.5f}")
     log_scale = log_scale - 0.05 * slope
-mean, deviation = prediction(tk.exp(log_scale))
+mean, deviation = prediction(tk.exp(log_scale), grid)
 print(f"mean on the grid: {mean:.4f}")
 print(f"deviation:        {deviation:.4f}")
+
+
+def draw(figure) -> None:
+    """The mean of the process through seven points, with two standard deviations, which grow between the points."""
+    axes = figure.subplots()
+    fine = tk.linspace(-3.0, 3.0, 100, dtype="float64")
+    mean, deviation = prediction(tk.exp(log_scale), fine)
+    axes.fill_between(fine, mean - 2.0 * deviation, mean + 2.0 * deviation, alpha=0.25)
+    axes.plot(fine, mean)
+    axes.plot(x, y, "o", color="C1")
+    axes.set(xlabel="x", ylabel="y")

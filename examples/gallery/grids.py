@@ -27,14 +27,20 @@ for _ in range(4):
 print("\n".join("".join(".#"[cell] for cell in row) for row in board[:6]))
 print("moved by one cell:", tk.array_equal(board, tk.roll(start, (1, 1), axis=(0, 1))))
 
+
 # The Mandelbrot set.
+def steps_inside(c: tk.Tensor) -> tk.Tensor:
+    """The steps, up to 30, for which z * z + c stays in the disk of radius two."""
+    z, steps = tk.zeros_like(c), tk.zeros(c.shape, dtype="int32")
+    for _ in range(30):
+        inside = tk.abs(z) <= 2
+        z = tk.where(inside, z * z + c, z)
+        steps = steps + inside
+    return steps
+
+
 c = tk.linspace(-2, 0.6, 40, dtype="float64") + 1j * tk.linspace(1.2, -1.2, 13, dtype="float64")[:, None]
-z, steps = tk.zeros_like(c), tk.zeros(c.shape, dtype="int32")
-for _ in range(30):
-    inside = tk.abs(z) <= 2
-    z = tk.where(inside, z * z + c, z)
-    steps = steps + inside
-print("\n".join("".join(" .:-=+*#"[n * 7 // 30] for n in row) for row in steps.tolist()))
+print("\n".join("".join(" .:-=+*#"[n * 7 // 30] for n in row) for row in steps_inside(c).tolist()))
 
 # Heat in a plate with one hot side: the mean of the neighbours, until nothing changes.
 plate = tk.pad(tk.zeros((6, 8), dtype="float64"), 1)
@@ -51,3 +57,14 @@ moves = tk.asarray(np.random.default_rng(2).choice([-1, 1], size=(1000, 100)))
 paths = tk.cumsum(moves, axis=1)
 print("mean square distance after 25, 50 and 100 steps:", (paths**2).mean(axis=0)[[24, 49, 99]])
 print("share that returned to 0:", (paths == 0).any(axis=1).mean(), "farthest:", tk.abs(paths).max())
+
+
+def draw(figure) -> None:
+    """The Mandelbrot set, coloured by the steps after which points leave the disk of radius two."""
+    axes = figure.subplots()
+    c = (
+        tk.linspace(-2, 0.6, 260, dtype="float64")
+        + 1j * tk.linspace(1.2, -1.2, 240, dtype="float64")[:, None]
+    )
+    axes.imshow(steps_inside(c), extent=(-2, 0.6, -1.2, 1.2), cmap="cividis")
+    axes.set(xlabel="real part", ylabel="imaginary part")

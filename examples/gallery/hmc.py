@@ -52,3 +52,20 @@ print("covariance, whose true values are 2, 1.2 and 1:")
 print(f"{tk.cov(samples.reshape(-1, 2).T):.2f}")
 between, within = samples.mean(axis=1).var(axis=0, ddof=1), samples.var(axis=1, ddof=1).mean(axis=0)
 print(f"R-hat {tk.sqrt(1 + between / within):.2f}")
+
+
+def draw(figure) -> None:
+    """Samples of four chains within the contours of the density, and the path of one proposal."""
+    axes = figure.subplots()
+    grid = tk.meshgrid(
+        tk.linspace(-3.5, 5.5, 60, dtype="float64"), tk.linspace(-5.5, 1.5, 60, dtype="float64")
+    )
+    density = tk.exp(tk.vmap(tk.vmap(log_density))(tk.stack(grid, axis=-1)))
+    axes.plot(samples[:, ::8, 0].ravel(), samples[:, ::8, 1].ravel(), "o", markersize=2, alpha=0.6)
+    axes.contour(*grid, density, levels=4, colors="C2", linewidths=1)
+    path = [(samples[0, 0], tk.tensor([1.5, -0.5], dtype="float64"))]
+    for _ in range(LEAPS):
+        path.append(leapfrog(None, path[-1]))
+    places = tk.stack([place for place, _ in path])
+    axes.plot(places[:, 0], places[:, 1], "o-", color="C1", label="path of a proposal")
+    axes.legend()

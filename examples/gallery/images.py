@@ -43,3 +43,17 @@ print("bytes wrap:", (image + 100)[0, -4:])
 for rank in (1, 3, 6):
     error = tk.linalg.norm(image - low_rank(image, rank)) / tk.linalg.norm(image.astype("float64"))
     print(f"rank {rank}: relative error {error:.4f}")
+
+
+def draw(figure) -> None:
+    """A bright disk on a dark slope: the image, blurred, with an equalised histogram, and of rank 3."""
+    pictures = {
+        "image": image,
+        "blurred": blurred(image),
+        "equalised": equalised(image),
+        "rank 3": low_rank(image, 3),
+    }
+    for axes, (name, picture) in zip(figure.subplots(2, 2).flat, pictures.items(), strict=True):
+        axes.imshow(picture, cmap="gray", vmin=0, vmax=255)
+        axes.set_title(name)
+        axes.set_axis_off()

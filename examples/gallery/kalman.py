@@ -54,3 +54,14 @@ log_noise = tk.tensor(1.0, dtype="float64")
 for _ in range(6):  # Newton's method
     log_noise = log_noise - slope(log_noise) / curvature(log_noise)
 print(f"most likely variance {tk.exp(log_noise):.6f} with -log-likelihood {loss(log_noise):.6f}")
+
+
+def draw(figure) -> None:
+    """The errors of noisy measurements and of the filter's positions, which are closer to the truth."""
+    axes = figure.subplots()
+    time = DT * tk.arange(1, 41)
+    axes.plot(time, measured - truth, "o", color="C1", label="measured")
+    axes.plot(time, means[:, 0] - truth, label="filtered")
+    axes.axhline(0.0, color="C2", linestyle="--", label="truth")
+    axes.set(xlabel="time", ylabel="error of the position")
+    axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.15))

@@ -37,3 +37,16 @@ single = tk.vmap(tk.grad(loss), in_axes=(None, 0, 0))(w, inputs, labels)
 print("gradients of single examples:", single.shape, f"largest {tk.linalg.norm(single, axis=1).max():.5f}")
 spread, inverse = single.T @ single, tk.linalg.inv(hessian(w))
 print(f"robust errors {tk.sqrt(tk.diag(inverse @ spread @ inverse)):.6f}")
+
+
+def draw(figure) -> None:
+    """Sixty examples of two classes, and the lines on which the model gives a class 10, 50 and 90 percent."""
+    axes = figure.subplots()
+    for label, name in enumerate(("class 0", "class 1")):
+        axes.scatter(inputs[labels == label, 1], inputs[labels == label, 2], s=14, label=name)
+    x, y = tk.meshgrid(
+        tk.linspace(-3.0, 3.0, 40, dtype="float64"), tk.linspace(-3.0, 3.0, 40, dtype="float64")
+    )
+    lines = axes.contour(x, y, tk.sigmoid(w[0] + w[1] * x + w[2] * y), levels=[0.1, 0.5, 0.9], colors="C2")
+    axes.clabel(lines, fmt=lambda level: f"{level:.0%}")
+    axes.legend(loc="upper left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import tensorken as tk
 
@@ -55,3 +56,18 @@ def simulated(price: tk.Tensor) -> tk.Tensor:
 
 value, delta = tk.value_and_grad(simulated)(price)
 print(f"simulated value {value:.1f}, delta {delta:.2f}")
+
+
+def draw(figure) -> None:
+    """The value of the option by the price of the share, and its slope, for three times to maturity."""
+    left, right = figure.subplots(1, 2)
+    prices = tk.linspace(70.0, 140.0, 60, dtype="float64")
+    for years in (1.0, 0.25, 0.01):
+        value = partial(
+            call, strike=105.0, rate=0.03, volatility=0.25, time=tk.tensor(years, dtype="float64")
+        )
+        left.plot(prices, value(prices), label=f"{years:g} years")
+        right.plot(prices, tk.vmap(tk.grad(value))(prices))
+    left.set(xlabel="price of the share", title="value")
+    right.set(xlabel="price of the share", title="delta")
+    left.legend()

@@ -30,6 +30,7 @@ for _ in range(100):
     guess = (tk.fft.ifft(power * tk.fft.fft(masks * guess)) * masks.conj()).mean(axis=0)
     guess = guess / tk.linalg.norm(guess)
 guess = guess * tk.sqrt(power.mean())  # by Parseval, the square of its length is the mean power
+start = guess
 
 step = tk.jit(tk.value_and_grad(loss))
 for i in range(201):
@@ -37,3 +38,16 @@ for i in range(201):
     if i % 40 == 0:
         print(f"step {i:3}: loss {value:.3e}, relative error {error(guess):.3e}")
     guess = guess - 1e-3 * gradient.conj()  # the gradient of a real loss is df/dx - i df/dy, as in JAX
+
+
+def draw(figure) -> None:
+    """The complex numbers of the signal, of the start and of the result, which meets the signal."""
+    axes = figure.subplots()
+    for name, values, style in (("signal", signal, "o"), ("start", start, "^"), ("result", guess, ".")):
+        overlap = tk.vdot(values, signal)
+        values = values * (overlap / tk.abs(overlap))
+        hollow = {"fillstyle": "none", "markersize": 10} if values.shape and name == "signal" else {}
+        axes.plot(tk.real(values), tk.imag(values), style, label=name, **hollow)
+    axes.set(xlabel="real part", ylabel="imaginary part")
+    axes.set_aspect("equal")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

@@ -42,3 +42,18 @@ for i in range(21):
         print(f"step {i:2}: infidelity {value:.5f}")
     pulse = pulse - 4.0 * gradient
 print(f"length of the pulse: {tk.linalg.norm(pulse, axis=1)[:3]:.4f} ...")
+
+
+def draw(figure) -> None:
+    """The two amplitudes of the pulse in its six pieces, and the Bloch vector, which moves from Z to Y."""
+    left, right = figure.subplots(1, 2)
+    left.stairs(pulse[:, 0].tolist(), 0.4 * tk.arange(7), baseline=None, linewidth=1.6, label="of X")
+    left.stairs(pulse[:, 1].tolist(), 0.4 * tk.arange(7), baseline=None, linewidth=1.6, label="of Y")
+    left.set(xlabel="time", title="pulse")
+    left.legend()
+    track = [GROUND]
+    for x, y in tk.repeat(pulse, 8, axis=0):
+        track.append(evolution(x, y, 1.5, 0.05) @ track[-1])
+    right.plot(0.05 * tk.arange(49), tk.stack(track), label=["X", "Y", "Z"])
+    right.set(xlabel="time", title="Bloch vector", ylim=(-1, 1.1))
+    right.legend(loc="lower center", ncols=3)

@@ -40,3 +40,16 @@ for _ in range(60):
     slope, intercept = tk.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w * line))
     w = 1 / tk.maximum(tk.abs(line - slope * x - intercept), 1e-8)
 print(f"with outliers: least squares {tk.polyfit(x, line, 1)[0]:.4f}, least deviations {slope:.4f}")
+
+
+def draw(figure) -> None:
+    """A cubic polynomial through noisy points, and two lines for data with outliers, one of which ignores them."""
+    left, right = figure.subplots(1, 2)
+    left.plot(x, y, "o", color="C1")
+    left.plot(x, tk.polyval(coefficients, x))
+    left.set_title("polynomial")
+    right.plot(x, line, "o", color="C1")
+    right.plot(x, tk.polyval(tk.polyfit(x, line, 1), x), "--", label="least squares")
+    right.plot(x, slope * x + intercept, label="least deviations")
+    right.set(title="outliers", ylim=(-5, 8))
+    right.legend(loc="lower right")

@@ -44,3 +44,15 @@ for degree in range(1, 8):
     errors.append(tk.sqrt(square / 30))
 print("errors by degree:", tk.stack(errors))
 print("best degree:", 1 + tk.argmin(tk.stack(errors)))
+
+
+def draw(figure) -> None:
+    """Differences of the means of shuffled groups, with the observed one, and errors of polynomials by degree."""
+    left, right = figure.subplots(1, 2)
+    left.hist(tk.asarray(differences).tolist(), bins=30)
+    left.axvline(observed, color="C1", label="observed")
+    left.set(xlabel="difference of means", title="permutations")
+    left.margins(y=0.25)
+    left.legend()
+    right.plot(tk.arange(1, 8), tk.stack(errors), "o-")
+    right.set(xlabel="degree", title="error on left-out points")

@@ -43,3 +43,10 @@ print(
 )
 fine = tk.interp(tk.array([0.1, 0.2, 0.3], dtype="float64"), t, tk.unwrap(2 * tk.pi * 20 * t))
 print("interpolated:", fine, "slope:", tk.gradient(t**2, t)[1:4], "area:", tk.trapezoid(t**2, t).round(6))
+
+
+def draw(figure) -> None:
+    """The short-time Fourier transform of a tone that rises from 20 to 80 hertz in two seconds."""
+    axes = figure.subplots()
+    axes.imshow(tk.abs(stft).T, origin="lower", aspect="auto", extent=(0, 2, 0, RATE / 2))
+    axes.set(xlabel="seconds", ylabel="hertz")

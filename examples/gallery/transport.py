@@ -47,3 +47,15 @@ for i in range(21):
     if i % 10 == 0:
         print(f"step {i:2}: {value:.6f}, mean position {position @ tk.softmax(logits):.5f}")
     logits = logits - 20.0 * slope
+
+
+def draw(figure) -> None:
+    """The plan that moves one histogram to another, and both histograms with their mean, which lies half way."""
+    left, right = figure.subplots(1, 2)
+    left.imshow(plan, origin="lower")
+    left.set(xlabel="to", ylabel="from", title="plan")
+    right.plot(position, a, "o-", label="a")
+    right.plot(position, b, "o-", label="b")
+    right.plot(position, tk.softmax(logits), "o--", label="mean")
+    right.set(xlabel="position", title="histograms", ylim=(0, 0.4))
+    right.legend()
