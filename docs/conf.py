@@ -32,6 +32,9 @@ nitpick_ignore = [
 smartquotes_action = "D"  # only dashes: quotes are often code
 
 myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 autosummary_generate = False
 autodoc_typehints = "none"  # most operands are Any (array-likes); the docstrings are more precise
 python_maximum_signature_line_length = 88

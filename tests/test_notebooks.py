@@ -57,6 +57,31 @@ def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
     assert notebook.page(file) == f"# Title\n\nProse.\n\n{blocks}\n"
 
 
+def test_a_page_with_figures_becomes_a_notebook() -> None:
+    figure = '```python figure\n"""\nA line that\nrises.\n"""\nplot(x)\n```\n'
+    page = notebook.with_cells(f"# Title\n\n```python\nx = 1\n```\n\n{figure}\n```text\n1\n```\n")
+    assert page.startswith("---\nfile_format: mystnb\n")
+    assert "```{code-cell} python\nx = 1\n```\n" in page
+    assert '  image: {alt: "A line that rises."}\n---\nplot(x)\n```\n\n```text\n1\n```\n' in page
+    assert notebook.with_cells("```python\nx = 1\n```\n") == "```python\nx = 1\n```\n"
+    with pytest.raises(ValueError, match=r"a figure needs a string first, its alternative text: 'plot\(1\)"):
+        notebook.with_cells("```python figure\nplot(1)\n```\n")
+
+
+def test_figures_of_a_notebook_are_kept_but_not_run(tmp_path: Path) -> None:
+    figure = nbformat.v4.new_code_cell('"""A line."""\nimport missing', metadata={"tags": ["figure"]})
+    cells = [nbformat.v4.new_code_cell("x = 1"), figure, nbformat.v4.new_code_cell("x")]
+    file = tmp_path / "a.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
+    found = notebook.run(file, tmp_path)
+    assert [(cell.cell_type, cell.execution_count) for cell in found.cells] == [
+        ("code", 1),
+        ("code", None),
+        ("code", 2),
+    ]
+    assert '```python figure\n"""A line."""\nimport missing\n```' in notebook.page(file)
+
+
 def test_output_other_than_text_is_refused() -> None:
     cell = nbformat.v4.new_code_cell("raise ValueError", id="wrong")
     cell.outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])]

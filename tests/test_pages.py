@@ -111,7 +111,8 @@ def test_wrong_output_is_reported_with_its_line(page: str) -> None:
     assert wrong.startswith("page.md:4: ")
 
 
-def test_elsewhere_blocks_are_compiled_but_not_run() -> None:
+def test_elsewhere_and_figure_blocks_are_compiled_but_not_run() -> None:
     assert pages.run("```python elsewhere\n    def f(self): return missing\n```\n", "page") == []
+    assert pages.run('```python figure\n"""A line."""\nimport missing\n```\n', "page") == []
     with pytest.raises(SyntaxError):
         pages.run("```python elsewhere\ndef def\n```\n", "page")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import reference, site, walkthrough
+from tools import figures, reference, site, walkthrough
 from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
@@ -80,6 +80,11 @@ def test_the_page_of_an_example_has_all_its_output(name: str) -> None:
 def test_the_gallery_lists_every_program() -> None:
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     assert [name for name in (*site.EXAMPLES, *site.GALLERY) if f"](../examples/{name}.py)" not in page] == []
+
+
+def test_every_example_has_a_figure_with_a_description() -> None:
+    described = {name for name in site.GALLERY if figures.description(ROOT / "examples" / f"{name}.py")}
+    assert described == set(site.GALLERY)
 
 
 def test_links_lead_to_where_pages_are_staged() -> None:

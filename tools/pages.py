@@ -7,6 +7,8 @@ The blocks of a page run in order and share their variables.
 * `python elsewhere` is run by another test; here it must only compile.
 * `python drawing` is run; it must print the picture that the page shows below it, an SVG file.
   `python -m tools.pages PAGE` writes the pictures of a page.
+* `python figure` draws a figure with matplotlib, and begins with a string, the figure's alternative text. The site
+  runs it (tools/notebook.py); here it must only compile.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def run(page: str, name: str, *, draw: bool = False) -> list[str]:
         location = f"{name}:{block.line}"
         if block.language == "pycon":
             failures += [f"{location}: {line}" for line in _session(block, names, name)]
-        elif block.language == "python" and block.kind == "elsewhere":
+        elif block.language == "python" and block.kind in ("elsewhere", "figure"):
             compile(textwrap.dedent(block.text), location, "exec")
         elif block.language == "python" and block.kind == "drawing":
             picture = ROOT / Path(name).parent / block.picture

@@ -46,6 +46,15 @@ REPORTS = ROOT / "reports"
 TEMPLATES = ROOT / "conformance" / "src" / "tensorken_conformance" / "templates"
 """The projects of `tensorken new`."""
 
+KERNEL_SETTINGS = """
+c = get_config()
+c.IPKernelApp.log_level = "ERROR"
+c.InlineBackend.figure_formats = {"svg"}
+c.InlineBackend.print_figure_kwargs = {"bbox_inches": None, "metadata": {"Date": None}}
+c.InlineBackend.rc = {}
+"""
+"""Settings of the kernels that run notebooks: figures are SVG in the style of docs/matplotlibrc."""
+
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images keep their paths
@@ -61,7 +70,7 @@ def stage(folder: Path) -> None:
     paths |= {ROOT / "examples" / f"{name}.py": Path(f"examples/{name}.md") for name in (*EXAMPLES, *GALLERY)}
     for source, path in written:
         text = notebook.page(source) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
-        _write(folder / path, rewrite_links(text, source, paths))
+        _write(folder / path, notebook.with_cells(rewrite_links(text, source, paths)))
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
@@ -70,6 +79,7 @@ def stage(folder: Path) -> None:
     changes = ROOT / "CHANGELOG.md"
     _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
     shutil.copy(docs / "conf.py", folder)
+    _write(folder / "ipython" / "profile_default" / "ipython_kernel_config.py", KERNEL_SETTINGS)
     shutil.copytree(docs / "_static", folder / "_static")
     shutil.copytree(TEMPLATES, folder.parent / TEMPLATES.relative_to(ROOT))  # pages include their code
     reference.write(folder / "reference")
@@ -155,6 +165,12 @@ def build(sources: Path, target: Path) -> int:
     """Build HTML from the staged pages; returns the exit status of Sphinx."""
     from sphinx.cmd.build import main as sphinx
 
+    os.environ |= {
+        "MATPLOTLIBRC": str(figures.STYLE),
+        "IPYTHONDIR": str(sources / "ipython"),
+        "JUPYTER_PLATFORM_DIRS": "1",  # otherwise Jupyter warns about its folders
+        "OPENBLAS_NUM_THREADS": "1",  # the kernels of several pages run at the same time
+    }
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto", "-b", "html"]
     return int(sphinx([*options, "-d", str(sources.parent / "doctrees"), str(sources), str(target)]))
 
