@@ -18,7 +18,7 @@ import types
 from pathlib import Path
 
 import tensorken
-from tools import changelog, figures, gallery, notebook, reference, walkthrough
+from tools import changelog, charts, figures, gallery, notebook, reference, walkthrough
 from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
@@ -75,6 +75,8 @@ def stage(folder: Path) -> None:
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
     stage_examples(folder)
+    performance = folder / "performance.md"
+    _write(performance, charts.with_charts(performance.read_text(encoding="utf-8"), folder))
     stage_reports(REPORTS, folder)
     changes = ROOT / "CHANGELOG.md"
     _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
