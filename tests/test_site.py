@@ -148,6 +148,19 @@ def test_external_addresses_of_a_page_are_found(html: str, found: list[str]) -> 
     assert site.external_addresses(html) == found
 
 
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ('<img src="a.svg">', 1),
+        ('<img alt="" src="a.svg">', 1),
+        ('<img alt="_images/a.svg" src="_images/a.svg">', 1),
+        ('<img alt="A line." src="a.svg">', 0),
+    ],
+)
+def test_images_without_a_text_are_found(html: str, found: int) -> None:
+    assert len(site.silent_images(html)) == found
+
+
 def test_the_op_table_has_a_row_for_each_op() -> None:
     page = reference.pages()["ops"]
     rows = dict(re.findall(r"^   \* - ``(\w+)(\(.*)``$", page, re.MULTILINE))

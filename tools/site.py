@@ -1,8 +1,8 @@
 """Build the documentation site: `nox -s docs`.
 
 The pages are staged in one folder: docs/ with its notebooks, CHANGELOG.md and CONTRIBUTING.md, the examples with their
-output, and the reference. Sphinx makes HTML of them; its warnings are errors. Finally the site is checked: it has all
-public names and loads nothing from the network.
+output and figures, and the reference. Sphinx makes HTML of them and runs the pages with figures; its warnings are
+errors. Finally the site is checked: it has all public names, loads nothing from the network, and its images have texts.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ REPORTS = ROOT / "reports"
 
 TEMPLATES = ROOT / "conformance" / "src" / "tensorken_conformance" / "templates"
 """The projects of `tensorken new`."""
+
+LARGEST_IMAGE = 150_000
+"""The limit of an image in bytes."""
 
 KERNEL_SETTINGS = """
 c = get_config()
@@ -178,11 +181,15 @@ def build(sources: Path, target: Path) -> int:
 
 
 def check(site: Path) -> list[str]:
-    """Check a built site; returns the missing public names, and addresses that it would load."""
+    """Check a built site; returns the missing public names, addresses that it would load, and faults of images."""
     faults = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
     for page in sorted(site.rglob("*.html")):
-        for address in external_addresses(page.read_text(encoding="utf-8")):
-            faults.append(f"{page.relative_to(site).as_posix()} loads {address}")
+        html, name = page.read_text(encoding="utf-8"), page.relative_to(site).as_posix()
+        faults += [f"{name} loads {address}" for address in external_addresses(html)]
+        faults += [f"{name} has an image without alternative text: {image}" for image in silent_images(html)]
+    for image in sorted((site / "_images").glob("*")):
+        if image.stat().st_size > LARGEST_IMAGE:
+            faults.append(f"{image.name} has {image.stat().st_size:,} bytes, more than {LARGEST_IMAGE:,}")
     return faults
 
 
@@ -208,6 +215,16 @@ def external_addresses(html: str) -> list[str]:
     """The external addresses from which a page loads scripts, styles, fonts or images; links do not count."""
     tags = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*>", html)
     return [a for tag in tags for a in re.findall(r"(?:src|href)=[\"']((?:https?:)?//[^\"']*)", tag)]
+
+
+def silent_images(html: str) -> list[str]:
+    """The images of a page whose alternative text is missing, empty, or their address."""
+    found = []
+    for image in re.findall(r"<img\b[^>]*>", html):
+        text, address = (re.search(rf'\b{name}="([^"]*)"', image) for name in ("alt", "src"))
+        if text is None or not text[1].strip() or (address is not None and text[1] == address[1]):
+            found.append(image)
+    return found
 
 
 def _write(file: Path, text: str) -> None:

@@ -40,6 +40,8 @@ def page(example: Path, printed: str | None = None, figure: str = "") -> str:
     else:
         heading = re.split(r"[,:.]", about, maxsplit=1)[0]
         parts += [_fenced("python", _without_docstring(source)), "It prints:", _fenced("text", printed)]
+        if figure:
+            parts.append("The function `draw` makes the figure above on a `matplotlib.figure.Figure`.")
     if figure:
         parts.insert(1, figure)
     return "\n\n".join([f"# {heading}", *parts]) + "\n"
