@@ -283,6 +283,17 @@ def shapes() -> None:
         print("its gradient has shape", tk.grad(lambda x: (x @ x.T).sum())(x).shape)
 
 
+def draw(figure) -> None:
+    """The hyperbolic tangent and its first three derivatives, each the gradient of the one before."""
+    axes = figure.subplots()
+    x, f = tk.linspace(-4.0, 4.0, 120), tk.tanh
+    for name in ("tanh", "first derivative", "second", "third"):
+        axes.plot(x, tk.vmap(f)(x), label=name)
+        f = tk.grad(f)
+    axes.set(xlabel="x")
+    axes.legend()
+
+
 def main() -> None:
     """Run all parts."""
     print("The autodiff cookbook")

@@ -225,6 +225,26 @@ def strides() -> None:
     )
 
 
+def draw(figure) -> None:
+    """A matrix of two rows of three numbers, reshaped, permuted, flipped, cropped and padded: its numbers move."""
+    t = tk.arange(1, 7).reshape(2, 3)
+    moved = {
+        "t": t,
+        "reshape": t.reshape(3, 2),
+        "permute": t.permute((1, 0)),
+        "flip": t.flip((1,)),
+        "crop": t.crop(((0, 2), (1, 3))),
+        "pad": t.pad(((0, 1), (1, 0))),
+    }
+    for axes, (name, matrix) in zip(figure.subplots(2, 3).flat, moved.items(), strict=True):
+        axes.imshow(matrix, vmin=0, vmax=6, cmap="cividis")
+        for i, row in enumerate(matrix.tolist()):
+            for j, value in enumerate(row):
+                axes.text(j, i, value, color="white" if value < 4 else "black", ha="center", va="center")
+        axes.set_title(name)
+        axes.set_axis_off()
+
+
 def main() -> None:
     """Run all parts; matrices are printed in boxes, as in the article."""
     print("A tour of tensors")

@@ -152,6 +152,17 @@ def train(model: Sequential, optimiser: Adam | MomentumSGD, X: Matrix, y: Vector
         print(f"{i} / {epochs} - {loss_total=}")
 
 
+def draw(figure) -> None:
+    """The function with a jump at 0, and two hundred noisy samples of it, from which the network learns."""
+    axes = figure.subplots()
+    random.seed(42)
+    samples = [random.uniform(-1, 1) for _ in range(200)]
+    axes.plot(samples, [jump(x) + random.gauss(0, 0.1) for x in samples], "o", color="C1", markersize=2)
+    for side in ([-1.0 + i / 100 for i in range(100)], [i / 100 for i in range(101)]):
+        axes.plot(side, [jump(x) for x in side], color="C0")
+    axes.set(xlabel="x", ylabel="y")
+
+
 def main() -> None:
     """Run all parts."""
     full = sys.argv[1:] == ["--full"]

@@ -176,7 +176,16 @@ def build(sources: Path, target: Path) -> int:
         "JUPYTER_PLATFORM_DIRS": "1",  # otherwise Jupyter warns about its folders
         "OPENBLAS_NUM_THREADS": "1",  # the kernels of several pages run at the same time
     }
-    options = ["--fail-on-warning", "--keep-going", "--show-traceback", "--quiet", "--jobs", "auto", "-b", "html"]
+    options = [
+        "--fail-on-warning",
+        "--keep-going",
+        "--show-traceback",
+        "--quiet",
+        "--jobs",
+        "auto",
+        "-b",
+        "html",
+    ]
     return int(sphinx([*options, "-d", str(sources.parent / "doctrees"), str(sources), str(target)]))
 
 

@@ -82,7 +82,7 @@ def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
         if isinstance(statement, ast.FunctionDef) and any(_title_of(inner) for inner in statement.body):
             yield from _flushed(code)
             yield from _sections_of(statement, lines, outputs)
-        elif not _is_for_printing(statement):
+        elif not _is_for_output(statement):
             code += own_lines
     yield from _flushed(code)
 
@@ -136,10 +136,10 @@ def _is_call(statement: ast.stmt, name: str) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
 
 
-def _is_for_printing(statement: ast.stmt) -> bool:
-    """Whether a statement is only for printing and left out of the page."""
+def _is_for_output(statement: ast.stmt) -> bool:
+    """Whether a statement is only for printing or drawing, and left out of the page."""
     match statement:
-        case ast.FunctionDef(name="title" | "show" | "main") | ast.If() | ast.Expr():
+        case ast.FunctionDef(name="title" | "show" | "draw" | "main") | ast.If() | ast.Expr():
             return True
         case ast.ImportFrom(module="__future__"):
             return True

@@ -56,4 +56,4 @@ def draw(figure) -> None:
         track.append(evolution(x, y, 1.5, 0.05) @ track[-1])
     right.plot(0.05 * tk.arange(49), tk.stack(track), label=["X", "Y", "Z"])
     right.set(xlabel="time", title="Bloch vector", ylim=(-1, 1.1))
-    right.legend(loc="lower center", ncols=3)
+    right.legend(loc="lower center", ncols=3, handlelength=1)
