@@ -13,12 +13,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorken_cli import Parser
 from tensorken_conformance.output import check_files, complain, say, show, write
 from tensorken_conformance.progress import Progress
-from tensorken_cli import Parser
 from tensorken_conformance.running.options import Options, RunError
 from tensorken_core.errors import BackendError
 
