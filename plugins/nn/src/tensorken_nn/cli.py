@@ -183,5 +183,7 @@ def _add_job(parser: argparse.ArgumentParser, name: str, job: Job) -> None:
     lines = parser.add_mutually_exclusive_group()
     lines.add_argument("--quiet", action="store_true", help="print only the last line")
     lines.add_argument(
-        "--verbose", action="store_true", help="print a line for each period (default: for some 20 of them)"
+        "--verbose",
+        action="store_true",
+        help="print a line for each period (default: for some 20), and why there are no plots",
     )

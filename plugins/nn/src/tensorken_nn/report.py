@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,7 +81,7 @@ class Report:
         self.step += 1
         self._bar.update()
 
-    def after_period(self, record: Record, preview: str | None = None) -> None:
+    def after_period(self, record: Record, preview: Callable[[], str] | None = None) -> None:
         """Record the metrics of a period, and print them if it is one of about `LINES`, the first or the last."""
         run_directory.append_record(self.directory / run_directory.METRICS, self._row(record))
         self.records.append(record)
@@ -93,7 +93,7 @@ class Report:
         self._print_period(record)
         self._is_first = False
         if preview is not None:
-            self.print("\n" + "\n".join([f"  | {line}" for line in preview.splitlines()]) + "\n")
+            self.print("\n" + "\n".join([f"  | {line}" for line in preview().splitlines()]) + "\n")
 
     def _print_period(self, record: Record) -> None:
         done, total = self.task.progress(record.step)

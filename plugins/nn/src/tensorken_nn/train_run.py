@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -122,7 +123,8 @@ class TrainRun:
                     return 1
                 progress, record = item
                 if record is not None:
-                    report.after_period(record, task.preview and task.preview(progress.state))
+                    preview = task.preview and functools.partial(task.preview, progress.state)
+                    report.after_period(record, preview)
                     best = self.directory / run_directory.BEST
                     if (self.patience is not None or best.exists()) and periods_without_improvement(
                         report.records, task.monitor
