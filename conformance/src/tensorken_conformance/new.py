@@ -9,7 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from tensorken_conformance.cli import USAGE, say
+from tensorken_conformance.cli import USAGE
+from tensorken_conformance.output import say
 from tensorken_conformance.template import KINDS, create
 
 
