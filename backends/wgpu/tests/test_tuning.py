@@ -12,21 +12,31 @@ import pytest
 from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import tuning
+from tensorken_wgpu import measurements, tuning
+from tensorken_wgpu.adapters import adapter_of
+from tensorken_wgpu.device import Device
 from tensorken_wgpu.kernels import Kernel
+from tensorken_wgpu.measurements import FORMAT, Measurements, generator_version
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import LoadedProgram
 from tensorken_wgpu.single_op import Value, single
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.tuning import Tuning, best, cache_file
+from tensorken_wgpu.tuning import Times, Tuning, best
 
 HARDWARE = Target(32, 2**27, False)
 
 
 class Named:
-    """A device of which only the name is used."""
+    """A device of which only the names are used."""
 
-    name = "some GPU"
+    name = "some GPU (driver 1, Vulkan)"
+    hardware = "some GPU (Vulkan)"
+
+    def __init__(self, driver: str = "driver 1") -> None:
+        self.driver = driver
+
+
+DEVICE: Any = Named()
 
 
 def kernel(rows: int = 32, inner: int = 64, columns: int = 32) -> Kernel:
@@ -38,16 +48,28 @@ def kernel(rows: int = 32, inner: int = 64, columns: int = 32) -> Kernel:
 
 
 @pytest.fixture
-def times(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kernels measured so far; the last one of each choice is the fastest."""
-    measured: list[str] = []
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The names of the kernels measured so far, for each choice; the last one is the fastest."""
+    calls: list[list[str]] = []
 
-    def measure(kernel: Kernel, device: Any) -> float:
-        measured.append(kernel.template)
-        return 1.0 / len(measured)
+    def measure(kernels: Any, device: Any) -> Times:
+        calls.append([*kernels])
+        return {name: 1.0 / (i + 1) for i, name in enumerate(kernels)}
 
     monkeypatch.setattr(tuning, "measure", measure)
-    return measured
+    return calls
+
+
+def kept(path: Path) -> dict[str, Any]:
+    """The numbers in the file."""
+    entry: dict[str, Any] = json.loads(path.read_text())["devices"][DEVICE.hardware]
+    return entry
+
+
+@pytest.fixture
+def fresh(raw: Any) -> Device:
+    """A device for this test only; `raw` skips tests without an adapter."""
+    return Device(adapter_of(None))
 
 
 def last(kernel: Kernel) -> Kernel:
@@ -55,71 +77,169 @@ def last(kernel: Kernel) -> Kernel:
     return [*kernel.choice.kernels.values()][-1]
 
 
-def test_the_fastest_is_measured_once_and_kept_in_the_file(tmp_path: Path, times: list[str]) -> None:
-    path, device, found = tmp_path / "deep" / "tuning.json", Named(), kernel()
-    first = Tuning(path)
+def test_the_fastest_is_measured_once_and_the_times_are_kept(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    path, found = tmp_path / "deep" / "tuning.json", kernel()
+    first = Tuning(Measurements(path))
     assert found.choice is not None
-    assert 2 <= len(found.choice.kernels) <= 6
-    assert first.best(found, device) is last(found)  # type: ignore[arg-type]
-    assert len(times) == len(found.choice.kernels)
+    assert 2 <= len(found.choice.kernels) <= 8
+    assert first.best(found, DEVICE) is last(found)
     similar = kernel(36, 68, 60)
-    assert first.best(similar, device) is last(similar)  # type: ignore[arg-type]
-    assert Tuning(path).best(found, device) is last(found)  # type: ignore[arg-type]
-    assert len(times) == len(found.choice.kernels)
-    other = kernel(32, 128, 32)
-    Tuning(path).best(other, device)  # type: ignore[arg-type]
-    assert len(times) == 2 * len(found.choice.kernels)
-    assert len(json.loads(path.read_text())["some GPU"]) == 2
+    assert first.best(similar, DEVICE) is last(similar)
+    assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
+    assert measured == [[*found.choice.kernels]]
+    Tuning(Measurements(path)).best(kernel(32, 128, 32), DEVICE)
+    assert len(measured) == 2
+    entry = kept(path)
+    assert (entry["driver"], entry["kernels"]) == (DEVICE.driver, generator_version())
+    assert len(entry["measured"]) == 2
+    assert entry["measured"][found.choice.key] == {
+        name: 1.0 / (i + 1) for i, name in enumerate(found.choice.kernels)
+    }
     assert [x.name for x in path.parent.iterdir()] == ["tuning.json"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"some GPU": 3}', '{"some GPU": {"x": 3}}', "\ufffd"])
-def test_a_damaged_file_is_replaced(tmp_path: Path, times: list[str], text: str) -> None:
+def test_another_driver_or_other_kernels_are_measured_anew(
+    tmp_path: Path, measured: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, found = tmp_path / "tuning.json", kernel()
-    path.write_text(text, encoding="utf-16")
-    assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
-    path.write_text(text)
-    assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
+    Tuning(Measurements(path)).best(found, DEVICE)
+    Tuning(Measurements(path)).best(found, DEVICE)
+    assert len(measured) == 1
+    updated: Any = Named("driver 2")
+    Tuning(Measurements(path)).best(found, updated)
+    assert len(measured) == 2
+    assert kept(path)["driver"] == "driver 2"
+    monkeypatch.setattr(measurements, "generator_version", lambda: "other")
+    Tuning(Measurements(path)).best(found, updated)
+    assert len(measured) == 3
+    assert kept(path)["kernels"] == "other"
+
+
+def test_damaged_times_are_measured_anew(tmp_path: Path, measured: list[list[str]]) -> None:
+    path, found = tmp_path / "tuning.json", kernel()
     assert found.choice is not None
-    assert found.choice.key in json.loads(path.read_text())["some GPU"]
+    names, key = [*found.choice.kernels], found.choice.key
+    damaged: list[Any] = [
+        3,
+        "tile",
+        [],
+        {},
+        {"another kernel": 1.0},
+        dict.fromkeys(names[1:], 1.0),
+        dict.fromkeys(names, -1.0),
+        dict.fromkeys(names, 0),
+        dict.fromkeys(names, "fast"),
+        dict.fromkeys(names, True),
+        dict.fromkeys(names, float("nan")),
+        dict.fromkeys(names),
+        {name: [1.0] for name in names},
+    ]
+    for value in damaged:
+        Measurements(path).keep(DEVICE, key, value)
+        assert Tuning(Measurements(path)).best(found, DEVICE) is last(found), value
+    assert len(measured) == len(damaged)
+    # a kernel that this version does not have is ignored
+    Measurements(path).keep(DEVICE, key, {**dict.fromkeys(names, 1.0), names[0]: 0.5, "gone": 0.1})
+    assert Tuning(Measurements(path)).best(found, DEVICE).template == found.template
+    assert len(measured) == len(damaged)
 
 
-def test_an_unwritable_folder_is_ignored(tmp_path: Path, times: list[str]) -> None:
+def test_a_damaged_file_is_replaced(tmp_path: Path, measured: list[list[str]]) -> None:
+    path, found = tmp_path / "tuning.json", kernel()
+    assert found.choice is not None
+    good = f'"format": {FORMAT}, "devices"'
+    texts = [
+        "",
+        "{",
+        "[" * 100_000,
+        "[1]",
+        '{"some GPU": {"x": "tile"}}',  # the layout of earlier versions
+        f"{{{good}: 3}}",
+        f'{{{good}: {{"{DEVICE.hardware}": 3}}}}',
+        f'{{{good}: {{"{DEVICE.hardware}": {{"measured": []}}}}}}',
+    ]
+    for text in texts:
+        for encoding in ("utf-16", "utf-8"):
+            path.write_text(text, encoding=encoding)
+            assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
+        assert found.choice.key in kept(path)["measured"]
+    assert len(measured) == 2 * len(texts)
+
+
+def test_an_unwritable_folder_is_ignored(tmp_path: Path, measured: list[list[str]]) -> None:
     (tmp_path / "file").write_text("")
     found = kernel()
     for path in (tmp_path / "file" / "tuning.json", tmp_path, None):
-        assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
+        assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
 
 
-def test_kernels_that_the_device_refuses_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = kernel()
+class Clock:
+    """A device whose kernels take known times, which fall to a fifth once it has worked for `WARM_UP`."""
 
-    def refuse(kernel: Kernel, device: Any) -> float:
-        if kernel is last(found):
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.known = seconds
+        self.worked = 0.0
+        self.order: list[str] = []
+
+    def seconds(self, dispatches: list[str]) -> float:
+        slow = 5.0 if self.worked < tuning.WARM_UP else 1.0
+        time = slow * sum([self.known[name] for name in dispatches])
+        self.worked += time
+        self.order.append(dispatches[0])
+        return time
+
+
+def test_kernels_are_measured_in_turn_at_the_full_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: Any = Clock({"a": 1.0e-3, "b": 0.9e-3, "c": 1.2e-3, "slow": 8e-3})
+
+    def dispatch_of(kernel: Any, device: Any, memories: Any) -> Any:
+        if kernel == "refused":
             raise BackendError("too much workgroup memory")
-        return 1.0
+        return kernel
 
-    monkeypatch.setattr(tuning, "measure", refuse)
-    assert Tuning(None).best(found, Named()).template == found.template  # type: ignore[arg-type]
+    monkeypatch.setattr(tuning, "dispatch_of", dispatch_of)
+    monkeypatch.setattr(tuning.time, "perf_counter", lambda: clock.worked)
+    kernels: Any = {name: name for name in ("a", "refused", "b", "c", "slow")}
+    times = tuning.measure(kernels, clock)
+    assert times.pop("refused") is None
+    assert times == pytest.approx(clock.known)  # none was measured while the clock was low
+    assert clock.order[-3 * tuning.ROUNDS :] == ["a", "b", "c"] * tuning.ROUNDS
 
 
-def test_tuning_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, times: list[str]) -> None:
+def test_times_are_those_of_the_device_or_of_the_host(fresh: Device) -> None:
+    memories: dict[Any, Any] = {}
+    dispatch = tuning.dispatch_of(kernel(256, 256, 256), fresh, memories)
+    assert fresh.has_timestamps == ("timestamp-query" in fresh.features)
+    fresh.seconds([dispatch])
+    by_device = min([fresh.seconds([dispatch] * 4) for _ in range(3)])
+    fresh._timer._tick = None
+    by_host = min([fresh.seconds([dispatch] * 4) for _ in range(3)])
+    assert 0 < by_device < 10 * by_host
+    assert 0 < by_host < 10 * by_device
+    fresh._timer._tick = 1e6  # a clock that the host's contradicts
+    assert 0 < fresh.seconds([dispatch]) < 1e3
+    assert not fresh.has_timestamps
+
+
+def test_tuning_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, measured: list[list[str]]) -> None:
     found = kernel()
     for value in ("off", "0", " Off "):
         monkeypatch.setenv(tuning.VARIABLE, value)
-        assert best(found, Named()) is found  # type: ignore[arg-type]
-    assert not times
+        assert best(found, DEVICE) is found
+    assert not measured
 
 
 def test_the_file_is_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, str(tmp_path))
-    assert cache_file() == tmp_path / "tensorken" / "wgpu-tuning.json"
+    assert tuning._default.__wrapped__().file.path == tmp_path / "tensorken" / "wgpu-tuning.json"
 
 
 def test_a_program_runs_the_fastest_kernel(raw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tuning.json"
-    monkeypatch.setattr(tuning, "_default", lambda: Tuning(path))
+    monkeypatch.setattr(tuning, "_default", lambda: Tuning(Measurements(path)))
     monkeypatch.delenv(tuning.VARIABLE, raising=False)
     shapes = (32, 64, 1), (1, 64, 32)
     program: Any = single(OPS["fused_multiply_add"], [Value(s, DTYPES["float32"]) for s in shapes], ((1,),))
@@ -129,7 +249,8 @@ def test_a_program_runs_the_fastest_kernel(raw: Any, tmp_path: Path, monkeypatch
     ready = LoadedProgram(program.inputs, {}, program.outputs, planned, raw.device, raw.target)
     (y,) = ready([raw.new(x.shape, x.ravel(), DTYPES["float32"]) for x in (a, b)])
     np.testing.assert_allclose(raw.ravel(y), (a[:, :, 0] @ b[0]).ravel(), atol=1e-4)
-    (name,) = json.loads(path.read_text())[raw.device.name].values()
+    (times,) = Measurements(path).of(raw.device).values()
     assert choice is not None
+    assert times.keys() == choice.kernels.keys()
     (run,) = ready._steps
-    assert run.kernel is choice.kernels[name]
+    assert run.kernel is choice.kernels[min(times, key=times.__getitem__)]

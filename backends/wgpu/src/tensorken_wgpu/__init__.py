@@ -8,7 +8,7 @@ the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster
 `copies`: ops that need no kernel;
 * `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;
 * `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`:
-special loops; `tuning`: the fastest variant;
+special loops; `tuning`: the fastest variant; `timing`: the seconds that kernels take; `measurements`: files of them;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;

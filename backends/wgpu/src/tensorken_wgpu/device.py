@@ -21,6 +21,7 @@ from tensorken_wgpu.limits import MAX_BINDINGS, capacity_of, exceeded_limit, fea
 from tensorken_wgpu.memory import Memory, Pool, Window
 from tensorken_wgpu.pipelines import Pipeline, Pipelines
 from tensorken_wgpu.queue import Queue
+from tensorken_wgpu.timing import Timer
 
 __all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
 
@@ -42,6 +43,8 @@ class Device:
 
     Attributes:
         name: of the device, with its driver.
+        hardware: the name of the device and the graphics API, without the driver.
+        driver: the driver and its version, as it describes itself.
         choice: the name by which users select it, unique among identical devices.
         limits: the relevant ones, by wgpu's names.
         features: enabled on the device.
@@ -56,6 +59,8 @@ class Device:
         self._adapter = adapter
         self.name = name_of(adapter)
         forks.check_not_forked(self.name)
+        self.hardware = f"{adapter.info['device']} ({adapter.info['backend_type']})"
+        self.driver = str(adapter.info["description"])
         self.choice = choice(adapter)
         self.limits = limits_of(adapter)
         self.features = features_of(adapter)
@@ -73,6 +78,7 @@ class Device:
             self._pipelines = Pipelines(self._device)
             self._groups = BindGroups(self._device, self.limits, self._pool.blocks)
             self._queue = Queue(self._device, self._state, self._pool, self._groups)
+            self._timer = Timer(self._device, self._state, self._queue, self.features)
         except (RuntimeError, wgpu.GPUError) as error:
             raise BackendError(f"wgpu: {self.name} cannot be opened: {reason(error)}") from error
         self._lock = self._queue.lock
@@ -363,6 +369,19 @@ class Device:
                 schedule = make_dispatches()
                 self._groups.keep_schedule(key, schedule)
             self._queue.add(schedule)
+
+    def seconds(self, dispatches: Sequence[Dispatch]) -> float:
+        """The seconds that kernels take, see `timing`; they run once all pending work is done.
+
+        Raises:
+            BackendError: if the device is lost, or has no memory left.
+        """
+        return self._timer.seconds(dispatches)
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether the device measures kernels by its own clock."""
+        return self._timer.has_timestamps
 
     def submit(self) -> None:
         """Submit pending work.

@@ -162,13 +162,17 @@ def _encode_documented(device: Any, pending: Sequence[Command]) -> Any:
             for copy in run:
                 encoder.copy_buffer_to_buffer(*copy)
             continue
-        compute = encoder.begin_compute_pass()
-        for pipeline, bind_group, workgroups in run:
-            compute.set_pipeline(pipeline)
-            compute.set_bind_group(0, bind_group)
-            compute.dispatch_workgroups(*workgroups)
-        compute.end()
+        encode_pass_documented(encoder.begin_compute_pass(), run)
     return encoder.finish()
+
+
+def encode_pass_documented(compute: Any, dispatches: Iterable[Dispatch]) -> None:
+    """Encode kernels into a pass of the driver, and end it, by wgpu's documented calls."""
+    for pipeline, bind_group, workgroups in dispatches:
+        compute.set_pipeline(pipeline)
+        compute.set_bind_group(0, bind_group)
+        compute.dispatch_workgroups(*workgroups)
+    compute.end()
 
 
 def _encode_pass(encoder: Any, pending: Iterable[Any], direct: DriverFunctions) -> None:

@@ -24,7 +24,7 @@ LIMITS = (
 )
 """The relevant limits; a device is opened with the adapter's values."""
 
-FEATURES = ("shader-f16", "shader-f64", "shader-int64", "subgroup")
+FEATURES = ("shader-f16", "shader-f64", "shader-int64", "subgroup", "timestamp-query")
 """The features that a device is opened with if its adapter has them."""
 
 MAX_BINDINGS = 32

@@ -159,21 +159,26 @@ class Queue:
         with self.lock:
             self._submit()
             self.release_idle()
-            self._wait()  # lets the driver free the memory
+            self.wait()  # lets the driver free the memory
 
     def release_idle(self) -> None:
         """Release all idle memory.  The lock must be held."""
         self._pool.collect(bool(self.pending))
         self._groups.forget(self._pool.release())
-        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # `_wait` needs one
+        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # `wait` needs one
 
     def _limit_in_flight(self) -> None:
         """Wait for the device if much is in flight."""
         if self._in_flight >= MAX_IN_FLIGHT or self._written_bytes > MAX_NEW_BYTES:
             self.counts["waits"] += 1
-            self._wait()
+            self.wait()
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Submit pending work, and wait for it.
+
+        Raises:
+            BackendError: as for `fetch`.
+        """
         self.fetch(self._fence, 0, 4)
 
     def fetch(self, buffer: Any, start: int, size: int) -> memoryview:
