@@ -149,6 +149,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-torch", "tensorken.plugins", {"gloo": "tensorken_torch.gloo"}),
         ("tensorken-mpi", "tensorken.plugins", {"mpi": "tensorken_mpi.group"}),
         ("tensorken-wgpu", "tensorken.backends", {"wgpu": "tensorken_wgpu.plugin"}),
+        ("tensorken-wgpu", "tensorken.commands", {"gpu-report": "tensorken_wgpu.report.cli:main"}),
         (
             "tensorken-nn",
             "tensorken.commands",
