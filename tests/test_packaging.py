@@ -177,6 +177,7 @@ def test_entry_points(wheelhouse: Path, name: str, group: str, entries: dict[str
     two = {
         "tensorken-conformance": {"tensorken.commands", "pytest11"},
         "tensorken-torch": {"tensorken.backends", "tensorken.plugins"},
+        "tensorken-wgpu": {"tensorken.backends", "tensorken.commands"},
     }
     assert set(said.sections()) == two.get(name, {group})
 
