@@ -12,6 +12,7 @@ special loops; `tuning`: the fastest variant; `timing`: the seconds that kernels
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;
-* `dtypes`: the dtypes of a device, and their elements in memory; `subnormals`: whether it flushes them;
+* `dtypes`: the dtypes of a device, and their elements in memory; `declarations`: the capabilities
+of a device, with `accuracy`, the errors of its ops, and `subnormals`, whether it flushes them;
 * `report`: the subcommand `tensorken gpu-report`.
 """

@@ -5,28 +5,25 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.rows import REDUCTIONS
 from tensorken_core.errors import BackendError, DTypeError
-from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DType, int32, int64
 from tensorken_core.language.op import OPS as LANGUAGE, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
+from tensorken_wgpu import declarations
 from tensorken_wgpu.copies import run_as_copy
 from tensorken_wgpu.device import Device, Memory
-from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, supported_dtypes, widened
+from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, widened
 from tensorken_wgpu.fourier import OPS as FOURIER, has_kernels
-from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, LoadedProgram, add_context
 from tensorken_wgpu.reloading import ReloadingProgram
 from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.wgsl import OPS
 
@@ -61,8 +58,7 @@ class Wgpu(RawTensor[Array]):
             workgroup_memory=int(device.limits["max-compute-workgroup-storage-size"]),
         )
         self._single_ops: dict[Any, ReloadingProgram] = {}
-        self.capabilities = Capabilities(dtypes=supported_dtypes(device.features), ulp=ERRORS)
-        self.capabilities = replace(self.capabilities, flushes_subnormals=flushed(self))
+        declarations.declare(self, declarations.file())
 
     def __repr__(self) -> str:
         return f"Wgpu({self._device.choice!r})"
