@@ -19,7 +19,7 @@ import wgpu
 
 import tensorken as tk
 from tensorken_core.errors import BackendError
-from tensorken_wgpu import device as device_module, encoding, limits, queue, reading
+from tensorken_wgpu import device as device_module, encoding, limits, queue, reading, staging
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device, Memory, Window
@@ -110,11 +110,77 @@ def test_write_and_read_no_bytes(fresh: Device) -> None:
     assert (nothing.size, bytes(fresh.read(nothing, 0))) == (0, b"")
 
 
-def test_large_memories_are_read_in_parts(fresh: Device, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(device_module, "READ_SIZE", 64)
+@pytest.fixture
+def small_parts(monkeypatch: Patch) -> int:
+    """The size of the parts in which large data is read and written, here small."""
+    for module in (device_module, queue, staging):
+        monkeypatch.setattr(module, "PART", 64)
+    return 64
+
+
+def test_large_data_is_read_and_written_in_parts(kernels: Kernels, small_parts: int) -> None:
+    device = kernels.device
+    for size in (64, 65, 66, 128, 131, 250, 256, 1001):
+        data = bytes([i % 251 for i in range(size)])
+        before = device.statistics
+        memory = device.upload(data)
+        between = device.statistics
+        assert bytes(device.read(memory, size)) == data
+        assert device.statistics["reads"] - between["reads"] == -(-(size + -size % 4) // small_parts)
+        written = [0, -(-(size & ~3) // small_parts)][size & ~3 > small_parts]
+        assert between["submissions"] - before["submissions"] == written
+
+
+def test_parts_are_in_order_with_kernels(kernels: Kernels, small_parts: int) -> None:
+    words = [*range(100)]
+    for step in range(20):
+        x = kernels.words(*words)
+        y = kernels.plus(x, 1, 400)  # pending, while x is replaced
+        words = [step * w + 1 for w in range(100)]
+        x = kernels.words(*words)
+        z = kernels.plus(kernels.plus(x, 5, 400), 1, 400)
+        assert kernels.read(z, 100) == [w + 6 for w in words]
+        if step:
+            assert kernels.read(y, 100) == [(step - 1) * w + 2 for w in range(100)]
+        if step % 5 == 0:
+            kernels.device._queue.release_idle()
+
+
+def test_parts_are_read_and_written_by_documented_calls(
+    kernels: Kernels, small_parts: int, monkeypatch: Patch
+) -> None:
+    for name in ("write", "read_into"):
+        function = getattr(reading, name)
+        documented = lambda *args, function=function: function(*args, direct=None)  # noqa: E731
+        monkeypatch.setattr(queue, name, documented)
     data = bytes(range(250))
-    assert bytes(fresh.read(fresh.upload(data), 250)) == data
-    assert fresh.statistics["reads"] == 4
+    for _ in range(3):
+        assert bytes(kernels.device.read(kernels.device.upload(data), 250)) == data
+
+
+def test_threads_read_and_write_parts(kernels: Kernels, small_parts: int, frequent_switches: None) -> None:
+    def work(number: int) -> None:
+        for i in range(20):
+            words = [*range(100 * number + i, 100 * number + i + 100)]
+            assert kernels.read(kernels.plus(kernels.words(*words), 3, 400), 100) == [w + 3 for w in words]
+
+    in_threads(4, work)
+
+
+def test_large_buffers_are_reused(kernels: Kernels, small_parts: int, monkeypatch: Patch) -> None:
+    device = kernels.device
+    created: list[int] = []
+    create = device._device.create_buffer
+
+    def create_buffer(size: int, usage: int) -> Any:
+        if usage & (wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.MAP_WRITE):
+            created.append(size)
+        return create(size=size, usage=usage)
+
+    monkeypatch.setattr(device._device, "create_buffer", create_buffer)
+    for _ in range(3):
+        device.read(device.upload(bytes(1024)), 1024)
+    assert len(created) == 4  # two of each direction
 
 
 def test_kernels_run_in_order(kernels: Kernels) -> None:

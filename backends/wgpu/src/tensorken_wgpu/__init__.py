@@ -4,6 +4,7 @@
 * `device`: an opened GPU, with its `memory`, `pipelines`, `bind_groups`, `limits` and `device_state`; `failures`:
 the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
 * `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers;
+`staging`: the buffers that are mapped;
 * `backend`: the interpreter, to be wrapped in `Lazy`; `programs`: runs a plan; `reloading`: after a lost device;
 `copies`: ops that need no kernel;
 * `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;

@@ -21,12 +21,10 @@ from tensorken_wgpu.limits import MAX_BINDINGS, capacity_of, exceeded_limit, fea
 from tensorken_wgpu.memory import Memory, Pool, Window
 from tensorken_wgpu.pipelines import Pipeline, Pipelines
 from tensorken_wgpu.queue import Queue
+from tensorken_wgpu.staging import PART
 from tensorken_wgpu.timing import Timer
 
 __all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
-
-READ_SIZE = 2**25
-"""The most bytes that are read at once."""
 
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
@@ -150,15 +148,13 @@ class Device:
         return memories
 
     def upload(self, data: Any) -> Memory:
-        """Memory that begins with these bytes; the upload neither submits pending work nor waits.
+        """Memory that begins with these bytes; up to `PART` bytes neither submit pending work nor wait.
 
         Raises:
             BackendError: as for `allocate`.
         """
         flat = memoryview(data).cast("B")
-        if len(flat) % 4:
-            flat = memoryview(bytes(flat) + bytes(-len(flat) % 4))
-        memory = self._memory(len(flat), clean=True)
+        memory = self._memory(len(flat) + -len(flat) % 4, clean=True)
         if flat:
             with self._lock:
                 self._queue.write(self._buffer(memory), flat)
@@ -173,13 +169,7 @@ class Device:
         buffer = self._buffer(memory)
         if not size:
             return memoryview(b"")
-        if size <= READ_SIZE:
-            return self._queue.fetch(buffer, 0, size)
-        result = memoryview(bytearray(size))
-        for start in range(0, size, READ_SIZE):
-            end = min(start + READ_SIZE, size)
-            result[start:end] = self._queue.fetch(buffer, start, end - start)
-        return result
+        return self._queue.fetch(buffer, 0, size) if size <= PART else self._queue.fetch_parts(buffer, size)
 
     def copy(self, copies: Sequence[tuple[Memory, int, Memory, int, int]]) -> None:
         """Copy bytes between memories, in order with pending kernels.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +14,9 @@ from tensorken_wgpu.bind_groups import BindGroups
 from tensorken_wgpu.device_state import DeviceState
 from tensorken_wgpu.encoding import Command, Copy, encode, submit_commands
 from tensorken_wgpu.failures import is_exhausted, reason
-from tensorken_wgpu.memory import SMALLEST, Pool, class_of
-from tensorken_wgpu.reading import read
+from tensorken_wgpu.memory import SMALLEST, Pool
+from tensorken_wgpu.reading import read, read_into, uncleared, write
+from tensorken_wgpu.staging import IN_FLIGHT, PART, Staging
 
 MAX_PENDING = 256
 """The most kernels and copies that are pending before they are submitted."""
@@ -24,11 +26,6 @@ MAX_NEW_BYTES = 2**28
 
 MAX_IN_FLIGHT = 32
 """The most submissions in flight before the host waits: a driver keeps the memory of each."""
-
-MAX_STAGING = 2**22
-"""The largest staging buffers, in bytes, that are kept."""
-
-_STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 
 class Queue:
@@ -59,7 +56,7 @@ class Queue:
         self._pool = pool
         self._groups = groups
         self._fence = device.create_buffer(size=SMALLEST, usage=wgpu.BufferUsage.COPY_SRC)
-        self._staging: dict[int, list[Any]] = {}
+        self._staging = Staging(device)
         self._new_bytes = 0  # bytes allocated or written since the last submission
         self._written_bytes = 0  # bytes written that may still be in flight
         self._in_flight = 0  # submissions
@@ -87,12 +84,24 @@ class Queue:
     def write(self, buffer: Any, data: memoryview) -> None:
         """Write bytes into a buffer that no pending kernel uses.  The lock must be held.
 
+        Args:
+            buffer: of the driver.
+            data: of any size; up to three bytes after them are written, too.
+
         Raises:
-            BackendError: if the device is lost.
+            BackendError: if the device is lost, or has no memory left for the data.
         """
+        aligned = len(data) & ~3
         try:
-            self._driver.write_buffer(buffer, 0, data)
-        except wgpu.GPUError as error:
+            if aligned > PART:
+                self._write_parts(buffer, data[:aligned])
+            elif aligned:
+                self._driver.write_buffer(buffer, 0, data[:aligned])
+            if aligned < len(data):
+                self._driver.write_buffer(buffer, aligned, bytes(data[aligned:]).ljust(4, b"\0"))
+        except (wgpu.GPUError, RuntimeError) as error:
+            if isinstance(error, BackendError):
+                raise
             raise self._state.driver_error(error, f"cannot write {len(data)} bytes") from error
         self.counts["writes"] += 1
         self._new_bytes += len(data)
@@ -100,6 +109,15 @@ class Queue:
         if self._new_bytes > MAX_NEW_BYTES:
             self._submit()
             self._limit_in_flight()
+
+    def _write_parts(self, buffer: Any, data: memoryview) -> None:
+        """Write large data in parts: the device copies one while the host copies the next."""
+        for start in range(0, len(data), PART):
+            part = data[start : start + PART]
+            staging, submission = self._staging.take_to_write()
+            write(part, self._device, staging, submission)
+            submission = self._submit(Copy(staging, 0, buffer, start, len(part)))
+            self._staging.return_written(staging, submission)
 
     def submit(self) -> None:
         """Submit pending work.
@@ -165,7 +183,7 @@ class Queue:
         """Release all idle memory.  The lock must be held."""
         self._pool.collect(bool(self.pending))
         self._groups.forget(self._pool.release())
-        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # `wait` needs one
+        self._staging.release()
 
     def _limit_in_flight(self) -> None:
         """Wait for the device if much is in flight."""
@@ -188,22 +206,50 @@ class Queue:
             BackendError: if the device is lost, or has no memory left for the read.
         """
         padded = size + -size % 4
-        buffer_size = class_of(padded)
         try:
-            with self.lock:
-                self._state.check()
-                buffers = self._staging.get(buffer_size)
-                staging = (
-                    buffers.pop() if buffers else self._device.create_buffer(size=buffer_size, usage=_STAGING)
-                )
-                number = self._submit(Copy(buffer, start, staging, 0, padded))
-                self.counts["reads"] += 1
-                self._in_flight = self._written_bytes = 0
+            staging, number = self._request(buffer, start, padded)
             data = read(self._device, staging, padded, number)
         except (wgpu.GPUError, RuntimeError) as error:
-            if isinstance(error, BackendError):
-                raise
-            raise self._state.driver_error(error, f"cannot read {size} bytes") from error
-        if buffer_size <= MAX_STAGING:
-            self._staging.setdefault(buffer_size, []).append(staging)
+            raise self._read_error(error, size) from error
+        with self.lock:
+            self._staging.return_read(staging)
         return data[:size]
+
+    def fetch_parts(self, buffer: Any, size: int) -> memoryview:
+        """The first bytes of a buffer, as `fetch`, in parts: the device copies one while the host copies another.
+
+        Raises:
+            BackendError: as for `fetch`.
+        """
+        padded = size + -size % 4
+        result = uncleared(padded)
+        requested: deque[tuple[int, Any, int | None]] = deque()
+        starts = deque(range(0, padded, PART))
+        try:
+            while starts or requested:
+                if starts and len(requested) < IN_FLIGHT:
+                    start = starts.popleft()
+                    requested.append((start, *self._request(buffer, start, min(PART, padded - start))))
+                    continue
+                start, staging, number = requested.popleft()
+                read_into(result[start : min(start + PART, padded)], self._device, staging, number)
+                with self.lock:
+                    self._staging.return_read(staging)
+        except (wgpu.GPUError, RuntimeError) as error:
+            raise self._read_error(error, size) from error
+        return result[:size]
+
+    def _request(self, buffer: Any, start: int, size: int) -> tuple[Any, int | None]:
+        """Submit pending work and a copy to a staging buffer; returns the latter and the submission's number."""
+        with self.lock:
+            self._state.check()
+            staging = self._staging.take_to_read(size)
+            number = self._submit(Copy(buffer, start, staging, 0, size))
+            self.counts["reads"] += 1
+            self._in_flight = self._written_bytes = 0
+        return staging, number
+
+    def _read_error(self, error: Exception, size: int) -> Exception:
+        if isinstance(error, BackendError):
+            return error
+        return self._state.driver_error(error, f"cannot read {size} bytes")

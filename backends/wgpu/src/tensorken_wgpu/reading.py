@@ -1,4 +1,4 @@
-"""Reading: mapped buffers, through which the host sees a device's results.
+"""Reading: mapped buffers, through which the host sees a device's results, and writes its data.
 
 The driver reports that a buffer is mapped while it is polled.  wgpu polls in its own thread, which it wakes for each
 buffer and which passes the result through a promise, a callback and a struct: that takes longer than the rest of
@@ -27,7 +27,8 @@ class DriverFunctions:
         unmap: unmaps a buffer.
         callback: called by the driver when a buffer is mapped.
         mode: of the callback.
-        read: the mode of the mapping.
+        read: the mode of a mapping to read.
+        write: the mode of a mapping to write.
         success: the status of a mapped buffer.
     """
 
@@ -39,6 +40,7 @@ class DriverFunctions:
     callback: Any
     mode: int
     read: int
+    write: int
     success: int
 
 
@@ -81,6 +83,7 @@ def _direct() -> DriverFunctions | None:
             ),
             lib.WGPUCallbackMode_AllowProcessEvents,
             lib.WGPUMapMode_Read,
+            lib.WGPUMapMode_Write,
             lib.WGPUMapAsyncStatus_Success,
         )
     except AttributeError:
@@ -115,11 +118,85 @@ def read(
         data: memoryview = buffer.read_mapped(0, size)
         buffer.unmap()
         return data
+    bytes_of_buffer = _mapped(device, buffer, size, direct.read, submission, direct)
+    copied = bytearray(bytes_of_buffer)
+    direct.unmap(buffer._internal)
+    return memoryview(copied)
+
+
+def read_into(
+    target: memoryview,
+    device: Any,
+    buffer: Any,
+    submission: int | None = None,
+    direct: DriverFunctions | None = DIRECT,
+) -> None:
+    """Copy the first bytes of a buffer to the host's memory; see `read`.
+
+    Args:
+        target: the host's memory; its size is a multiple of 4.
+        device: as for `read`.
+        buffer: as for `read`.
+        submission: as for `read`.
+        direct: as for `read`.
+
+    Raises:
+        GPUError: if the driver refuses.
+        RuntimeError: if the buffer could not be mapped.
+    """
+    if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
+        target[:] = read(device, buffer, len(target), submission, direct)
+        return
+    target[:] = _mapped(device, buffer, len(target), direct.read, submission, direct)
+    direct.unmap(buffer._internal)
+
+
+def write(
+    data: memoryview,
+    device: Any,
+    buffer: Any,
+    submission: int | None = None,
+    direct: DriverFunctions | None = DIRECT,
+) -> None:
+    """Copy data to the first bytes of a buffer, once a submission that uses the buffer is done.
+
+    Args:
+        data: its size is a multiple of 4.
+        device: of the driver.
+        buffer: of the device; made to be mapped for writing, and not mapped.
+        submission: the number of the submission that uses the buffer, if there is one.
+        direct: the driver's functions; None for wgpu's documented calls.
+
+    Raises:
+        GPUError: if the driver refuses.
+        RuntimeError: if the buffer could not be mapped.
+    """
+    if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
+        buffer.map_async("WRITE", 0, len(data)).sync_wait()
+        buffer.write_mapped(data, 0)
+        buffer.unmap()
+        return
+    _mapped(device, buffer, len(data), direct.write, submission, direct)[:] = data
+    direct.unmap(buffer._internal)
+
+
+def uncleared(size: int, direct: DriverFunctions | None = DIRECT) -> memoryview:
+    """Memory of the host with undefined contents, to be overwritten: for large results, clearing takes time."""
+    if direct is None:
+        return memoryview(bytearray(size))
+    allocate = direct.ffi.new_allocator(should_clear_after_alloc=False)
+    return memoryview(direct.ffi.buffer(allocate("char[]", size)))
+
+
+def _mapped(
+    device: Any, buffer: Any, size: int, mode: int, submission: int | None, direct: DriverFunctions
+) -> Any:
+    """The first bytes of a buffer, mapped once submitted work is done."""
     number = next(_numbers)
     ffi = direct.ffi
     info = ffi.new("WGPUBufferMapCallbackInfo *")
     info.mode, info.callback, info.userdata1 = direct.mode, direct.callback, ffi.cast("void *", number)
-    direct.map(buffer._internal, direct.read, 0, size, info[0])
+    direct.map(buffer._internal, mode, 0, size, info[0])
     until = ffi.NULL if submission is None else ffi.new("WGPUSubmissionIndex *", submission)
     while number not in _statuses:  # the callback may run in another thread that polls
         direct.poll(device._internal, True, until)
@@ -129,6 +206,4 @@ def read(
     status, message = _statuses.pop(number)
     if status != direct.success:
         raise RuntimeError(f"a buffer could not be mapped ({status}): {message}")
-    copied = bytearray(ffi.buffer(direct.range(buffer._internal, 0, size), size))
-    direct.unmap(buffer._internal)
-    return memoryview(copied)
+    return ffi.buffer(direct.range(buffer._internal, 0, size), size)
