@@ -19,10 +19,10 @@ import wgpu
 
 import tensorken as tk
 from tensorken_core.errors import BackendError
-from tensorken_wgpu import device as device_module, encoding, limits, queue, reading, staging
+from tensorken_wgpu import device as device_module, encoding, limits, pipelines, queue, reading, staging
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device, Memory, Window
+from tensorken_wgpu.device import Device, Memory, Source, Window
 from tensorken_wgpu.failures import (
     ExhaustedError,
     KernelError,
@@ -926,6 +926,59 @@ def test_threads_use_one_device_at_once(kernels: Kernels, count: int, frequent_s
 
     in_threads(count, work)
     assert kernels.device.statistics["used"] == 0
+
+
+@pytest.mark.parametrize("is_proved", [False, True])
+def test_kernels_are_compiled_at_once_with_their_own_errors(
+    kernels: Kernels, is_proved: bool, frequent_switches: None, monkeypatch: Patch
+) -> None:
+    """In threads of which some get errors: each error is that of its kernel, as without threads."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    device, count = kernels.device, 80
+    bad = {
+        3: (ADD.replace("+ u.x", "+ 1.5"), "Entry point main"),
+        4: (ADD.replace("@binding(2)", "@binding(7)"), "(?i)binding"),
+        6: ("@compute fn", "expected"),
+        7: (
+            HEAD + "var<workgroup> z: array<u32, 99999999>;" + MAIN + "{ y[g.x] = z[u.x]; }",
+            "workgroup memory",
+        ),
+    }
+    sources = [
+        Source(bad[i % 8][0] + f"// {i}", 1, 1, is_proved)
+        if i % 8 in bad
+        else Source(ADD.replace("+ u.x", f"+ u.x + {i}u"), 1, 1, is_proved)
+        for i in range(count)
+    ]
+    threads: set[int] = set()
+    create = pipelines.create_module
+
+    def create_module(*args: Any) -> Any:
+        threads.add(threading.get_ident())
+        return create(*args)
+
+    monkeypatch.setattr(pipelines, "create_module", create_module)
+    before = device.statistics["pipelines"]
+    device.compile(sources + sources)
+    assert device.statistics["pipelines"] - before == count // 2
+    assert len(threads) > 1
+    assert threading.get_ident() not in threads
+    x = kernels.words(5)
+    for i, source in enumerate(sources):
+        if i % 8 in bad:
+            with pytest.raises(KernelError, match=bad[i % 8][1]):
+                device.pipeline(*source)
+        else:
+            y = device.allocate(4)
+            device.run(device.pipeline(*source), kernels.uniform(100), [x, y], (1, 1, 1))
+            assert kernels.read(y, 1) == [105 + i]
+    assert device.statistics["pipelines"] - before == count // 2
+
+
+def test_compiling_on_a_lost_device_is_an_error(kernels: Kernels) -> None:
+    kernels.device._state.mark_lost("it was unplugged")
+    with pytest.raises(LostDeviceError, match="it was unplugged"):
+        kernels.device.compile([Source(ADD, 1, 1)])
 
 
 def test_reading_threads_do_not_block_others(kernels: Kernels) -> None:

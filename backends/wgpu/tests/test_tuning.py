@@ -182,6 +182,10 @@ class Clock:
         self.known = seconds
         self.worked = 0.0
         self.order: list[str] = []
+        self.compiled: list[str] = []
+
+    def compile(self, sources: list[str]) -> None:
+        self.compiled += sources
 
     def seconds(self, dispatches: list[str]) -> float:
         slow = 5.0 if self.worked < tuning.WARM_UP else 1.0
@@ -200,9 +204,11 @@ def test_kernels_are_measured_in_turn_at_the_full_clock(monkeypatch: pytest.Monk
         return kernel
 
     monkeypatch.setattr(tuning, "dispatch_of", dispatch_of)
+    monkeypatch.setattr(tuning, "source_of", lambda kernel: kernel)
     monkeypatch.setattr(tuning.time, "perf_counter", lambda: clock.worked)
     kernels: Any = {name: name for name in ("a", "refused", "b", "c", "slow")}
     times = tuning.measure(kernels, clock)
+    assert clock.compiled == [*kernels]  # at once
     assert times.pop("refused") is None
     assert times == pytest.approx(clock.known)  # none was measured while the clock was low
     assert clock.order[-3 * tuning.ROUNDS :] == ["a", "b", "c"] * tuning.ROUNDS

@@ -1,7 +1,7 @@
 """The wgpu backend of Tensorken: programs become WGSL kernels, which run on any GPU that WebGPU reaches.
 
 * `plugin`: the entry point; `adapters`: the GPUs of this machine;
-* `device`: an opened GPU, with its `memory`, `pipelines`, `bind_groups`, `limits` and `device_state`; `failures`:
+* `device`: an opened GPU, with its `memory`, `pipelines`, `modules`, `bind_groups`, `limits` and `device_state`; `failures`:
 the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
 * `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers;
 `staging`: the buffers that are mapped;

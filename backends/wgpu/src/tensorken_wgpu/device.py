@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import wgpu
@@ -19,12 +19,12 @@ from tensorken_wgpu.encoding import Copy, Dispatch
 from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
 from tensorken_wgpu.limits import MAX_BINDINGS, capacity_of, exceeded_limit, features_of, limits_of
 from tensorken_wgpu.memory import Memory, Pool, Window
-from tensorken_wgpu.pipelines import Pipeline, Pipelines
+from tensorken_wgpu.pipelines import Pipeline, Pipelines, Source
 from tensorken_wgpu.queue import Queue
 from tensorken_wgpu.staging import PART
 from tensorken_wgpu.timing import Timer
 
-__all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
+__all__ = ["Device", "Memory", "Pipeline", "Source", "Uniform", "Window"]
 
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
@@ -267,34 +267,52 @@ class Device:
                 uniform = self._uniforms[data] = Uniform(buffer, len(data))
             return uniform
 
-    def pipeline(self, text: str, reads: int, writes: int) -> Pipeline:
-        """A kernel, compiled at the first call.
+    def pipeline(self, text: str, reads: int, writes: int, is_proved: bool = False) -> Pipeline:
+        """A kernel, compiled at the first call; see `Source`.
 
         Args:
             text: in WGSL; `main` is its entry point, binding 0 a uniform.
             reads: the number of memories that it only reads: the bindings from 1 on.
             writes: the number of memories that it writes, or reads and writes: the last bindings.
+            is_proved: whether it needs no run-time checks, see `modules`.
 
         Raises:
             KernelError: if it is refused.
         """
+        source = Source(text, reads, writes, is_proved)
         with self._lock:
-            pipeline = self._pipelines.cached(text, reads, writes)
+            pipeline = self._pipelines.cached(source)
             if pipeline is not None:
                 return pipeline
             self._state.check()
-            too_much = exceeded_limit(text, self.limits)
-            if reads + writes > self.bindings:
-                limit = "max-storage-buffers-per-shader-stage"
-                too_much = f"{reads + writes} memories, of at most {self.bindings} ({limit})"
+            too_much = self._exceeded(source)
             if too_much is not None:
                 raise KernelError(self.name, too_much, text)
             try:
-                return self._pipelines.make(text, reads, writes)
+                return self._pipelines.make(source)
             except wgpu.GPUError as error:
                 if is_lost(error) or is_exhausted(error):
                     raise self._state.driver_error(error, "cannot make a kernel") from error
                 raise KernelError(self.name, reason(error), text) from error
+
+    def compile(self, sources: Collection[Source]) -> None:
+        """Compile kernels that are not cached, several at once; `pipeline` raises the errors of those that are refused.
+
+        Raises:
+            BackendError: if the device is lost.
+        """
+        with self._lock:
+            self._state.check()
+            missing = self._pipelines.missing(sources)
+            if len(missing) > 1:
+                self._pipelines.make_all([source for source in missing if self._exceeded(source) is None])
+
+    def _exceeded(self, source: Source) -> str | None:
+        """The first limit that a kernel exceeds; None if none is found."""
+        bindings = source.reads + source.writes
+        if bindings > self.bindings:
+            return f"{bindings} memories, of at most {self.bindings} (max-storage-buffers-per-shader-stage)"
+        return exceeded_limit(source.text, self.limits)
 
     def run(
         self,

@@ -214,7 +214,8 @@ class _PassWriter:
         text = kernel_template(writer, ELEMENTS // 4, [shared] if len(stages) > 1 else [])
         workgroups = workgroup_grid(-(-self.rows * step.columns // self.width))
         work = prod(self.shape)
-        return Kernel(text, workgroups, tuple(writer.reads), tuple(writer.writes), work, (equation,))
+        reads, writes = tuple(writer.reads), tuple(writer.writes)
+        return Kernel(text, workgroups, reads, writes, work, (equation,), is_proved=writer.is_proved)
 
     def _choose_columns(self, across: bool) -> None:
         """Write the column c of the workgroup that an invocation has, and its index b within a quarter of the column.

@@ -55,6 +55,7 @@ class Kernel:
         work: about how many elements it reads.
         equations: that it computes, for messages.
         choice: this kernel and equivalent ones, if the fastest is to be measured on the device.
+        is_proved: whether all its indices are known to be in range, see `modules`.
     """
 
     template: str
@@ -64,6 +65,7 @@ class Kernel:
     work: int
     equations: tuple[Equation, ...] = ()
     choice: Choice | None = None
+    is_proved: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -409,7 +411,15 @@ class RowKernel(Nest[str]):
         )
         equations = tuple([self.producers[v] for v in self.group.values])
         reads, writes = tuple(self.writer.reads), tuple(self.writer.writes)
-        return Kernel(text, workgroup_grid(workgroups), reads, writes, prod(self.rows.shape), equations)
+        return Kernel(
+            text,
+            workgroup_grid(workgroups),
+            reads,
+            writes,
+            prod(self.rows.shape),
+            equations,
+            is_proved=self.writer.is_proved,
+        )
 
 
 def kernel_template(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:

@@ -1,16 +1,41 @@
-"""Pipelines: kernels compiled by the driver, cached."""
+"""Pipelines: kernels compiled by the driver, several at once, and cached."""
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import wgpu
+
+from tensorken_wgpu.modules import create_module
 
 MAX_PIPELINES = 1024
 """The most pipelines that are cached; the least recently used are dropped.  Each takes some 30 kB, and 350 kB with
 Mesa's software driver."""
+
+
+MAX_THREADS = 8
+"""The most threads that compile at once."""
+
+
+class Source(NamedTuple):
+    """A kernel to be compiled.
+
+    Attributes:
+        text: in WGSL; `main` is its entry point, binding 0 a uniform.
+        reads: the number of memories that it only reads: the bindings from 1 on.
+        writes: the number of memories that it writes, or reads and writes: the last bindings.
+        is_proved: whether it needs no run-time checks, see `modules`.
+    """
+
+    text: str
+    reads: int
+    writes: int
+    is_proved: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,26 +83,56 @@ class Pipelines:
     def __init__(self, device: Any, most: int = MAX_PIPELINES) -> None:
         self._device = device
         self._most = most
-        self._cache: OrderedDict[tuple[str, int, int], Pipeline] = OrderedDict()
+        self._cache: OrderedDict[Source, Pipeline] = OrderedDict()
         self._layouts: dict[tuple[int, int], Layout] = {}
         self.count = 0
 
-    def cached(self, text: str, reads: int, writes: int) -> Pipeline | None:
+    def cached(self, source: Source) -> Pipeline | None:
         """A cached pipeline, or None."""
-        key = text, reads, writes
-        pipeline = self._cache.get(key)
+        pipeline = self._cache.get(source)
         if pipeline is not None:
-            self._cache.move_to_end(key)
+            self._cache.move_to_end(source)
         return pipeline
 
-    def make(self, text: str, reads: int, writes: int) -> Pipeline:
-        """A new pipeline, which is cached."""
-        layout = self._layout(reads, writes)
-        module = self._device.create_shader_module(code=text)
+    def make(self, source: Source) -> Pipeline:
+        """A new pipeline, which is cached.
+
+        Raises:
+            GPUError: if the driver refuses it.
+        """
+        return self._keep(source, self._compiled(source, self._layout(source.reads, source.writes)))
+
+    def missing(self, sources: Collection[Source]) -> list[Source]:
+        """The sources whose pipelines are not cached, each once."""
+        return [source for source in dict.fromkeys(sources) if source not in self._cache]
+
+    def make_all(self, sources: Collection[Source]) -> None:
+        """New pipelines, which are cached, made in several threads; those that the driver refuses are left out.
+
+        The driver compiles while Python's lock is released, and reports an error in the thread of its call.
+        """
+        layouts = [self._layout(source.reads, source.writes) for source in sources]
+        with ThreadPoolExecutor(min(len(sources), MAX_THREADS, os.cpu_count() or 1) or 1) as pool:
+            compiled = [*pool.map(self._compiled_or_none, sources, layouts)]
+        for source, pipeline in zip(sources, compiled, strict=True):
+            if pipeline is not None:
+                self._keep(source, pipeline)
+
+    def _compiled_or_none(self, source: Source, layout: Layout) -> Pipeline | None:
+        try:
+            return self._compiled(source, layout)
+        except wgpu.GPUError:
+            return None
+
+    def _compiled(self, source: Source, layout: Layout) -> Pipeline:
+        module = create_module(self._device, source.text, source.is_proved)
         compiled = self._device.create_compute_pipeline(
             layout=layout.pipeline, compute={"module": module, "entry_point": "main"}
         )
-        pipeline = self._cache[text, reads, writes] = Pipeline(compiled, layout)
+        return Pipeline(compiled, layout)
+
+    def _keep(self, source: Source, pipeline: Pipeline) -> Pipeline:
+        self._cache[source] = pipeline
         self.count += 1
         if len(self._cache) > self._most:
             self._cache.popitem(last=False)

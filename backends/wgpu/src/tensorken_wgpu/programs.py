@@ -10,7 +10,7 @@ from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Shape
 from tensorken_core.source_line import Origin, users_line
-from tensorken_wgpu.device import Device, Memory, Window
+from tensorken_wgpu.device import Device, Memory, Source, Window
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.encoding import Dispatch
 from tensorken_wgpu.planning import Plan
@@ -77,6 +77,7 @@ class LoadedProgram:
         self._steps = [
             LoadedKernel(best(step.kernel, device), memory_indices, device, target) for step in plan.steps
         ]
+        self._compile(self._steps)
         self._bound = sorted({index for step in self._steps for index in step.bound})
         self._runs = 0
         self._kernels = object()  # identifies the current kernels
@@ -89,8 +90,8 @@ class LoadedProgram:
         """Submit the program and return its outputs, which may not be computed yet."""
         if self._runs < HOT_RUNS:
             self._runs += 1
-            if self._runs == HOT_RUNS and any([step.specialise() for step in self._steps]):
-                self._kernels = object()
+            if self._runs == HOT_RUNS:
+                self._specialise()
         memories: list[Any] = [x.memory for x in inputs] + self._constants + self._allocated()
         keys = tuple([memories[i].key for i in self._bound])
         self._device.repeat((self._kernels, keys), lambda: [step.dispatch(memories) for step in self._steps])
@@ -98,6 +99,24 @@ class LoadedProgram:
             Array(shape, dtype, None if index is None else memories[index])
             for shape, dtype, index in self._outputs
         ]
+
+    def _specialise(self) -> None:
+        """Compile hot kernels again for their shapes."""
+        if hot := [step for step in self._steps if step.is_hot]:
+            for step in hot:
+                step.specialise()
+            self._compile(hot)
+            self._kernels = object()
+
+    def _compile(self, steps: Sequence[LoadedKernel]) -> None:
+        """Compile kernels, several at once.
+
+        Raises:
+            BackendError: if the device refuses one.
+        """
+        self._device.compile([step.source for step in steps])
+        for step in steps:
+            step.load()
 
     def _allocated(self) -> list[Memory]:
         try:
@@ -108,7 +127,7 @@ class LoadedProgram:
 
 
 class LoadedKernel:
-    """A kernel of a program on a device: first its generic text, and once it is hot the specialised one.
+    """A kernel of a program on a device: first its generic text, and once it is hot the specialised one; see `load`.
 
     Args:
         kernel: to run.
@@ -119,6 +138,7 @@ class LoadedKernel:
     Attributes:
         bound: the indices of the memories that it reads, then of the memories that it writes.
         writes: the number of bytes that it writes.
+        source: its text, to be compiled.
     """
 
     def __init__(
@@ -141,23 +161,33 @@ class LoadedKernel:
                 )
         except BackendError as error:
             raise _with_kernel(error, kernel) from None
-        self._load(specialised_text if kernel.work > MAX_HOT_WORK else generic_text)
+        self._write(specialised_text if kernel.work > MAX_HOT_WORK else generic_text)
 
-    def _load(self, make: Callable[[str], Text]) -> None:
-        kernel = self.kernel
-        text = make(kernel.template)
+    def _write(self, make: Callable[[str], Text]) -> None:
+        text = make(self.kernel.template)
+        self._uniform_data = text.uniform
+        self.source = Source(text.code, *self._counts, self.kernel.is_proved)
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether it is worth specialising for its shape when it runs often, and is not specialised already."""
+        return MIN_HOT_WORK < self.kernel.work <= MAX_HOT_WORK
+
+    def specialise(self) -> None:
+        """Write the text for its shape; `load` makes it take effect."""
+        self._write(specialised_text)
+
+    def load(self) -> None:
+        """Get the kernel from the device, compiled.
+
+        Raises:
+            BackendError: if the device refuses it.
+        """
         try:
-            self._pipeline = self._device.pipeline(text.code, *self._counts)
+            self._pipeline = self._device.pipeline(*self.source)
         except BackendError as error:
-            raise _with_kernel(error, kernel) from None
-        self._uniform = self._device.uniform(text.uniform)
-
-    def specialise(self) -> bool:
-        """Specialise a hot kernel for its shape, unless it is too small or specialised already."""
-        if not MIN_HOT_WORK < self.kernel.work <= MAX_HOT_WORK:
-            return False
-        self._load(specialised_text)
-        return True
+            raise _with_kernel(error, self.kernel) from None
+        self._uniform = self._device.uniform(self._uniform_data)
 
     def dispatch(self, memories: Sequence[Memory]) -> Dispatch:
         """The dispatch of the kernel on the memories of a program.

@@ -136,4 +136,5 @@ def _scatter_kernel(
         tuple(writer.reads),
         (total,),
         work,
+        is_proved=writer.is_proved,
     )

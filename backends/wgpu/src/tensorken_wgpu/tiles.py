@@ -111,6 +111,7 @@ class TileKernel:
             tuple(writer.writes),
             self._work(),
             equations,
+            is_proved=writer.is_proved,
         )
 
     def _work(self) -> int:

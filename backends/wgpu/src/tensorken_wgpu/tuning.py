@@ -22,6 +22,7 @@ from tensorken_core.errors import BackendError
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.encoding import Dispatch
 from tensorken_wgpu.measurements import Measurements, cache_file
+from tensorken_wgpu.pipelines import Source
 from tensorken_wgpu.templates import specialised_text
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def measure(kernels: Mapping[str, Kernel], device: Device) -> Times:
     memories: dict[Variable, Memory] = {}
     times: Times = dict.fromkeys(kernels)
     ready: dict[str, Dispatch] = {}
+    device.compile([source_of(kernel) for kernel in kernels.values()])
     for name, kernel in kernels.items():
         with contextlib.suppress(BackendError):  # it may exceed a limit of this device
             dispatch = dispatch_of(kernel, device, memories)
@@ -163,14 +165,19 @@ def dispatch_of(kernel: Kernel, device: Device, memories: dict[Variable, Memory]
     Raises:
         BackendError: if the device refuses it, or has no memory left.
     """
-    text = specialised_text(kernel.template)
-    pipeline = device.pipeline(text.code, len(kernel.reads), len(kernel.writes))
-    uniform = device.uniform(text.uniform)
+    pipeline = device.pipeline(*source_of(kernel))
+    uniform = device.uniform(specialised_text(kernel.template).uniform)
     for v in (*kernel.reads, *kernel.writes):
         if v not in memories:
             memories[v] = device.allocate(size_of(v))
     bound = [memories[v] for v in (*kernel.reads, *kernel.writes)]
     return device.make_dispatch(pipeline, uniform, bound, kernel.workgroups)
+
+
+def source_of(kernel: Kernel) -> Source:
+    """The text of a kernel, specialised for its shape."""
+    text = specialised_text(kernel.template)
+    return Source(text.code, len(kernel.reads), len(kernel.writes), kernel.is_proved)
 
 
 def work(dispatch: Dispatch, device: Device, seconds: float = WARM_UP) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.element_indices import Bound
@@ -39,6 +40,7 @@ class Writer(ElementWalk[str]):
         writes: the values written to memory, and their names.
         unaligned: values that cannot be read or written in their vectors, as accesses are not aligned.
         vectors: as in the arguments.
+        is_proved: whether each index of an array that is written is known to be in range, see `modules`.
     """
 
     def __init__(
@@ -54,10 +56,12 @@ class Writer(ElementWalk[str]):
         self.reads: dict[Variable, str] = {}
         self.writes: dict[Variable, str] = {}
         self.unaligned: set[Variable] = set()
+        self.is_proved = True
         self.vectors = vectors or {}
         self._target = target
         self._indent = "  "
         self._count = 0
+        self._unproved: set[str] = set()  # names of indices that may be larger than their numbers of values
 
     # ---- lines ---------------------------------------------------------------------------------------------
 
@@ -126,7 +130,9 @@ class Writer(ElementWalk[str]):
 
     def as_index(self, element: str, dtype: DType, size: int) -> IndexExpression:
         text = as_index(dtype.name, element)
-        return written_variable(self.named(text, text), size)
+        name = self.named(text, text)
+        self._unproved.add(name)
+        return written_variable(name, size)
 
     def index_element(self, index: IndexExpression, dtype: DType) -> str:
         return f"{TYPES[dtype.name]}({index_text(index)})"
@@ -134,10 +140,15 @@ class Writer(ElementWalk[str]):
     def new_quotient(
         self, dividend: IndexExpression, operator: str, divisor: int, size: int
     ) -> IndexExpression:
-        return self.index(f"({index_text(dividend)}) {operator} {integer(divisor)}", size)
+        index = self.index(f"({index_text(dividend)}) {operator} {integer(divisor)}", size)
+        if not self._unproved.isdisjoint(dividend.terms):
+            self._unproved.update(index.terms)
+        return index
 
     def new_index(self, index: IndexExpression, size: int) -> IndexExpression:
-        return self.index(index_text(index), size)
+        bounded = self.index(index_text(index), size)
+        self._unproved.update(bounded.terms)
+        return bounded
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -146,10 +157,20 @@ class Writer(ElementWalk[str]):
         dtype = v.dtype.name
         vector = self.vectors.get(v)
         if vector is None:
-            return loaded(dtype, self._access(v, name, index))
+            return loaded(dtype, self._access(v, name, self._clamped(index, prod(v.shape))))
         start, i = self._aligned(v, vector, index)
-        loaded_vector = self.named((name, start.key), self._access(v, name, start))
+        position = self._clamped(start, prod(v.shape) // vector.size)
+        loaded_vector = self.named((name, start.key), self._access(v, name, position))
         return loaded(dtype, vector.element(loaded_vector, i))
+
+    def _is_below(self, index: IndexExpression, size: int) -> bool:
+        """Whether an index is known to be below a size."""
+        return index.end is not None and index.end <= size and self._unproved.isdisjoint(index.terms)
+
+    def _clamped(self, index: IndexExpression, size: int) -> str:
+        """An index that is below a size: where the index is out of range, the element is not used."""
+        text = index_text(index)
+        return text if self._is_below(index, size) else f"min({text}, {integer(size - 1)})"
 
     def _aligned(self, v: Variable, vector: Vector, index: IndexExpression) -> tuple[IndexExpression, int]:
         """The index of an element's vector, and its index within; unaligned accesses are recorded in `unaligned`."""
@@ -168,15 +189,16 @@ class Writer(ElementWalk[str]):
             indices = [index for index, _ in elements[i : i + size]]
             values = [stored(dtype, value) for _, value in elements[i : i + size]]
             if vector is None:
-                self._put(v, name, indices[0], values[0])
+                self._put(v, name, indices[0], values[0], prod(v.shape))
                 continue
             start, first = self._aligned(v, vector, indices[0])
             if first or [index.key for index in indices] != [indices[0].plus(j).key for j in range(size)]:
                 self.unaligned.add(v)
             else:
-                self._put(v, name, start, vector.joined(values))
+                self._put(v, name, start, vector.joined(values), prod(v.shape) // size)
 
-    def _put(self, v: Variable, name: str, index: IndexExpression, value: str) -> None:
+    def _put(self, v: Variable, name: str, index: IndexExpression, value: str, size: int) -> None:
+        self.is_proved &= self._is_below(index, size)
         is_single = len(self.windows(v)) == 1
         self.line(
             f"{name}[{index_text(index)}] = {value};"
@@ -184,8 +206,8 @@ class Writer(ElementWalk[str]):
             else f"{name}({index_text(index)}, {value});"
         )
 
-    def _access(self, v: Variable, name: str, index: IndexExpression) -> str:
-        return f"{name}[{index_text(index)}]" if len(self.windows(v)) == 1 else f"{name}({index_text(index)})"
+    def _access(self, v: Variable, name: str, index: str) -> str:
+        return f"{name}[{index}]" if len(self.windows(v)) == 1 else f"{name}({index})"
 
     def windows(self, v: Variable) -> list[tuple[int, int]]:
         """The windows in which a value is bound, see `Target.windows`."""
