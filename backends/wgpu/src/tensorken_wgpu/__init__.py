@@ -1,19 +1,18 @@
 """The wgpu backend of Tensorken: programs become WGSL kernels, which run on any GPU that WebGPU reaches.
 
 * `plugin`: the entry point; `adapters`: the GPUs of this machine;
-* `device`: an opened GPU, with its `memory`, `pipelines`, `modules`, `bind_groups`, `limits` and `device_state`; `failures`:
-the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
-* `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers;
-`staging`: the buffers that are mapped;
+* `device`: an opened GPU, with its `memory`, `pipelines`, `modules`, `bind_groups`, `limits` and `device_state`;
+`failures`: the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
+* `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers, those of `staging`;
 * `backend`: the interpreter, to be wrapped in `Lazy`; `programs`: runs a plan; `reloading`: after a lost device;
 `copies`: ops that need no kernel;
 * `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;
 * `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`:
-special loops; `tuning`: the fastest variant; `timing`: the seconds that kernels take; `measurements`: files of them;
+special loops; `tuning`: the fastest variant, by `timing`;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;
-* `dtypes`: the dtypes of a device, and their elements in memory; `declarations`: the capabilities
-of a device, with `accuracy`, the errors of its ops, and `subnormals`, whether it flushes them;
+* `dtypes`: the dtypes of a device, and their elements in memory; `declarations`: its capabilities, with `accuracy`,
+the errors of its ops, and `subnormals`, whether it flushes them; `measurements`: files of measured numbers;
 * `report`: the subcommand `tensorken gpu-report`.
 """
