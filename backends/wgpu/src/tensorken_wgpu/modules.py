@@ -62,7 +62,10 @@ def _direct() -> Callable[[Any, str], Any] | None:
         descriptor = ffi.new("WGPUShaderModuleDescriptor *")
         descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
         descriptor.label.length = no_length
-        return module_type("", create(device._internal, descriptor, NO_CHECKS), device)
+        module = create(device._internal, descriptor, NO_CHECKS)
+        if module == ffi.NULL:
+            raise RuntimeError("the driver has created no shader module")
+        return module_type("", module, device)
 
     return unchecked
 

@@ -112,8 +112,11 @@ class Pipelines:
         The driver compiles while Python's lock is released, and reports an error in the thread of its call.
         """
         layouts = [self._layout(source.reads, source.writes) for source in sources]
-        with ThreadPoolExecutor(min(len(sources), MAX_THREADS, os.cpu_count() or 1) or 1) as pool:
-            compiled = [*pool.map(self._compiled_or_none, sources, layouts)]
+        try:
+            with ThreadPoolExecutor(min(len(sources), MAX_THREADS, os.cpu_count() or 1) or 1) as pool:
+                compiled = [*pool.map(self._compiled_or_none, sources, layouts)]
+        except RuntimeError:  # Python is ending, and starts no threads
+            return
         for source, pipeline in zip(sources, compiled, strict=True):
             if pipeline is not None:
                 self._keep(source, pipeline)
@@ -121,7 +124,7 @@ class Pipelines:
     def _compiled_or_none(self, source: Source, layout: Layout) -> Pipeline | None:
         try:
             return self._compiled(source, layout)
-        except wgpu.GPUError:
+        except (wgpu.GPUError, RuntimeError):
             return None
 
     def _compiled(self, source: Source, layout: Layout) -> Pipeline:
