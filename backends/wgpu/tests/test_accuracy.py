@@ -10,6 +10,7 @@ import pytest
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_wgpu import accuracy, declarations
 from tensorken_wgpu.accuracy import declared, largest_distance, measured_ops
+from tensorken_wgpu.failures import KernelError
 from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.measurements import Measurements
 from tensorken_wgpu.wgsl import expressions
@@ -96,3 +97,17 @@ def test_numbers_are_measured_once_per_driver(
     declarations.declare(raw, kept)
     assert raw.capabilities.flushes_subnormals == ()
     assert len(calls) == 1 + len(damaged)
+
+
+def test_a_device_that_refuses_the_measurement_can_be_used(
+    raw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(device: Any, dtypes: Any) -> Any:
+        raise KernelError("some GPU", "too many registers", "fn main")
+
+    monkeypatch.setattr(accuracy, "measure", refuse)
+    monkeypatch.setattr(raw, "capabilities", Capabilities())
+    kept = Measurements(tmp_path / "numbers.json")
+    declarations.declare(raw, kept)
+    assert raw.capabilities.ulp == ERRORS
+    assert kept.of(raw.device) == {}
