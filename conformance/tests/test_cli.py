@@ -318,6 +318,17 @@ def test_progress_is_printed_in_lines_without_a_terminal(capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
+def test_the_documentation_shows_a_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = Progress()
+    began = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: began + 8.0)
+    progress.begin(Run(Options("numpy"), planned=1344))
+    for _ in range(312):
+        progress.tell(Result(Case("values.layouts", "sum"), "passed", 1))
+    page = Path(__file__).parents[2] / "docs" / "conformance.md"
+    assert f"```text\n{progress.line}\n```" in page.read_text(encoding="utf-8")
+
+
 def test_a_run_knows_the_number_of_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     tell = Progress.tell

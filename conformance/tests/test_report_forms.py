@@ -291,6 +291,8 @@ def test_failures_with_one_exception_are_one_failure_in_every_form() -> None:
     assert title.replace("_", "\\_") in to_markdown(report(WITH_A_CAUSE))
     [of_one_op] = tables.causes(report([one for one in WITH_A_CAUSE if one.case.op == "exp"]))
     assert of_one_op.title == f"6 failures by one exception: {CAUSE}: TypeError: no exp"
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert f"```text\n{of_one_op.title}\n  {of_one_op.cases}\n```" in page
 
 
 def test_markdown_escapes_text_and_its_tables_are_regular() -> None:
@@ -428,7 +430,8 @@ def test_a_page_has_the_levels_and_the_cases_of_each_group() -> None:
         :6
     ]
     assert steps == ["reached", "reached", "next", "later", "later", "later"]
-    assert "L2 numerics\nprevented by 4 cases: 4 of values.sample\nall ops work on all values" in page.text
+    assert "L2 numerics\nprevented by 4 cases\nall ops work on all values" in page.text
+    assert "L2 numerics is prevented by 4 cases: 4 of values.sample." in page.text
     labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"]
     assert labels[:3] == [
         "values: 6 passed, 2 failed, 1 crashed, 1 expected failures, 1 unsupported",
