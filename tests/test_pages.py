@@ -80,7 +80,7 @@ def test_every_link_is_valid(page: Path) -> None:
             continue
         place = page.parent / file if file else page
         assert place.exists(), target
-        text = place.read_text(encoding="utf-8") if place.is_file() else ""
+        text = place.read_text(encoding="utf-8") if heading else ""
         headings = [
             line.lstrip("# ").lower().replace("`", "").replace(" ", "-")
             for line in text.splitlines()
