@@ -111,7 +111,8 @@ def install_lowest(session: nox.Session) -> None:
     """Install the distributions with the lowest versions of other packages that they accept, and the tests' tools."""
     session.install(*requirements("places"))  # uv: pip cannot choose the lowest versions
     pip = ("uv", "pip", "install", "--quiet")
-    session.run(*pip, "--resolution=lowest-direct", *editable(optional=["jax", "dask", "mpi"], isolated=True))
+    lowest = ("--resolution=lowest-direct", "--upgrade")  # or uv keeps the versions of an earlier run
+    session.run(*pip, *lowest, *editable(optional=["jax", "dask", "mpi"], isolated=True))
     session.run(*pip, *requirements("test", "mpi"))  # it keeps the versions that are installed
 
 
