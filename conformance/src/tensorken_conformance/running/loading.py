@@ -41,13 +41,15 @@ def load(
     Raises:
         UnknownBackendError: if the backend is unknown.
         OptionsError: if its factory does not take the options.
-        BackendError: if it cannot be loaded.
+        BackendError: if it cannot be loaded, or TENSORKEN_COMPILERS names an unknown compiler.
 
     >>> load("tensorken_numpy.backend:Numpy").name
     'tensorken_numpy.backend:Numpy'
     """
+    from tensorken_conformance.programs.offers import installed
+
     sys.path[:] = search_path(name)
-    REGISTRY.load_plugins()  # their ops are in the table from now on
+    installed()  # this loads the plugins, whose ops are in the table from now on
     given = dict(options or {})
     device = given.pop("device", None)
     interpreter = _made(name, device, given) if given else SELECTION.resolve(name, device)
@@ -79,8 +81,16 @@ def origin(subject: Subject, options: Mapping[str, Any] | None = None) -> dict[s
         "distribution": record.distribution if record else package,
         "version": record.version if record else version,
         "device": str(device or "default"),
-        "notes": REGISTRY.report_header(),
+        "notes": _notes(subject.name),
     }
+
+
+def _notes(backend: str) -> list[str]:
+    """The messages of the loaded backends, and of the compilers that compile programs for the one under test."""
+    from tensorken_conformance.programs.offers import required
+
+    beginnings = ["backends:", *[f"plugins:{name}@" for name in required(backend)]]
+    return [line for beginning in beginnings for line in REGISTRY.report_header(beginning)]
 
 
 def _attribute(name: str) -> Any:

@@ -268,10 +268,11 @@ class Registry(Installation):
         with self._guarded(record):
             self._register(record, lambda plugin: None)
 
-    def report_header(self) -> list[str]:
-        """The lines of `tensorken_report_header` of all loaded plugins."""
+    def report_header(self, beginning: str = "") -> list[str]:
+        """The lines of `tensorken_report_header` of loaded plugins: those whose `group:name@distribution` begins so."""
         lines: list[str] = []
-        for name, plugin in sorted(self.plugins.list_name_plugin(), key=lambda pair: pair[0]):
+        named = [pair for pair in self.plugins.list_name_plugin() if pair[0].startswith(beginning)]
+        for name, plugin in sorted(named, key=lambda pair: pair[0]):
             try:
                 for text in self._call_hook(plugin, "tensorken_report_header"):
                     lines += [text] if isinstance(text, str) else map(str, text)
