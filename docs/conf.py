@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
+from tools import source_links
+from tools.workspace import addresses
+
 project = "Tensorken for Python"
 author = "The Tensorken for Python developers"
 version = release = version_of("tensorken-core")
+repository, documentation = (addresses()[name] for name in ("repository", "documentation"))
 
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.linkcode",
+    "sphinx_copybutton",
     "sphinx_design",
+    "notfound.extension",
 ]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = ["adr/template.md", "extra"]
+templates_path = ["_templates"]
 html_extra_path = ["extra"]  # files that the site includes unchanged: the reports of the backends
 default_role = "py:obj"  # `grad` is a link if the name exists, else code: see `missing` below
 nitpicky = True
@@ -35,22 +46,61 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+myst_enable_extensions = ["colon_fence"]
 autosummary_generate = False
 autodoc_typehints = "none"  # most operands are Any (array-likes); the docstrings are more precise
 python_maximum_signature_line_length = 88
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
 toc_object_entries_show_parents = "hide"
+linkcode_resolve = source_links.resolver(repository, f"v{release}")
+
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output are not copied
+copybutton_prompt_text = r"\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 html_theme = "furo"
 html_title = f"{project} {release}"
+html_short_title = project
+html_favicon = "_static/mark.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_search_scorer = str(Path(__file__).with_name("_static") / "ranking.js")
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True}
-pygments_style = "default"
+html_baseurl = f"{documentation}/stable/" if documentation else ""
+html_theme_options: dict[str, Any] = {
+    "navigation_with_keys": True,
+    "light_css_variables": {
+        "color-brand-primary": "#0b5c8c",
+        "color-brand-content": "#0b5c8c",
+        "color-brand-visited": "#6b3fa0",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6cb8e6",
+        "color-brand-content": "#6cb8e6",
+        "color-brand-visited": "#c3a1ea",
+    },
+}
+html_sidebars = {
+    "**": [
+        "sidebar/mark.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+        "sidebar/versions.html",
+    ]
+}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+notfound_urls_prefix = f"{urlsplit(documentation).path}/stable/" if documentation else "/"
+
+SOURCES = json.loads(Path(__file__).with_name("sources.json").read_text(encoding="utf-8"))
+"""The file of each page in the repository, by the page's name; the reference is generated and has none."""
 
 
 def missing(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.Element) -> Any:
@@ -78,7 +128,14 @@ def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_cont
             prefix += nodes.Text(f"tk.{text.removeprefix('tensorken.')}")
 
 
+def edit_link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Link a page to its file in the repository."""
+    if repository and page in SOURCES:
+        context["theme_source_edit_link"] = f"{repository}/edit/main/{SOURCES[page]}"
+
+
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
     app.connect("missing-reference", missing)
     app.connect("object-description-transform", as_imported)
+    app.connect("html-page-context", edit_link)

@@ -8,6 +8,7 @@ errors. Finally the site is checked: it has all public names, loads nothing from
 from __future__ import annotations
 
 import argparse
+import json
 import operator
 import os
 import re
@@ -18,9 +19,20 @@ import types
 from pathlib import Path
 
 import tensorken
-from tools import changelog, charts, figures, gallery, notebook, reference, walkthrough
+from tools import (
+    certificates,
+    changelog,
+    charts,
+    figures,
+    gallery,
+    notebook,
+    reference,
+    source_links,
+    versions,
+    walkthrough,
+)
 from tools.public_modules import public_modules
-from tools.workspace import ROOT
+from tools.workspace import ROOT, version
 
 WORKSPACE_PAGES = {
     "CHANGELOG.md": "project/changelog.md",
@@ -58,6 +70,9 @@ c.InlineBackend.rc = {}
 """
 """Settings of the kernels that run notebooks: figures are SVG in the style of docs/matplotlibrc."""
 
+CERTIFICATE = "<!-- the certificate of this backend -->"
+BADGES = "<!-- the badges of all backends -->"
+
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images keep their paths
@@ -81,12 +96,16 @@ def stage(folder: Path) -> None:
     performance = folder / "performance.md"
     _write(performance, charts.with_charts(performance.read_text(encoding="utf-8"), folder))
     stage_reports(REPORTS, folder)
+    stage_certificates(REPORTS, folder)
     changes = ROOT / "CHANGELOG.md"
     _write(folder / paths[changes], rewrite_links(changelog.page(), changes, paths))
     shutil.copy(docs / "conf.py", folder)
     _write(folder / "ipython" / "profile_default" / "ipython_kernel_config.py", KERNEL_SETTINGS)
-    shutil.copytree(docs / "_static", folder / "_static")
+    for name in ("_static", "_templates"):
+        shutil.copytree(docs / name, folder / name)
     shutil.copytree(TEMPLATES, folder.parent / TEMPLATES.relative_to(ROOT))  # pages include their code
+    sources = {path.with_suffix("").as_posix(): file.relative_to(ROOT).as_posix() for file, path in paths.items()}
+    _write(folder / "sources.json", json.dumps(sources))
     reference.write(folder / "reference")
 
 
@@ -119,6 +138,23 @@ def stage_reports(reports: Path, folder: Path) -> None:
     listed = "\n".join(f'* <a href="../reports/{name}.html">{name}</a>' for name in names)
     with (folder / "conformance" / "backends.md").open("a", encoding="utf-8", newline="\n") as page:
         page.write(f"\n## Reports in full\n\n{listed}\n" if names else "")
+
+
+def stage_certificates(reports: Path, folder: Path) -> None:
+    """Put the certificates of the backends into their pages, and the badges of all on the front page."""
+    found = certificates.certificates(reports)
+    for name, certificate in found.items():
+        report = f"../reports/{name}.html" if (reports / f"{name}.html").exists() else ""
+        _replace(folder / "backends" / f"{name}.md", CERTIFICATE, certificates.facts(certificate, report))
+    _replace(folder / "index.md", BADGES, certificates.badges(found, "backends"))
+
+
+def _replace(page: Path, mark: str, text: str) -> None:
+    """Put a text in the place of a mark of a page."""
+    before, found, after = page.read_text(encoding="utf-8").partition(mark)
+    if not found:
+        raise LookupError(f"{page.name} has no {mark}")
+    _write(page, before + text + after)
 
 
 def rewrite_links(text: str, source: Path, paths: dict[Path, Path]) -> str:
@@ -256,6 +292,8 @@ def main(arguments: list[str] | None = None) -> int:
         status = build(sources, target)
     if status:
         return status
+    source_links.write_pages(target)
+    versions.write_list(target, [(version(), "./")])
     faults = check(target)
     for line in faults:
         print(f"docs: {line}", file=sys.stderr)

@@ -35,3 +35,9 @@ def settings() -> dict[str, Any]:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     tables: dict[str, Any] = tomllib.loads(text)["tool"]
     return tables
+
+
+def addresses() -> dict[str, str]:
+    """The addresses of the repository and of its documentation, by `repository` and `documentation`; empty if unknown."""
+    found: dict[str, str] = settings()["tensorken"]
+    return {name: address.rstrip("/") for name, address in found.items()}

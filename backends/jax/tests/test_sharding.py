@@ -184,7 +184,7 @@ def test_a_perceptron_has_the_losses_of_numpy(capsys: Any) -> None:
     spec.loader.exec_module(example)
     example.main()
     drawn = capsys.readouterr().out
-    page = (ROOT / "docs" / "jax.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "backends" / "jax.md").read_text(encoding="utf-8")
     assert drawn in page.replace("\n```", "\n")
     _, expected = example.losses("numpy", (None, None), None, None)
     assert expected[-1] < 0.5 * expected[0]
