@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from tools import source_links
+from tools import signatures, source_links
 from tools.workspace import addresses
 
 project = "Tensorken for Python"
@@ -48,7 +48,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 myst_enable_extensions = ["colon_fence"]
 autosummary_generate = False
-autodoc_typehints = "none"  # most operands are Any (array-likes); the docstrings are more precise
+autodoc_typehints = "none"  # `signature` below has them, as they are written
 python_maximum_signature_line_length = 88
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
@@ -66,7 +66,7 @@ html_short_title = project
 html_favicon = "_static/mark.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = [("versions.js", {"defer": "defer"})]
+html_js_files = [(file, {"defer": "defer"}) for file in ("versions.js", "focus.js")]
 html_search_scorer = str(Path(__file__).with_name("_static") / "ranking.js")
 html_copy_source = False
 html_show_copyright = False
@@ -116,7 +116,13 @@ def missing(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.E
         name = f"tensorken.{target.removeprefix('tk.')}"
         place = node["refdoc"], app.builder, node["reftype"], name
         return env.domains["py"].resolve_xref(env, *place, node, content) or content
-    return content if node["reftype"] in ("obj", "exc") else None
+    is_type = not isinstance(content, nodes.literal)  # in a signature, such as `Sequence`
+    return content if is_type or node["reftype"] in ("obj", "exc") else None
+
+
+def signature(app: Sphinx, what: str, name: str, value: Any, options: Any, bare: str, result: str) -> Any:
+    """Add types to the parameters."""
+    return signatures.typed(value) if bare and what in ("function", "method", "class") else None
 
 
 def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_content) -> None:
@@ -128,14 +134,17 @@ def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_cont
             prefix += nodes.Text(f"tk.{text.removeprefix('tensorken.')}")
 
 
-def edit_link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Link a page to its file in the repository."""
+def page_context(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Link a page to its file in the repository; give the headings of the sidebar a level, for screen readers."""
     if repository and page in SOURCES:
         context["theme_source_edit_link"] = f"{repository}/edit/main/{SOURCES[page]}"
+    tree = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
     app.connect("missing-reference", missing)
     app.connect("object-description-transform", as_imported)
-    app.connect("html-page-context", edit_link)
+    app.connect("html-page-context", page_context, priority=900)  # after the theme
+    app.connect("autodoc-process-signature", signature)

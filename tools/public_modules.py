@@ -107,7 +107,8 @@ def _star_imports(package: types.ModuleType) -> list[PublicModule]:
             continue
         starred = node.names[0].name == "*"
         names = [*names_of(module)] if starred else [alias.asname or alias.name for alias in node.names]
-        values = [name for name in names if not isinstance(getattr(package, name), types.ModuleType)]
+        public = [name for name in names if not name.startswith("_") or name.endswith("__")]
+        values = [name for name in public if not isinstance(getattr(package, name), types.ModuleType)]
         imported.append((module, values))
     listed = {name for _, names in imported for name in names}
     for name in sorted(public_names() - listed):

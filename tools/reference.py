@@ -30,24 +30,45 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.tensor.value import Value
 from tools.public_modules import PublicModule, names_of, public_modules
-
-FIRST = """
-    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg fft
-    special random transforms derivatives jacobians vectorization custom tree testing errors registry
-""".split()
-"""The first pages of the index, in order; the others follow."""
-
+from tools.reference_topics import FIRST, LEADING, PARTS, TOPICS
 
 def pages() -> dict[str, str]:
     """The text of each page by name."""
-    owners = [*public_modules(), *plugins()]
-    texts = {owner.page: _module_page(owner) for owner in owners if owner.page != "tensor"}
+    owners = {owner.page: owner for owner in [*public_modules(), *plugins()] if owner.page != "tensor"}
+    texts, summaries = {}, {}
+    for topic in TOPICS:
+        sections = [_module_part(owners.pop(name), "-") for name in topic.modules]
+        about = topic.about.replace("`", "``")
+        texts[topic.page] = "\n\n".join([_title(topic.title), about, *sections]) + "\n"
+        summaries[topic.page] = about
+    for owner in owners.values():
+        parts = _parts(owner)
+        for page, (title, about, names) in parts.items():
+            part = PublicModule(owner.module, owner.namespace, names)
+            texts[page] = "\n\n".join([_title(title), about, *_names(part)]) + "\n"
+            summaries[page] = about
+        moved = {name for _, _, names in parts.values() for name in names}
+        rest = tuple(name for name in owner.names if name not in moved)
+        kept = PublicModule(owner.module, owner.namespace, rest, owner.aliases)
+        texts[owner.page] = _module_part(kept, "=") + "\n"
+        summaries[owner.page] = owner.intro.partition("\n\n")[0].replace("\n", " ")
     texts |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
-    summaries = {owner.page: owner.intro.partition("\n\n")[0].replace("\n", " ") for owner in owners}
     summaries |= {"tensor": "The class of tensors.", "ops": "The op table of the language."}
     summaries |= {"backends": "The installed backends."}
     order = [*(name for name in FIRST if name in texts), *(name for name in texts if name not in FIRST)]
     return texts | {"index": _index_page({name: summaries[name] for name in order})}
+
+
+def _parts(owner: PublicModule) -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """The pages beside that of a module, for its names from some modules: their titles, summaries and names."""
+    if owner.module is not tensorken_nn:
+        return {}
+    found = {}
+    for page, (title, about, modules) in PARTS.items():
+        paths = tuple(f"{tensorken_nn.__name__}.{module}" for module in modules)
+        inside = [n for n in owner.names if f"{getattr(owner.object(n), '__module__', '')}.".startswith(tuple(f"{path}." for path in paths))]
+        found[page] = (title, about, tuple(inside))
+    return found
 
 
 OPTIONAL = ("tensorken_dask", "tensorken_mpi")
@@ -72,20 +93,29 @@ def write(folder: Path) -> None:
 # ---- a public module ---------------------------------------------------------------------------------------
 
 
-def _module_page(owner: PublicModule) -> str:
-    grouped = _aliases(owner)
-    table = [f"   {name}" for name in grouped if callable(owner.object(name))]
-    entries = [_entry(owner, name, others) for name, others in grouped.items()]
+def _module_part(owner: PublicModule, line: str) -> str:
+    """A module as a page, or as a section of one: its title, its docstring, its names."""
     about = f".. automodule:: {owner.module.__name__}\n   :no-index:"
-    head = [_title(owner.title), about, f".. currentmodule:: {owner.namespace}"]
-    if len(table) > 1:
-        head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
+    head = [_title(owner.title, line), about]
     if owner.namespace != "tensorken":
-        head[2] = f".. module:: {owner.namespace}\n\n{head[2]}"
+        head.append(f".. module:: {owner.namespace}")
+    entries = _names(owner)
     if owner.aliases:
         entries.append(f".. currentmodule:: {tensorken.__name__}")
         entries += [_same(owner.object(name), name, f"{owner.namespace}.{name}") for name in owner.aliases]
-    return "\n\n".join([*head, *entries]) + "\n"
+    return "\n\n".join([*head, *entries])
+
+
+def _names(owner: PublicModule) -> list[str]:
+    """A list of a module's functions and classes, and their entries."""
+    grouped = _aliases(owner)
+    leading = [name for name in LEADING if name in grouped]
+    ordered = [*leading, *(name for name in grouped if name not in leading)]
+    table = [f"   {name}" for name in ordered if callable(owner.object(name))]
+    head = [f".. currentmodule:: {owner.namespace}"]
+    if len(table) > 1:
+        head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
+    return [*head, *(_entry(owner, name, grouped[name]) for name in ordered)]
 
 
 def _aliases(owner: PublicModule) -> dict[str, list[str]]:
@@ -202,17 +232,20 @@ def _tensor_page() -> str:
 
 # ---- the op table ------------------------------------------------------------------------------------------
 
-COLUMNS = ("op", "meaning", "dtypes", "derivatives", "body", "own method in")
+COLUMNS = ("op", "meaning", "dtypes", "derivatives")
 
 
 def _ops_page() -> str:
     backends = _interpreters()
-    of_tensors = [op for op in OPS.values() if op.higher_order is None]
+    of_tensors = sorted(
+        [op for op in OPS.values() if op.higher_order is None],
+        key=lambda op: op.name,
+    )
     of_programs = sorted([op.name for op in OPS.values() if op.higher_order is not None])
-    rows = [_op_row(op, backends) for op in sorted(of_tensors, key=lambda op: op.name)]
-    required = sum(op.body is None for op in of_tensors)
+    required = [op for op in of_tensors if op.body is None]
+    derived = [op for op in of_tensors if op.body is not None]
     text = f"""
-        The language has {len(of_tensors)} ops of tensors. Every backend must implement {required} of them. The others
+        The language has {len(of_tensors)} ops of tensors. Every backend must implement {len(required)} of them. The others
         have a body in terms of other ops, which runs if a backend has no method of its own. Each op is declared once,
         with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; ``convolution`` is
         declared in ``plugins/tensorken``. This table is generated from these declarations. These ops run programs,
@@ -222,23 +255,33 @@ def _ops_page() -> str:
         Operands and params of ops must be checked and normalised: equal shapes, non-negative axes. The public functions
         and methods do that, so call those.
     """
-    table = _table(COLUMNS, rows, (26, 34, 12, 10, 10, 8), "ops")
-    return "\n\n".join([_title("The op table"), _paragraphs(text), table]) + "\n"
+    widths = (30, 40, 15, 15)
+    parts = [_title("The op table"), _paragraphs(text), _title("Required ops", "-")]
+    parts += [_table(COLUMNS, [_op_row(op) for op in required], widths, "ops")]
+    parts += [_title("Ops with a body", "-")]
+    parts += ["The last column lists the backends that run the body."]
+    rows = [(*_op_row(op), _without_method(op, backends)) for op in derived]
+    parts += [_table((*COLUMNS, "body runs on"), rows, (27, 33, 13, 12, 15), "ops")]
+    return "\n\n".join(parts) + "\n"
 
 
-def _op_row(op: Op, backends: dict[str, RawTensor[Any]]) -> tuple[str, ...]:
+def _op_row(op: Op) -> tuple[str, ...]:
     names = operand_names(op)
     declared = getattr(RawTensor, op.name, None)
     meaning = (inspect.getdoc(declared) or "").partition("\n")[0] if op.method else ""
-    own = [name for name, raw in backends.items() if raw.has(op)] if op.method else []
+    params = ", ".join([*names, *op.params])
     return (
-        f"``{op.name}({', '.join([*names, *op.params])})``",
+        f"``{op.name}({params})``",
         meaning,
         accepted(op),
         derivatives(op, names),
-        "has one" if op.body is not None else "required",
-        "all" if len(own) == len(backends) else ", ".join(own),
     )
+
+
+def _without_method(op: Op, backends: dict[str, RawTensor[Any]]) -> str:
+    """The backends without an own method of an op."""
+    names = [name for name, raw in backends.items() if not (op.method and raw.has(op))]
+    return "all" if len(names) == len(backends) else ", ".join(names) or "none"
 
 
 def operand_names(op: Op) -> list[str]:
@@ -328,6 +371,11 @@ def _index_page(about: dict[str, str]) -> str:
         The reference is generated from the docstrings, and every example is run by the tests. ``tk`` stands for
         ``import tensorken as tk``. A page of several functions begins with a list of them; the :ref:`index <genindex>`
         has all names in alphabetical order.
+
+        In signatures, ``ArrayLike`` is a tensor, a number, an array, or a nested sequence of numbers; ``Axis`` is an int,
+        several, or None; ``ShapeLike`` is an int or several; ``Argnums`` is the number of an argument, or several;
+        ``PerAxis`` is an int, or one for each axis; ``Function`` is a function of tensors or trees of tensors. A parameter without a type takes
+        more than one kind of value, which its text describes.
     """
     hidden = f".. toctree::\n   :hidden:\n\n{listed}"
     return "\n\n".join([_title("Reference"), _paragraphs(text), _table(None, rows), hidden]) + "\n"

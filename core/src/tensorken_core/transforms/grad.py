@@ -184,7 +184,18 @@ def grad(
     holomorphic: bool = False,
     allow_unused: bool = True,
 ) -> Callable[..., Any]:
-    """The function that returns the gradient of a scalar-valued f; see `value_and_grad`.
+    """The function that returns the gradient of a scalar-valued f; `value_and_grad` also returns its value.
+
+    The gradient has the structure, shapes and dtypes of the argument. For a complex argument x + iy it is
+    df/dx - i df/dy, as in JAX.
+
+    Args:
+        f: a function whose value is one floating-point number; its arguments are tensors, numbers, or trees of them.
+        argnums: which positional argument to differentiate, or several: then the gradient is a tuple.
+        has_aux: whether f returns (value, auxiliary value); the result is then (gradient, aux).
+        holomorphic: whether f is a holomorphic function of complex arguments, whose value is complex; the gradient
+            is its complex derivative.
+        allow_unused: if False, an argument that does not influence the value is an error instead of zeros.
 
     Raises:
         GradientError: when called, if f's value is not one floating-point number, or an argument is not
