@@ -140,6 +140,15 @@ def page_context(app: Sphinx, page: str, template: str, context: dict[str, Any],
         context["theme_source_edit_link"] = f"{repository}/edit/main/{SOURCES[page]}"
     tree = context["furo_navigation_tree"]
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    if '<em class="sig-param">' in context.get(
+        "body", ""
+    ):  # a list of parameters has no terms, which HTML's `dl` needs
+        items = context["body"].replace(
+            '<dd><em class="sig-param">', '<dd role="listitem"><em class="sig-param">'
+        )
+        context["body"] = items.replace(
+            '<dl>\n<dd role="listitem">', '<dl role="list">\n<dd role="listitem">'
+        )
 
 
 def setup(app: Sphinx) -> None:

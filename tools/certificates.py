@@ -108,8 +108,9 @@ def facts(certificate: Certificate, report: str = "") -> str:
     if certificate.short != "no level" and certificate.level is not None:
         level = str(Level(certificate.level, certificate.symbolic))
     by = depth.get(certificate.depth, f"a {certificate.depth} run")
+    address = "../conformance.html#reading-the-output"
     rows = [
-        ("certificate", f"[level](../conformance.md#reading-the-output) **{level}**: {_result(certificate)}"),
+        ("certificate", f"{badge(certificate, address)} {level}: {_result(certificate)}"),
         ("examined", f"{certificate.date}, on {certificate.device}, by {by}, kit {certificate.kit}"),
         ("dtypes", ", ".join(f"`{name}`" for name in certificate.dtypes)),
     ]

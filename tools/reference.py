@@ -32,6 +32,7 @@ from tensorken_core.tensor.value import Value
 from tools.public_modules import PublicModule, names_of, public_modules
 from tools.reference_topics import FIRST, LEADING, PARTS, TOPICS
 
+
 def pages() -> dict[str, str]:
     """The text of each page by name."""
     owners = {owner.page: owner for owner in [*public_modules(), *plugins()] if owner.page != "tensor"}
@@ -66,7 +67,13 @@ def _parts(owner: PublicModule) -> dict[str, tuple[str, str, tuple[str, ...]]]:
     found = {}
     for page, (title, about, modules) in PARTS.items():
         paths = tuple(f"{tensorken_nn.__name__}.{module}" for module in modules)
-        inside = [n for n in owner.names if f"{getattr(owner.object(n), '__module__', '')}.".startswith(tuple(f"{path}." for path in paths))]
+        inside = [
+            n
+            for n in owner.names
+            if f"{getattr(owner.object(n), '__module__', '')}.".startswith(
+                tuple(f"{path}." for path in paths)
+            )
+        ]
         found[page] = (title, about, tuple(inside))
     return found
 
@@ -374,7 +381,7 @@ def _index_page(about: dict[str, str]) -> str:
 
         In signatures, ``ArrayLike`` is a tensor, a number, an array, or a nested sequence of numbers; ``Axis`` is an int,
         several, or None; ``ShapeLike`` is an int or several; ``Argnums`` is the number of an argument, or several;
-        ``PerAxis`` is an int, or one for each axis; ``Function`` is a function of tensors or trees of tensors. A parameter without a type takes
+        ``PerAxis`` is an int, or one for each axis; A parameter without a type takes
         more than one kind of value, which its text describes.
     """
     hidden = f".. toctree::\n   :hidden:\n\n{listed}"

@@ -123,13 +123,45 @@ TOPICS = (
 )
 
 FIRST = (
-    *("tensor", "creation", "dtypes", "derivatives", "vectorization", "compilation", "random", "linalg", "fft"),
-    *("special", "arithmetic", "elementary", "logic", "reductions", "shaping", "indexing", "products", "tree"),
+    *(
+        "tensor",
+        "creation",
+        "dtypes",
+        "derivatives",
+        "vectorization",
+        "compilation",
+        "random",
+        "linalg",
+        "fft",
+    ),
+    *(
+        "special",
+        "arithmetic",
+        "elementary",
+        "logic",
+        "reductions",
+        "shaping",
+        "indexing",
+        "products",
+        "tree",
+    ),
     *("testing", "errors", "interpreters", "programs", "debug", "distributed", "ops", "backends", "plugin"),
 )
 """The first pages of the index, in order; the others follow."""
 
-LEADING = ("grad", "value_and_grad", "jvp", "vjp", "tensor", "hessian", "jacrev", "jacfwd", "cond", "scan", "trace")
+LEADING = (
+    "grad",
+    "value_and_grad",
+    "jvp",
+    "vjp",
+    "tensor",
+    "hessian",
+    "jacrev",
+    "jacfwd",
+    "cond",
+    "scan",
+    "trace",
+)
 """The names that come first in their sections; the others follow in alphabetical order."""
 
 PARTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, ForwardRef
 
 EMPTY = inspect.Parameter.empty
@@ -11,7 +12,7 @@ EMPTY = inspect.Parameter.empty
 def typed(function: Any) -> tuple[str, str]:
     """The parameters of a function or class, and the type of a function's result; empty texts if it has no signature.
 
-    A type `Any` is left out, as it says nothing.
+    A type `Any` is left out, as it says nothing, and the alias `Function` of core is a `Callable`.
 
     >>> def f(x: ArrayLike, *, axis: Axis = None, key: Any = 3) -> Tensor: ...
     >>> typed(f)
@@ -36,4 +37,5 @@ def _written(annotation: Any) -> Any:
         annotation = annotation.__forward_arg__
     if annotation is EMPTY or annotation is Any or annotation == "Any":
         return EMPTY
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\bFunction\b", "Callable", text)

@@ -27,6 +27,7 @@ from tools import (
     gallery,
     notebook,
     reference,
+    search,
     source_links,
     versions,
     walkthrough,
@@ -104,7 +105,9 @@ def stage(folder: Path) -> None:
     for name in ("_static", "_templates"):
         shutil.copytree(docs / name, folder / name)
     shutil.copytree(TEMPLATES, folder.parent / TEMPLATES.relative_to(ROOT))  # pages include their code
-    sources = {path.with_suffix("").as_posix(): file.relative_to(ROOT).as_posix() for file, path in paths.items()}
+    sources = {
+        path.with_suffix("").as_posix(): file.relative_to(ROOT).as_posix() for file, path in paths.items()
+    }
     _write(folder / "sources.json", json.dumps(sources))
     reference.write(folder / "reference")
 
@@ -226,7 +229,9 @@ def build(sources: Path, target: Path) -> int:
 
 
 def check(site: Path) -> list[str]:
-    """Check a built site; returns the missing public names, addresses that it would load, and faults of images."""
+    """Check a built site; returns the missing public names, addresses that it would load, faults of images, and
+    questions that the search does not answer.
+    """
     faults = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
     for page in sorted(site.rglob("*.html")):
         html, name = page.read_text(encoding="utf-8"), page.relative_to(site).as_posix()
@@ -235,7 +240,7 @@ def check(site: Path) -> list[str]:
     for image in sorted((site / "_images").glob("*")):
         if image.stat().st_size > LARGEST_IMAGE:
             faults.append(f"{image.name} has {image.stat().st_size:,} bytes, more than {LARGEST_IMAGE:,}")
-    return faults
+    return [*faults, *search.faults(site)]
 
 
 def public_names() -> set[str]:

@@ -115,7 +115,9 @@ def pages_of(site: Path) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Check a site and print its faults."""
-    parser = argparse.ArgumentParser(prog="python -m tools.site_checks", description="check a site in a browser")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.site_checks", description="check a site in a browser"
+    )
     parser.add_argument("pages", nargs="*", help="such as index.html; default: all")
     parser.add_argument("--site", type=Path, default=ROOT / "site", help="the folder of the site")
     parser.add_argument("--pictures", type=Path, help="a folder for a picture of each page")

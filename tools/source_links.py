@@ -76,7 +76,10 @@ def write_pages(site: Path) -> None:
         code = highlight((ROOT / path).read_text(encoding="utf-8"), lexer, formatter)
         text = PAGE.format(path=path, code=code, root="../" * (path.count("/") + 1))
         page.write_text(text, encoding="utf-8", newline="\n")
-    light, dark = (HtmlFormatter(style=f"a11y-high-contrast-{name}").get_style_defs(".highlight") for name in ("light", "dark"))
+    light, dark = (
+        HtmlFormatter(style=f"a11y-high-contrast-{name}").get_style_defs(".highlight")
+        for name in ("light", "dark")
+    )
     rules = "body { margin: 1rem; } h1 { font: 600 1.1rem system-ui; } pre { overflow-x: auto; } :target + * { outline: none; }"
     css = f"{rules}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
     (site / "source" / "source.css").write_text(css, encoding="utf-8", newline="\n")

@@ -30,7 +30,9 @@ def add(site: Path, pages: Path, name: str, documentation: str = "") -> list[str
     """
     pages.mkdir(parents=True, exist_ok=True)
     copy(site, pages / name)
-    folders = [path.name for path in pages.iterdir() if (path / "objects.inv").exists() and path.name != STABLE]
+    folders = [
+        path.name for path in pages.iterdir() if (path / "objects.inv").exists() and path.name != STABLE
+    ]
     names = sorted(folders, key=order, reverse=True)
     stable = next((name for name in names if name.replace(".", "").isdigit()), names[0])
     copy(pages / stable, pages / STABLE)
@@ -87,7 +89,9 @@ def robots(address: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Add a version."""
-    parser = argparse.ArgumentParser(prog="python -m tools.versions", description="add a site to all versions")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.versions", description="add a site to all versions"
+    )
     parser.add_argument("site", type=Path, help="the built site")
     parser.add_argument("pages", type=Path, help="the folder of all versions")
     parser.add_argument("--name", default=version(), help="the name of the version; default: that in VERSION")

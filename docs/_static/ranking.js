@@ -12,20 +12,25 @@ const Ranking = {
       .split(" "),
   ),
 
-  // Other words for the words of the pages.
-  synonyms: { cuda: "gpu", nvidia: "gpu", oom: "memory", rng: "random", seed: "random", autograd: "grad", numba: "llvm",
-    optimiser: "optimizer", optimisers: "optimizers", optimise: "optimize", initialise: "initialize", colour: "color",
-    learning_rate: "rate", autodiff: "derivatives", differentiate: "derivative" },
+  // The words of the pages for other words.
+  synonyms: { nvidia: "gpu cuda", oom: "out memory", rng: "random", autograd: "grad", recompile: "compile again",
+    recompiles: "compiled again", retrace: "compile again", optimiser: "optimizer", optimisers: "optimizers",
+    optimise: "optimize", initialise: "initialize", autodiff: "derivatives", differentiate: "derivative",
+    multiple: "several", checkpointing: "checkpoint memory" },
+
+  // Pages that readers seek less: a factor of their scores.
+  weights: [["project/", 0.5], ["adr/", 0.5], ["conformance", 0.7], ["writing-a-compiler", 0.8], ["examples/", 0.8]],
 
   results: 40,
   perPage: 3, // results of one page: itself and its sections
 
   words: (text) => {
     const stemmer = new Stemmer();
-    const kept = splitQuery(text.toLowerCase().replaceAll("'", "")).filter(
-      (word) => !stopwords.has(word) && !Ranking.fillers.has(word),
+    const given = splitQuery(text.toLowerCase().replaceAll("'", "")).flatMap(
+      (word) => (Object.hasOwn(Ranking.synonyms, word) ? Ranking.synonyms[word].split(" ") : [word]),
     );
-    return [...new Set(kept.map((word) => stemmer.stemWord(Ranking.synonyms[word] ?? word)))];
+    const kept = given.filter((word) => !stopwords.has(word) && !Ranking.fillers.has(word));
+    return [...new Set(kept.map((word) => stemmer.stemWord(word)))];
   },
 
   lookup: (table, word) => {
@@ -47,6 +52,20 @@ const Ranking = {
     return pages;
   },
 
+  // The factor of a page's text: less for a long page, which has more words of any question.
+  factors: () => {
+    if (Ranking._factors) return Ranking._factors;
+    const { docnames, terms } = Search._index;
+    const lengths = docnames.map(() => 0);
+    for (const pages of Object.values(terms)) for (const page of [pages].flat()) lengths[page] += 1;
+    const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+    Ranking._factors = docnames.map((_, page) => Ranking.weight(page) / (0.5 + (0.5 * lengths[page]) / mean));
+    return Ranking._factors;
+  },
+
+  weight: (page) =>
+    Ranking.weights.find(([prefix]) => Search._index.docnames[page].startsWith(prefix))?.[1] ?? 1,
+
   // The headings: each with its words, its page and its place there; made once for an index.
   headings: () => {
     Ranking._headings ??= Object.entries(Search._index.alltitles).flatMap(([title, places]) =>
@@ -65,9 +84,10 @@ const Ranking = {
       const coverage = sum(shared) / sum(words);
       const share = shared.length / own.size;
       const isPage = id === null || titles[page] === title;
-      const score = (3 * sum(shared) * (0.4 + 0.6 * share) * (0.5 + coverage) + sum(inText)) * (isPage ? 1.15 : 1);
+      const score = (3 * sum(shared) * (0.4 + 0.6 * share) * (0.5 + coverage) + sum(inText))
+        * (isPage ? 1.15 : 1) * Ranking.weight(page);
       const shown = isPage ? title : `${titles[page]} > ${title}`;
-      return [{ page, title: shown, anchor: id === null ? "" : `#${id}`, score, kind: "title" }];
+      return [{ page, title: shown, anchor: id === null ? "" : `#${id}`, score, coverage, kind: "title" }];
     });
   },
 
@@ -80,7 +100,7 @@ const Ranking = {
       }
     return [...scores].map(([page, { score, matched }]) => ({
       page, title: Search._index.titles[page], anchor: "", kind: "text",
-      score: score * (matched / words.length) ** 2 * (Search._index.docnames[page].startsWith("project/") ? 0.5 : 1),
+      score: score * (matched / words.length) ** 2 * Ranking.factors()[page],
     }));
   },
 
@@ -96,6 +116,7 @@ const Ranking = {
         const last = lower.split(".").at(-1);
         let score = 0;
         if (lower === asked || last === asked || lower.endsWith(`.${asked}`)) score = 100;
+        else if (last.includes("_") && last.split("_").every((part) => names.has(part))) score = 50;
         else if (names.has(last) && last.length > 2 && !Ranking.fillers.has(last))
           score = 1.2 * (rarity.get(new Stemmer().stemWord(last)) ?? 0);
         else if (names.size === 1 && asked.length > 2 && last.includes(asked)) score = 6;
@@ -114,9 +135,12 @@ const Ranking = {
     const pages = new Map(words.map((word) => [word, Ranking.pagesOf(word)]));
     const known = words.filter((word) => pages.get(word).size);
     const rarity = new Map(known.map((word) => [word, Math.log(1 + docnames.length / pages.get(word).size)]));
+    const headings = Ranking.headingScores(known, rarity, pages);
+    // A section that has most words of the query leads further than its page.
+    const answered = new Set(headings.filter(({ coverage }) => coverage > 0.5).map(({ page }) => page));
     const found = [
-      ...Ranking.headingScores(known, rarity, pages),
-      ...Ranking.pageScores(known, rarity, pages),
+      ...headings,
+      ...Ranking.pageScores(known, rarity, pages).filter(({ page }) => !answered.has(page)),
       ...Ranking.objectScores(query, rarity),
     ].sort((a, b) => b.score - a.score || a.title.localeCompare(b.title));
     const places = new Set();
