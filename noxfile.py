@@ -47,7 +47,7 @@ LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
     *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
-    *("lowest", "start"),
+    *("lowest", "start", "site"),
 )
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -168,6 +168,7 @@ def nightly(session: nox.Session, part: str) -> None:
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
     kit: all cases of the kit on every backend
+    site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     lowest: the quick tests, with the oldest versions that our distributions accept
     start: the first steps of users and authors, from empty environments, on each Python
@@ -180,6 +181,9 @@ def nightly(session: nox.Session, part: str) -> None:
     if part == "start":
         session.install(*requirements("release"))
         session.run("python", "-m", "tools.first_steps", *[f"python{python}" for python in PYTHONS])
+        return
+    if part == "site":
+        check_site(session)
         return
     needed = {"jax": ["jax"], "mpi": ["mpi"], "places": ["places"], "torch": ["bench-torch", "optax"]}
     groups = needed.get(part, [])
@@ -297,6 +301,17 @@ def docs(session: nox.Session) -> None:
     """Build the documentation site into site/; `tests` runs the examples in docstrings and pages."""
     install_workspace(session, "docs", optional=list(OF_REFERENCE))
     session.run("python", "-m", "tools.site", *session.posargs)
+
+
+def check_site(session: nox.Session) -> None:
+    """Build the site, and check its pages in Chromium: that of the system, or else one that playwright downloads."""
+    install_workspace(session, "site", optional=list(OF_REFERENCE))
+    session.run("python", "-m", "tools.site")
+    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+        session.run("playwright", "install", "--with-deps", "chromium")
+    session.run("python", "-m", "tools.site_checks", *session.posargs)
+    if not session.posargs:
+        session.run("python", "-m", "tools.site", "--links")
 
 
 @nox.session

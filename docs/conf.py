@@ -99,6 +99,10 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 notfound_urls_prefix = f"{urlsplit(documentation).path}/stable/" if documentation else "/"
 
+linkcheck_timeout = 30
+linkcheck_workers = 4
+linkcheck_anchors_ignore_for_url = [r"https://github\.com/"]  # its pages get their anchors by scripts
+
 SOURCES = json.loads(Path(__file__).with_name("sources.json").read_text(encoding="utf-8"))
 """The file of each page in the repository, by the page's name; the reference is generated and has none."""
 

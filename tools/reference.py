@@ -252,11 +252,11 @@ def _ops_page() -> str:
     required = [op for op in of_tensors if op.body is None]
     derived = [op for op in of_tensors if op.body is not None]
     text = f"""
-        The language has {len(of_tensors)} ops of tensors. Every backend must implement {len(required)} of them. The others
-        have a body in terms of other ops, which runs if a backend has no method of its own. Each op is declared once,
-        with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; ``convolution`` is
-        declared in ``plugins/tensorken``. This table is generated from these declarations. These ops run programs,
-        which are among their params:
+        The language has {len(of_tensors)} ops of tensors. Every backend must implement {len(required)} of them.
+        The others have a body in terms of other ops, which runs if a backend has no method of its own. Each op is
+        declared once, with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``;
+        ``convolution`` is declared in ``plugins/tensorken``. This table is generated from these declarations. These
+        ops run programs, which are among their params:
         {", ".join([f"``{name}``" for name in of_programs])}.
 
         Operands and params of ops must be checked and normalised: equal shapes, non-negative axes. The public functions
@@ -379,10 +379,10 @@ def _index_page(about: dict[str, str]) -> str:
         ``import tensorken as tk``. A page of several functions begins with a list of them; the :ref:`index <genindex>`
         has all names in alphabetical order.
 
-        In signatures, ``ArrayLike`` is a tensor, a number, an array, or a nested sequence of numbers; ``Axis`` is an int,
-        several, or None; ``ShapeLike`` is an int or several; ``Argnums`` is the number of an argument, or several;
-        ``PerAxis`` is an int, or one for each axis; A parameter without a type takes
-        more than one kind of value, which its text describes.
+        In signatures, ``ArrayLike`` is a tensor, a number, an array, or a nested sequence of numbers; ``Axis`` is an
+        int, several, or None; ``ShapeLike`` is an int or several; ``Argnums`` is the number of an argument, or several;
+        ``PerAxis`` is an int, or one for each axis. A parameter without a type takes more than one kind of value,
+        which its text describes.
     """
     hidden = f".. toctree::\n   :hidden:\n\n{listed}"
     return "\n\n".join([_title("Reference"), _paragraphs(text), _table(None, rows), hidden]) + "\n"

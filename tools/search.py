@@ -110,7 +110,8 @@ const context = vm.createContext({
 context.window = context;
 const scripts = ["_static/searchtools.js", "_static/language_data.js", "searchindex.js"];
 const text = scripts.map((name) => fs.readFileSync(path.join(site, name), "utf8")).join("\\n;\\n");
-vm.runInContext(text + "\\n;globalThis.ask = (question) => Search._performSearch(...Search._parseQuery(question));", context);
+const ask = "(question) => Search._performSearch(...Search._parseQuery(question))";
+vm.runInContext(`${text}\\n;globalThis.ask = ${ask};`, context);
 const found = questions.map((question) => context.ask(question).reverse().slice(0, 10));
 console.log(JSON.stringify(found));
 """

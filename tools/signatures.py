@@ -1,4 +1,4 @@
-"""Signatures for the reference, with the types as they are written in the source: `ArrayLike`, and not what it stands for."""
+"""Signatures for the reference, with types as the source writes them: `ArrayLike`, not all that it includes."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ CERTIFICATE = "<!-- the certificate of this backend -->"
 BADGES = "<!-- the badges of all backends -->"
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-_NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
+_NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`(?![^\[\]]*\]\()")  # not within the text of a link
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images keep their paths
 
 
@@ -205,8 +205,8 @@ def rewrite_links(text: str, source: Path, paths: dict[Path, Path]) -> str:
     return "".join(rewritten(part) for part in _FENCED.split(text))
 
 
-def build(sources: Path, target: Path) -> int:
-    """Build HTML from the staged pages; returns the exit status of Sphinx."""
+def build(sources: Path, target: Path, builder: str = "html") -> int:
+    """Build HTML from the staged pages, or let `linkcheck` try their links; returns the exit status of Sphinx."""
     from sphinx.cmd.build import main as sphinx
 
     os.environ |= {
@@ -223,14 +223,16 @@ def build(sources: Path, target: Path) -> int:
         "--jobs",
         "auto",
         "-b",
-        "html",
+        builder,
     ]
     return int(sphinx([*options, "-d", str(sources.parent / "doctrees"), str(sources), str(target)]))
 
 
 def check(site: Path) -> list[str]:
-    """Check a built site; returns the missing public names, addresses that it would load, faults of images, and
-    questions that the search does not answer.
+    """Check a built site.
+
+    Returns the missing public names, the addresses that it would load, faults of images, and the questions that its
+    search does not answer.
     """
     faults = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
     for page in sorted(site.rglob("*.html")):
@@ -286,13 +288,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Build and check the site."""
     parser = argparse.ArgumentParser(prog="nox -s docs --", description="build the documentation site")
     parser.add_argument("target", nargs="?", type=Path, default=ROOT / "site", help="the folder of the site")
-    target: Path = parser.parse_args(arguments).target.resolve()
+    parser.add_argument("--links", action="store_true", help="try all links to other sites instead")
+    options = parser.parse_args(arguments)
+    target: Path = options.target.resolve()
     if target.exists() and any(target.iterdir()) and not (target / "objects.inv").exists():
         print(f"docs: {target} is not empty and not a site; name an empty or new folder", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="tensorken-docs-") as folder:
         sources = Path(folder, "pages")
         stage(sources)
+        if options.links:
+            return build(sources, Path(folder, "links"), "linkcheck")
         shutil.rmtree(target, ignore_errors=True)
         status = build(sources, target)
     if status:

@@ -1,8 +1,8 @@
 """Check a built site in a browser: `nox -s "nightly(site)"` runs it on all pages, `-- PAGE ...` on some.
 
-Each page is loaded twice: 1280 pixels wide and light, and 390 pixels wide and dark. It must be at most 1 MB with all that
-it loads, stay in place while it loads, not scroll sideways, write no error to the console, load nothing that is missing, and
-break no rule of axe for WCAG 2 level AA: contrast, texts for pictures, names of links and fields.
+Each page is loaded twice: 1280 pixels wide and light, and 390 pixels wide and dark. It must be at most 1 MB with all
+that it loads, stay in place while it loads, not scroll sideways, write no error to the console, load nothing that is
+missing, and break no rule of axe for WCAG 2 level AA: contrast, texts for pictures, names of links and fields.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ MEASURE = """async () => {
 }"""
 
 AXE = """async () => (await axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })).violations.map(
-  ({ id, nodes }) => `${id}: ${nodes.length} of ${nodes[0].target.join(" ")}: ${nodes[0].any[0]?.message ?? nodes[0].html}`,
+  ({ id, nodes: [first, ...others] }) =>
+    `${id}: ${1 + others.length} of ${first.target.join(" ")}: ${first.any[0]?.message ?? first.html}`,
 )"""
 
 
@@ -108,9 +109,10 @@ def faults_of(page: Any, address: str) -> list[str]:
 
 
 def pages_of(site: Path) -> list[str]:
-    """The pages of a site, without the kit's reports, which have tests of their own."""
+    """The pages of a site, with one page of source, and without the kit's reports, which have tests of their own."""
     names = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html"))]
-    return [name for name in names if not name.startswith("reports/")]
+    sources = [name for name in names if name.startswith("source/")]
+    return [name for name in names if not name.startswith(("reports/", "source/"))] + sources[:1]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -132,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
             for name in pages:
                 for fault in faults_of(tab, f"{address}/{name}"):
                     failed += 1
-                    print(f"{name} ({scheme}, {width} pixels): {fault}")
+                    print(f"{name} ({scheme}, {width} pixels): {fault}", flush=True)
                 if options.pictures:
                     options.pictures.mkdir(parents=True, exist_ok=True)
                     file = options.pictures / f"{name.replace('/', '-')}-{scheme}.png"

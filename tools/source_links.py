@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tools.workspace import ROOT
 
@@ -26,8 +27,9 @@ PAGE = """<!doctype html>
 def source_of(module: str, name: str) -> tuple[str, int, int] | None:
     """The path of an object's source in the repository, its first and last line; None if it has none there."""
     try:
-        found = inspect.unwrap(operator.attrgetter(name)(importlib.import_module(module)))
-        found = found.fget if isinstance(found, property) else found
+        value: Any = operator.attrgetter(name)(importlib.import_module(module))
+        function: Any = value.fget if isinstance(value, property) else value
+        found: Any = inspect.unwrap(function)
         lines, first = inspect.getsourcelines(found)
         file = Path(inspect.getsourcefile(found) or "").resolve()
     except (AttributeError, TypeError, OSError):  # a constant, a field, a function in C
@@ -69,7 +71,7 @@ def write_pages(site: Path) -> None:
     paths = sorted({path for text in texts for path in _LOCAL.findall(text)})
     if not paths:
         return
-    lexer, formatter = PythonLexer(), HtmlFormatter(lineanchors="L", wrapcode=True)
+    lexer, formatter = PythonLexer(), HtmlFormatter(linespans="L", wrapcode=True)
     for path in paths:
         page = site / "source" / f"{path}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +82,6 @@ def write_pages(site: Path) -> None:
         HtmlFormatter(style=f"a11y-high-contrast-{name}").get_style_defs(".highlight")
         for name in ("light", "dark")
     )
-    rules = "body { margin: 1rem; } h1 { font: 600 1.1rem system-ui; } pre { overflow-x: auto; } :target + * { outline: none; }"
+    rules = "body { margin: 1rem; } h1 { font: 600 1.1rem system-ui; } pre { overflow-x: auto; }"
     css = f"{rules}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
     (site / "source" / "source.css").write_text(css, encoding="utf-8", newline="\n")

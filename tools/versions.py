@@ -1,7 +1,8 @@
 """Versions of the site: `python -m tools.versions SITE PAGES` adds a built site to a folder that has all versions.
 
-The folder has a subfolder for each version, `stable` with the newest release, and at its top a page that leads there, the page
-for missing addresses, and the files for search engines. `versions.json` in each version lists all, for the switch in the sidebar.
+The folder has a subfolder for each version, `stable` with the newest release, and at its top a page that leads there,
+the page for missing addresses, and the files for search engines. `versions.json` in each version lists all, for the
+switch in the sidebar.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from tools.workspace import addresses, version
 
 STABLE = "stable"
-FORWARD = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=stable/"><title>{0}</title><a href="stable/">{0}</a>\n'
+FORWARD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Documentation</title>
+<meta http-equiv="refresh" content="0; url=stable/"><a href="stable/">Documentation</a></html>
+"""
 
 
 def add(site: Path, pages: Path, name: str, documentation: str = "") -> list[str]:
@@ -38,7 +41,7 @@ def add(site: Path, pages: Path, name: str, documentation: str = "") -> list[str
     copy(pages / stable, pages / STABLE)
     for folder in (*names, STABLE):
         write_list(pages / folder, [(other, f"../{other}/") for other in names])
-    (pages / "index.html").write_text(FORWARD.format("The documentation"), encoding="utf-8")
+    (pages / "index.html").write_text(FORWARD, encoding="utf-8", newline="\n")
     shutil.copy(pages / STABLE / "404.html", pages)
     files = {"robots.txt": robots(documentation)}
     if documentation:

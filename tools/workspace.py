@@ -38,6 +38,6 @@ def settings() -> dict[str, Any]:
 
 
 def addresses() -> dict[str, str]:
-    """The addresses of the repository and of its documentation, by `repository` and `documentation`; empty if unknown."""
+    """The addresses of the `repository` and of its `documentation`; empty if they are not known."""
     found: dict[str, str] = settings()["tensorken"]
     return {name: address.rstrip("/") for name, address in found.items()}
