@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tools import figures, reference, site, walkthrough
+from tools import certificates, figures, reference, search, site, source_links, versions, walkthrough
 from tools.public_modules import public_modules
+from tools.reference_topics import TOPICS
 from tools.workspace import ROOT
 
 EXAMPLE = '''"""An example: of itself.
@@ -106,6 +108,7 @@ def test_links_lead_to_where_pages_are_staged() -> None:
     assert moved("`tk.tree.map` `tk.grad`") == (
         "{py:obj}`tk.tree.map <tensorken.tree.map>` {py:obj}`tk.grad <tensorken.grad>`"
     )
+    assert moved("[all of `tk.sin`](https://example.org)") == "[all of `tk.sin`](https://example.org)"
     assert moved("`tk.sin` `tk.no_such_name`") == "{py:obj}`tk.sin <tensorken.sin>` `tk.no_such_name`"
     assert moved("```text\n`tk.sin` [a](nowhere.md)\n```") == "```text\n`tk.sin` [a](nowhere.md)\n```"
     with pytest.raises(
@@ -198,13 +201,106 @@ def test_a_folder_without_a_site_is_not_overwritten(
     assert kept.exists()
 
 
-def test_every_public_module_has_its_own_page() -> None:
-    names = [owner.page for owner in [*public_modules(), *reference.plugins()]]
-    assert len(names) == len(set(names))
-    assert set(names) <= reference.pages().keys()
+def test_every_public_name_has_one_entry_in_the_reference() -> None:
+    pages = reference.pages()
+    alone = {owner.page for owner in [*public_modules(), *reference.plugins()]}
+    shared = {name for topic in TOPICS for name in topic.modules}
+    assert shared <= alone
+    assert alone - shared <= pages.keys()
+    entries = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", "\n".join(pages.values()), re.MULTILINE)
+    assert {"vmap", "Linear", "cross_entropy", "Adam"} <= set(entries)
+    on_page = re.findall(r"autofunction:: (\w+)", pages["derivatives"])
+    assert on_page[:2] == ["grad", "value_and_grad"] and "hvp" in on_page
 
 
 def test_a_module_among_public_names_links_to_its_page() -> None:
     page = reference.pages()["tensorken_nn"]
     assert "The module :py:mod:`tensorken_nn.checkpoints`." in page
     assert "<module" not in page  # its repr has a path of this machine
+
+
+# ---- certificates ------------------------------------------------------------------------------------------
+
+
+def report(backend: str, **changes: object) -> str:
+    header = {
+        "backend": backend,
+        "level": 3,
+        "symbolic": False,
+        "depth": "default",
+        "device": "cpu",
+        "date": "2027-01-31T10:00:00+00:00",
+        "kit": "0.1.0",
+        "partial": "",
+        "select": [],
+        "compilers": [],
+    }
+    counts = {"cases": 9, "passed": 8, "failed": 0, "expected": 1, "unsupported": 0, "crashed": 0}
+    return json.dumps(
+        {"header": header | changes, "counts": counts, "capabilities": {"dtypes": ["bool", "float32"]}}
+    )
+
+
+def test_reports_take_the_place_of_recorded_certificates(tmp_path: Path) -> None:
+    names = {"numpy": {}, "jax": {"partial": "interrupted"}, "torch": {"compilers": ["llvm"]}}
+    for name, changes in names.items():
+        (tmp_path / f"{name}.json").write_text(report(name, **changes), encoding="utf-8")
+    recorded, found = certificates.certificates(tmp_path / "none"), certificates.certificates(tmp_path)
+    assert recorded.keys() == {file.stem for file in (ROOT / "docs" / "backends").glob("*.md")}
+    assert list(found) == list(recorded)  # in the order of the front page
+    assert {name for name in found if found[name] != recorded[name]} == {"numpy"}
+    facts = certificates.facts(found["numpy"], "../reports/numpy.html")
+    assert "L3 differentiation: 9 cases, 1 failed as expected" in facts
+    assert "| dtypes | `bool`, `float32` |" in facts and "2027-01-31" in facts and "numpy.html" in facts
+
+
+def test_a_failed_case_takes_the_level_from_the_badge(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(report("mine").replace('"failed": 0', '"failed": 2'), encoding="utf-8")
+    certificate = certificates.read(file)
+    assert certificate is not None
+    assert '<span>mine</span><span class="level-none">no level</span>' in certificates.badge(certificate, "a")
+
+
+# ---- source, versions and search ---------------------------------------------------------------------------
+
+
+def test_functions_link_to_their_source() -> None:
+    info = {"module": "tensorken", "fullname": "grad"}
+    here, there = (source_links.resolver(repository, "v1") for repository in ("", "https://example.org/a"))
+    path, first, last = source_links.source_of("tensorken", "grad") or ("", 0, 0)
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    assert lines[first - 1] == "def grad(" and lines[last - 1].startswith("    return ")
+    assert here("py", info) == f"../source/{path}.html#L-{first}"
+    assert there("py", info) == f"https://example.org/a/blob/v1/{path}#L{first}-L{last}"
+    assert here("py", {"module": "tensorken", "fullname": "pi"}) is None
+
+
+def test_versions_list_each_other_and_the_newest_is_stable(tmp_path: Path) -> None:
+    built, pages = tmp_path / "site", tmp_path / "pages"
+    built.mkdir()
+    for name in ("index.html", "404.html", "objects.inv"):
+        (built / name).write_text(name, encoding="utf-8")
+    for name in ("0.9.0", "0.10.0", "0.11.0rc1", "0.9.0"):
+        (built / "index.html").write_text(name, encoding="utf-8")
+        names = versions.add(built, pages, name, "https://example.org/a")
+    assert names == ["0.11.0rc1", "0.10.0", "0.9.0"]
+    assert (pages / "stable" / "index.html").read_text(encoding="utf-8") == "0.10.0"
+    listed = json.loads((pages / "0.9.0" / "versions.json").read_text(encoding="utf-8"))
+    assert [row["url"] for row in listed] == ["../0.11.0rc1/", "../0.10.0/", "../0.9.0/"]
+    assert "<loc>https://example.org/a/stable/index.html</loc>" in (pages / "sitemap.xml").read_text("utf-8")
+    assert "404.html" not in (pages / "sitemap.xml").read_text("utf-8")
+    assert "Sitemap: https://example.org/a/sitemap.xml" in (pages / "robots.txt").read_text("utf-8")
+
+
+def test_each_answer_is_a_section_of_its_page() -> None:
+    """A heading that changes takes its questions along; `nox -s docs` asks the search itself."""
+    answers = {answer for found in search.QUESTIONS.values() for answer in found if "#" in answer}
+    missing = []
+    for page, section in sorted(answer.split("#") for answer in answers):
+        file = ROOT / "docs" / f"{page}.md"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+        if lines and section not in [re.sub(r"[^a-z0-9]+", "-", text).strip("-") for text in headings]:
+            missing.append(f"{page}#{section}")
+    assert missing == []
