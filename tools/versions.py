@@ -79,7 +79,7 @@ def sitemap(site: Path, address: str) -> str:
     """The list of a site's pages for search engines, as sitemaps.org defines it."""
     hidden = ("404.html", "search.html", "genindex.html")
     pages = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html"))]
-    shown = [page for page in pages if page not in hidden and not page.startswith(("_modules/", "reports/"))]
+    shown = [page for page in pages if page not in hidden and not page.startswith(("source/", "reports/"))]
     urls = "".join(f"  <url><loc>{address}/{page}</loc></url>\n" for page in shown)
     head = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     return f"{head}{urls}</urlset>\n"
