@@ -270,9 +270,11 @@ def external_addresses(html: str) -> list[str]:
 
 
 def silent_images(html: str) -> list[str]:
-    """The images of a page whose alternative text is missing, empty, or their address."""
+    """The images of a page whose alternative text is missing, empty, or their address; decoration needs none."""
     found = []
     for image in re.findall(r"<img\b[^>]*>", html):
+        if 'role="presentation"' in image:
+            continue
         text, address = (re.search(rf'\b{name}="([^"]*)"', image) for name in ("alt", "src"))
         if text is None or not text[1].strip() or (address is not None and text[1] == address[1]):
             found.append(image)

@@ -7,7 +7,7 @@
 const Ranking = {
   // Words of questions that say nothing about the subject, beside Sphinx's stop words.
   fillers: new Set(
-    ("can cannot could do does doesnt did dont get gets got give has have how i if in is it make me my need of on one"
+    ("can cannot could do does doesnt did dont get gets got give has have how i if in is it me my need of on one"
       + " should that the there this tensorken to use using want was way what when where which who why will with would you")
       .split(" "),
   ),
@@ -16,10 +16,10 @@ const Ranking = {
   synonyms: { nvidia: "gpu cuda", oom: "out memory", rng: "random", autograd: "grad", recompile: "compile again",
     recompiles: "compiled again", retrace: "compile again", optimiser: "optimizer", optimisers: "optimizers",
     optimise: "optimize", initialise: "initialize", autodiff: "derivatives", differentiate: "derivative",
-    multiple: "several", checkpointing: "checkpoint memory" },
+    multiple: "several", make: "write", checkpointing: "checkpoint memory" },
 
   // Pages that readers seek less: a factor of their scores.
-  weights: [["project/", 0.5], ["adr/", 0.5], ["conformance", 0.7], ["writing-a-compiler", 0.8], ["examples/", 0.8]],
+  weights: [["project/", 0.5], ["command-line", 0.7], ["adr/", 0.5], ["conformance", 0.7], ["writing-a-compiler", 0.8], ["examples/", 0.8]],
 
   results: 40,
   perPage: 3, // results of one page: itself and its sections
