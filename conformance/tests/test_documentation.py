@@ -14,6 +14,7 @@ import pytest
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, importing them registers faults and laws
+from tensorken_cli import Parser
 from tensorken_conformance import cli, expectations, limits
 from tensorken_conformance.answers import explained
 from tensorken_conformance.case import STATUSES, Case
@@ -112,9 +113,9 @@ def test_the_page_has_the_limits_of_the_levels() -> None:
 
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The parsers of all commands."""
-    (commands_,) = [
-        action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)
-    ]
+    parser = Parser("tensorken conformance")
+    cli.add_arguments(parser)
+    (commands_,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return dict(commands_.choices)
 
 
