@@ -76,6 +76,7 @@ def write_pages(site: Path) -> None:
         page = site / "source" / f"{path}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         code = highlight((ROOT / path).read_text(encoding="utf-8"), lexer, formatter)
+        code = code.replace("<pre>", '<pre tabindex="0">', 1)  # scrolls by the keyboard
         text = PAGE.format(path=path, code=code, root="../" * (path.count("/") + 1))
         page.write_text(text, encoding="utf-8", newline="\n")
     light, dark = (
