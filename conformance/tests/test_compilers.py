@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from conformance.tests.examining import run_law
 from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import with_compiler
+from tensorken_conformance.cli import main
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.faults.compilers import correct_compiler
 from tensorken_conformance.programs.offers import installed, without_installed
@@ -21,9 +23,12 @@ from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import from_json, to_json
 from tensorken_conformance.report.terminal import to_text
 from tensorken_conformance.running.examine import examine, laws_for
+from tensorken_conformance.running.loading import load, origin
 from tensorken_conformance.running.options import Options
 from tensorken_conformance.running.run import run
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.plugin import hookimpl
+from tensorken_core.host.registry import REGISTRY
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
@@ -195,3 +200,28 @@ def test_a_failing_program_of_one_step_is_reduced_without_an_error() -> None:
     with with_compiler(zeros, "zeros"):
         result = report("programs.compiled/special/-/-/-/0")
     assert "expected" in result.failures[0].says and "IndexError" not in result.failures[0].says
+
+
+def test_the_report_has_the_notes_of_the_compilers_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = SimpleNamespace(
+        tensorken_compile=hookimpl(lambda program, backend: None),
+        tensorken_report_header=hookimpl(lambda: "noted: for tests"),
+    )
+    REGISTRY.plugins.register(plugin, "plugins:noted@my-noted")
+    try:
+        for chosen, expected in (("noted", True), ("-noted", False), ("none", False)):
+            monkeypatch.setenv(VARIABLE, chosen)
+            subject = load("numpy")
+            assert ("noted: for tests" in origin(subject)["notes"]) == expected, chosen
+    finally:
+        REGISTRY.plugins.unregister(plugin)
+
+
+def test_an_unknown_compiler_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "lvm")
+    assert main(["run", "numpy", "--select", "values.read-back"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("tensorken conformance: ") and error.count("\n") == 1
+    assert "TENSORKEN_COMPILERS='lvm': there is no compiler 'lvm'" in error

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class OptionsError(BackendError):
-    """The factory of the backend does not take these options."""
+    """The factory of the backend does not take these options, or there is no such compiler."""
 
 
 def load(
@@ -40,8 +40,8 @@ def load(
 
     Raises:
         UnknownBackendError: if the backend is unknown.
-        OptionsError: if its factory does not take the options.
-        BackendError: if it cannot be loaded, or TENSORKEN_COMPILERS names an unknown compiler.
+        OptionsError: if its factory does not take the options, or TENSORKEN_COMPILERS names an unknown compiler.
+        BackendError: if it cannot be loaded.
 
     >>> load("tensorken_numpy.backend:Numpy").name
     'tensorken_numpy.backend:Numpy'
@@ -49,7 +49,10 @@ def load(
     from tensorken_conformance.programs.offers import installed
 
     sys.path[:] = search_path(name)
-    installed()  # this loads the plugins, whose ops are in the table from now on
+    try:
+        installed()  # this loads the plugins, whose ops are in the table from now on
+    except BackendError as error:
+        raise OptionsError(str(error)) from None
     given = dict(options or {})
     device = given.pop("device", None)
     interpreter = _made(name, device, given) if given else SELECTION.resolve(name, device)
