@@ -54,7 +54,8 @@ MORE_PACKAGES = {"tensorken-core": ("tensorken_cli",)}
 MANUAL = {
     "tensorken-core": ("tensorken",),
     "tensorken-nn": ("tensorken-sample", "tensorken-train"),
-    "tensorken-conformance": ("tensorken-conformance",),
+    "tensorken-conformance": ("tensorken-conformance", "tensorken-new"),
+    "tensorken-wgpu": ("tensorken-gpu-report",),
 }
 """The manual pages of a wheel."""
 

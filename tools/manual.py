@@ -21,6 +21,8 @@ from tools.workspace import ROOT
 
 SUBCOMMANDS = {
     "conformance": ("conformance", "tensorken_conformance.cli"),
+    "gpu-report": ("backends/wgpu", "tensorken_wgpu.report.cli"),
+    "new": ("conformance", "tensorken_conformance.new"),
     "sample": ("plugins/nn", "tensorken_nn.sample"),
     "train": ("plugins/nn", "tensorken_nn.cli"),
 }

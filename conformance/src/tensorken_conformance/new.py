@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from tensorken_cli import Parser
 from tensorken_conformance.cli import USAGE
 from tensorken_conformance.output import say
 from tensorken_conformance.template import KINDS, create
@@ -23,10 +24,9 @@ def main(arguments: list[str]) -> int:
     >>> main(["backend", "1bad"])
     2
     """
-    parser = argparse.ArgumentParser(
-        prog="tensorken new",
+    parser = Parser(
+        "tensorken new",
         description="Write a project that works, with code, tests and a workflow that certifies it.",
-        allow_abbrev=False,
     )
     add_arguments(parser)
     options = parser.parse_args(arguments)
@@ -48,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         prog="tensorken new", dest="kind", required=True, metavar="KIND", title="kinds"
     )
     for name, kind in KINDS.items():
-        command = kinds.add_parser(
-            name, help=kind.summary, description=f"Write {kind.summary}.", allow_abbrev=False
-        )
+        command = kinds.add_parser(name, help=kind.summary, description=f"Write {kind.summary}.")
         command.set_defaults(start="")
         command.add_argument("name", metavar="NAME", help="its name; the distribution is tensorken-NAME")
         command.add_argument("--folder", metavar="FOLDER", help="default: tensorken-NAME", type=Path)

@@ -32,7 +32,7 @@ OURS: dict[Group, dict[str, str]] = {
     "backends": {
         name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "jax", "torch", "string")
     },
-    "commands": {"train": "tensorken-nn", "sample": "tensorken-nn"}
+    "commands": {"train": "tensorken-nn", "sample": "tensorken-nn", "gpu-report": "tensorken-wgpu"}
     | dict.fromkeys(("conformance", "new"), "tensorken-conformance"),
     "namespace": {"profile": "tensorken-profile"},
     "plugins": {},

@@ -1,4 +1,7 @@
-"""The subcommand `tensorken gpu-report`."""
+"""Measure a GPU, and write a report that can be sent.
+
+This is the subcommand `tensorken gpu-report`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorken as tk
+from tensorken_cli import Parser
 from tensorken_core.errors import BackendError
 from tensorken_wgpu import adapters
 from tensorken_wgpu.report.bench import Bench
@@ -28,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The status is 0 if the device could be opened, also if measurements failed: the report contains the errors.
     """
-    options = _parser().parse_args(sys.argv[1:] if arguments is None else list(arguments))
+    parser = Parser("tensorken gpu-report", description="Measure a GPU, and write a report that can be sent.")
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
     try:
         name = adapters.choice(adapters.adapter_of(options.device))
     except BackendError as error:
@@ -79,12 +85,8 @@ def _print(text: str) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tensorken gpu-report",
-        description="Measure a GPU with the wgpu backend, and write a report that can be sent.",
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subcommand."""
     add = parser.add_argument
     add("device", nargs="?", help="the name or number of the device (tensorken backends --probe lists them)")
     add("--json", type=Path, metavar="FILE", help="write the report as data")
@@ -99,4 +101,3 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECTION",
         help=f"only these: {', '.join(SECTIONS)}",
     )
-    return parser
