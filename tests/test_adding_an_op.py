@@ -114,7 +114,7 @@ def _kit(folder: Path, backend: str, *laws: str) -> subprocess.CompletedProcess[
     """Run laws of the conformance kit on a backend of the copy."""
     selected = [word for law in laws for word in ("--select", law)]
     return _run(
-        folder, ["-m", "tensorken_core", "conformance", "run", backend, "--brief", "--in-process", *selected]
+        folder, ["-m", "tensorken_cli", "conformance", "run", backend, "--brief", "--in-process", *selected]
     )
 
 
