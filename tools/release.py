@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -223,6 +224,32 @@ def try_managers(python: str, packages: Path) -> None:
         print(f"{python}: {manager}: {state}", flush=True)
 
 
+def test_sources(python: str, packages: Path, folder: Path) -> None:
+    """Install the sdists of `tensorken[all]`, and run the examples in the docstrings of each.
+
+    Raises:
+        ReleaseError: if one cannot be built, or an example fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="tensorken-release-", ignore_cleanup_errors=True) as name:
+        environment = Environment(Path(name, "sources"), python, packages)
+        environment.install("tensorken[all]", "pytest", "hatchling")
+        listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
+        installed = {row["name"].replace("-", "_") for row in listed}
+        for sdist in sorted(folder.glob("*.tar.gz")):
+            distribution = sdist.name.split(f"-{version()}")[0]
+            if distribution not in installed:
+                print(f"{sdist.name}: not in tensorken[all], so its examples were not run", flush=True)
+                continue
+            with tarfile.open(sdist) as archive:
+                parts = [Path(member).parts for member in archive.getnames()]
+            found = sorted({part[2] for part in parts if len(part) > 2 and part[1] == "src"})
+            options = ["--quiet", "--no-deps", "--no-build-isolation", "--force-reinstall"]
+            environment.run("python", "-m", "pip", "install", *options, str(sdist.resolve()))
+            examples = ["-q", "--doctest-modules", "-o", "python_files=", "--ignore-glob=*/templates/*"]
+            tests = environment.run("python", "-m", "pytest", *examples, "--pyargs", *found)
+            print(f"{sdist.name}: built; its examples: {tests.splitlines()[-1]}", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build and check; with `--dry-run` try the files, too, on each Python that is named, or on the running one."""
     parser = argparse.ArgumentParser(
@@ -250,9 +277,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         if options.dry_run or options.only_try:
             packages = index(options.folder)
-            for python in options.python or [sys.executable]:
+            pythons = options.python or [sys.executable]
+            for python in pythons:
                 try_it(python, packages)
                 try_managers(python, packages)
+            test_sources(pythons[0], packages, options.folder)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

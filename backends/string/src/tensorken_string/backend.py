@@ -32,7 +32,14 @@ class Expression:
 
 
 class String(RawTensor[Expression]):
-    """The string backend: `str()` of a tensor is the expression that computes it."""
+    """The string backend: `str()` of a tensor is the expression that computes it.
+
+    >>> from tensorken_core import Tensor
+    >>> backend = String()
+    >>> x = Tensor(backend, backend.symbol("x"))
+    >>> print((x * x + x.sin()).representation)
+    ((x * x) + x.sin())
+    """
 
     capabilities = Capabilities(dtypes=tuple(DTYPES), symbolic=True)
 
