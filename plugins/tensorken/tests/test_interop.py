@@ -719,6 +719,8 @@ def test_functions_of_numpy_run_those_of_tensorken():
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
     assert tk.grad(lambda x: np.sum(x, axis=None))(x).tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert isinstance(np.array2string(x), str)  # there is no function of this name
+    heights, objects = np.broadcast_arrays(x, None)  # as matplotlib's `bar` calls it
+    assert heights.tolist() == x.tolist() and objects.dtype == object
     with pytest.raises(ConcretizationError, match=r"^__array__: this tensor is inside grad"):
         tk.grad(lambda x: (np.array2string(x), x.sum())[1])(x)
 

@@ -51,7 +51,9 @@ def call(function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) ->
     """
     module = NAMESPACES.get(function.__module__)
     equivalent = None if module is None else getattr(import_module(module), function.__name__, None)
-    if callable(equivalent):
+    # numpy broadcasts None as an object, which matplotlib's `bar` relies on.
+    broadcasts_none = function.__name__ == "broadcast_arrays" and any([x is None for x in arguments])
+    if callable(equivalent) and not broadcasts_none:
         return equivalent(*arguments, **keywords)
     return function(*_as_arrays(arguments), **_as_arrays(keywords))
 
