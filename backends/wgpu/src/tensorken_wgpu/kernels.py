@@ -15,6 +15,7 @@ from tensorken.kernels.index_expressions import IndexExpression, constant_index,
 from tensorken.kernels.nests import FusionGroup, Nest
 from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
+from tensorken_wgpu import online
 from tensorken_wgpu.functions import needed
 from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.single_op import Value
@@ -266,6 +267,13 @@ class RowKernel(Nest[str]):
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         self.shared: list[str] = []
         super().__init__(group, self.writer)
+        is_online = division.invocations > 1 and division.parts == 1 and not partials
+        is_long = steps >= online.MIN_STEPS and self.rows.length >= online.MIN_LENGTH
+        self.sums = (
+            online.sums_of_maxima(self.reductions, producers, {*known}.difference(group.values))
+            if is_online and is_long and not target.is_software
+            else {}
+        )
 
     # ---- the kernel ----------------------------------------------------------------------------------------
 
@@ -319,8 +327,18 @@ class RowKernel(Nest[str]):
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         writer = self.writer
-        accumulators = {v: accumulator_of(self.producers[v]) for v in reductions}
-        totals = {(v, j): writer.new_name() for v in reductions for j in range(len(rows))}
+        reductions = [
+            v for v in reductions if v not in self.sums.values()
+        ]  # those are added with their maximum
+        if not reductions:
+            return
+        sums = {v: self.sums[v] for v in reductions if v in self.sums}
+        reduced = [*reductions, *sums.values()]
+        accumulators = {v: accumulator_of(self.producers[v]) for v in reduced}
+        with_sums = {
+            v: online.OnlineSum(writer, accumulators[v], accumulators[total]) for v, total in sums.items()
+        }
+        totals = {(v, j): writer.new_name() for v in reduced for j in range(len(rows))}
         for (v, _), total in totals.items():
             writer.line(f"var {total}: {accumulators[v].type} = {accumulators[v].start};")
 
@@ -329,14 +347,25 @@ class RowKernel(Nest[str]):
             for v in reductions:
                 values = iter(self.reduced(v, rows, steps))
                 for j in range(len(rows)):
-                    for _ in steps:
-                        total = totals[v, j]
-                        writer.line(f"{total} = {accumulators[v].combine(total, next(values))};")
+                    elements = [next(values) for _ in steps]
+                    total = totals[v, j]
+                    if v in sums:
+                        with_sums[v].add(total, totals[sums[v], j], elements)
+                        elements = []
+                    for element in elements:
+                        writer.line(f"{total} = {accumulators[v].combine(total, element)};")
 
         if self.rows.length:
             self.loop(body)
         if self.division.invocations > 1:
-            self._combine([(accumulators[v], total) for (v, _), total in totals.items()])
+            self._combine(
+                [(accumulators[v], total) for (v, _), total in totals.items()],
+                {totals[v, j]: (totals[sums[v], j], with_sums[v]) for v in sums for j in range(len(rows))},
+            )
+        for v, of_maximum in sums.items():
+            for j in range(len(rows)):
+                total = totals[of_maximum, j]
+                writer.line(f"{total} = {with_sums[v].finish(totals[v, j], total)};")
         for (v, j), total in totals.items():
             if self.division.parts > 1:
                 writer.define(self.partials[v], rows[j], total)
@@ -352,8 +381,15 @@ class RowKernel(Nest[str]):
         indices = [i.times(self.rows.count) + row for row in rows for i in steps]
         return self.writer.values(part, [self.writer.element(part.shape, index) for index in indices])
 
-    def _combine(self, totals: list[tuple[Accumulator, str]]) -> None:
-        """Combine the partial results of the workgroup, always in the same order."""
+    def _combine(
+        self, totals: list[tuple[Accumulator, str]], sums: Mapping[str, tuple[str, online.OnlineSum]]
+    ) -> None:
+        """Combine the partial results of the workgroup, always in the same order.
+
+        Args:
+            totals: the variables of the partial results.
+            sums: for each maximum with a sum the variable of the sum.
+        """
         writer, invocations = self.writer, self.division.invocations
         if self.shared:
             writer.line("workgroupBarrier();")
@@ -369,8 +405,16 @@ class RowKernel(Nest[str]):
         s = writer.new_name()
         with writer.block(f"for (var {s} = {invocations // 2}u; {s} > 0u; {s} /= 2u)"):
             with writer.block(f"if (l < {s})"):
-                for name, (accumulator, _) in zip(names, totals, strict=True):
-                    writer.line(f"{name}[l] = {accumulator.combine(f'{name}[l]', f'{name}[l + {s}]')};")
+                shared = {
+                    total: (f"{name}[l]", f"{name}[l + {s}]")
+                    for name, (_, total) in zip(names, totals, strict=True)
+                }
+                for maximum, (total, with_sum) in sums.items():
+                    with_sum.combine(shared.pop(maximum), shared.pop(total))
+                for accumulator, total in totals:
+                    if total in shared:
+                        first, second = shared[total]
+                        writer.line(f"{first} = {accumulator.combine(first, second)};")
             writer.line("workgroupBarrier();")
         for name, (_, total) in zip(names, totals, strict=True):
             writer.line(f"{total} = {name}[0];")
