@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
-from tensorken_wgpu import contractions, fourier, scatters
+from tensorken_wgpu import contractions, cumulative, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
@@ -63,7 +63,7 @@ class FusionTarget:
 
     Attributes:
         device: the device.
-        sources: for each Fourier transform the values that it reads.
+        sources: for each Fourier transform and cumulative sum the values that it reads.
     """
 
     device: Target
@@ -84,7 +84,7 @@ class FusionTarget:
         return has_scatter_kernels(equation, self.device)
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The values that a Fourier transform reads."""
+        """The values that a Fourier transform or a cumulative sum reads."""
         return self.sources.get(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
@@ -104,6 +104,7 @@ def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
     program = with_epilogues(program, fourier.is_fused)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
+    transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
     sources = sources_of(program, transforms, target)
     lowered = lower(program, FusionTarget(target, sources))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
@@ -119,6 +120,8 @@ def plan(program: Program, target: Target) -> Plan:
 def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Target) -> list[Kernel]:
     producers, kept = lowered.producers, lowered.kept
     first = group.values[0]
+    if producers[first].op.name in cumulative.OPS:
+        return cumulative.kernels(producers[first], producers, sources[producers[first]], target)
     if producers[first] in sources:
         return fourier.kernels(producers[first], producers, sources[producers[first]], target)
     if has_scatter_kernels(producers[first], target):
