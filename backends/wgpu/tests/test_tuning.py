@@ -229,6 +229,28 @@ def test_times_are_those_of_the_device_or_of_the_host(fresh: Device) -> None:
     assert not fresh.has_timestamps
 
 
+STEP_KERNEL = """
+var<immediate> loop_step: u32;
+@group(0) @binding(0) var<uniform> u: vec4<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(1) fn main() { y[0] = loop_step + 7u; }
+"""
+
+
+def test_kernels_of_a_step_are_measured_at_step_0(fresh: Device) -> None:
+    if not fresh.has_steps:
+        pytest.skip("the device cannot number steps")
+    memory = fresh.allocate(4)
+    pipeline = fresh.pipeline(STEP_KERNEL, 0, 1)
+    dispatch = fresh.make_dispatch(pipeline, fresh.uniform(bytes(16)), [memory], (1, 1, 1))
+    for tick in {fresh._timer._tick, None}:
+        fresh._timer._tick = tick
+        fresh.repeat("five", lambda: [dispatch], 5)
+        assert fresh.read(memory, 4)[0] == 12
+        assert fresh.seconds([dispatch]) > 0
+        assert fresh.read(memory, 4)[0] == 7
+
+
 def test_tuning_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, measured: list[list[str]]) -> None:
     found = kernel()
     for value in ("off", "0", " Off "):

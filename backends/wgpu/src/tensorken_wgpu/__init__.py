@@ -5,10 +5,11 @@
 `failures`: the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
 * `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers, those of `staging`;
 * `backend`: the interpreter, to be wrapped in `Lazy`; `programs`: runs a plan; `reloading`: after a lost device;
-`copies`: ops that need no kernel;
+`copies`: ops that need no kernel; `steps`: loops as programs of a step; `loops` runs them;
+`loop_kernels`: loops in one kernel;
 * `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;
-* `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`:
-special loops; `tuning`: the fastest variant, by `timing`;
+* `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`,
+`cumulative`, `online`: special loops; `tuning`: the fastest variant, by `timing`;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;

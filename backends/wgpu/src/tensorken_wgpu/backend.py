@@ -13,14 +13,14 @@ from tensorken.kernels.rows import REDUCTIONS
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DType, int32, int64
 from tensorken_core.language.op import OPS as LANGUAGE, Op
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_wgpu import cumulative, declarations
 from tensorken_wgpu.copies import run_as_copy
 from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, widened
 from tensorken_wgpu.fourier import OPS as FOURIER, has_kernels
-from tensorken_wgpu.planning import plan
+from tensorken_wgpu.loops import Backend, compiled
+from tensorken_wgpu.planning import Plan, plan
 from tensorken_wgpu.programs import Array, LoadedProgram, add_context
 from tensorken_wgpu.reloading import ReloadingProgram
 from tensorken_wgpu.single_op import Value, single
@@ -41,7 +41,7 @@ _SUPPORTED = OPS | INLINE | REDUCTIONS | FOURIER | cumulative.OPS
 _EXPAND = LANGUAGE["expand"]
 
 
-class Wgpu(RawTensor[Array]):
+class Wgpu(Backend):
     """A GPU, through WebGPU.  Wrap it in `Lazy`, which collects many ops into one program.
 
     Args:
@@ -150,20 +150,18 @@ class Wgpu(RawTensor[Array]):
                 self._check_dtype(op.name, v.dtype)
             if len(self._single_ops) >= MAX_SINGLE_OPS:
                 self._single_ops.clear()
-            loaded = self._single_ops[key] = self._loaded(program)
+            loaded = self._single_ops[key] = self.load(program)
         results = loaded(operands)
         return results[0] if op.results == 1 else tuple(results)
 
-    def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
+    def compile(self, program: Program) -> Callable[..., Sequence[Array]]:
         for e in program.equations:
             for v in e.results:
                 self._check_dtype(e.op.name, v.dtype)
-        if not all([self.has(e.op) for e in program.equations]):
-            return None
-        return self._loaded(program)
+        return compiled(program, self)
 
-    def _loaded(self, program: Program) -> ReloadingProgram:
-        planned = plan(program, self.target)
+    def load(self, program: Program, planned: Plan | None = None) -> ReloadingProgram:
+        planned = planned or plan(program, self.target)
         outside = [*program.constants, *[v for v in planned.outputs if getattr(v, "value", None) is not None]]
 
         def load(device: Device) -> LoadedProgram:

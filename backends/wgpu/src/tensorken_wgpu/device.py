@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -17,7 +18,14 @@ from tensorken_wgpu.bind_groups import BindGroups, Uniform
 from tensorken_wgpu.device_state import DeviceState
 from tensorken_wgpu.encoding import Copy, Dispatch
 from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
-from tensorken_wgpu.limits import MAX_BINDINGS, capacity_of, exceeded_limit, features_of, limits_of
+from tensorken_wgpu.limits import (
+    IMMEDIATES,
+    MAX_BINDINGS,
+    capacity_of,
+    exceeded_limit,
+    features_of,
+    limits_of,
+)
 from tensorken_wgpu.memory import Memory, Pool, Window
 from tensorken_wgpu.pipelines import Pipeline, Pipelines, Source
 from tensorken_wgpu.queue import Queue
@@ -73,7 +81,7 @@ class Device:
             self._device = adapter.request_device_sync(
                 required_features=sorted(self.features), required_limits=self.limits
             )
-            self._pipelines = Pipelines(self._device)
+            self._pipelines = Pipelines(self._device, 4 if self.has_steps else 0)
             self._groups = BindGroups(self._device, self.limits, self._pool.blocks)
             self._queue = Queue(self._device, self._state, self._pool, self._groups)
             self._timer = Timer(self._device, self._state, self._queue, self.features)
@@ -84,6 +92,11 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.choice!r})"
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether kernels can get the number of a loop's step when they run."""
+        return IMMEDIATES in self.features
 
     @property
     def bindings(self) -> int:
@@ -360,12 +373,15 @@ class Device:
                 raise self._state.driver_error(error, "cannot bind memories to a kernel") from error
         return pipeline.compiled, group, workgroups
 
-    def repeat(self, key: Hashable, make_dispatches: Callable[[], list[Dispatch]]) -> None:
-        """Add kernels that are run repeatedly, in order, to the pending work.
+    def repeat(
+        self, key: Hashable, make_dispatches: Callable[[], list[Dispatch]], step: int | None = None
+    ) -> list[Dispatch]:
+        """Add kernels that are run repeatedly, in order, to the pending work, and return them.
 
         Args:
             key: identifies the kernels and their memories.
             make_dispatches: called if they are not cached.
+            step: the number of the loop's step that they are a part of.
 
         Raises:
             BackendError: as for `run`.
@@ -376,7 +392,23 @@ class Device:
             if schedule is None:
                 schedule = make_dispatches()
                 self._groups.keep_schedule(key, schedule)
-            self._queue.add(schedule)
+            self._queue.add(schedule, step)
+            return schedule
+
+    def repeat_steps(self, schedules: Sequence[list[Dispatch]], steps: Sequence[int | None]) -> None:
+        """Add the kernels of several steps of a loop to the pending work.
+
+        Args:
+            schedules: returned by `repeat`, whose memories are still in use; the steps run them in turn.
+            steps: the numbers of the steps, in order.
+
+        Raises:
+            BackendError: as for `run`.
+        """
+        with self._lock:
+            self._state.check()
+            for schedule, step in zip(itertools.cycle(schedules), steps, strict=False):
+                self._queue.add(schedule, step)
 
     def seconds(self, dispatches: Sequence[Dispatch]) -> float:
         """The seconds that kernels take, see `timing`; they run once all pending work is done.

@@ -9,6 +9,7 @@ names, and wgpu looks for errors where they are reported; else wgpu's documented
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -36,8 +37,18 @@ class Copy(NamedTuple):
     size: int
 
 
-Command = Dispatch | Copy
-"""A pending kernel or copy."""
+class Step(NamedTuple):
+    """The number of a loop's step, for the kernels that follow.
+
+    Attributes:
+        number: from 0 up.
+    """
+
+    number: int
+
+
+Command = Dispatch | Copy | Step
+"""A pending kernel or copy, or a number for the kernels that follow."""
 
 Call = Callable[..., Any]
 
@@ -56,6 +67,8 @@ class DriverFunctions:
         set_pipeline: of a pass.
         set_group: sets the bind group of a pass.
         dispatch: dispatches workgroups in a pass.
+        set_immediates: sets the numbers that kernels get when they run.
+        number: creates an unsigned integer in memory.
         end: ends a pass.
         release_pass: releases a pass.
         release_encoder: releases an encoder.
@@ -72,6 +85,8 @@ class DriverFunctions:
     set_pipeline: Call
     set_group: Call
     dispatch: Call
+    set_immediates: Call
+    number: Call
     end: Call
     release_pass: Call
     release_encoder: Call
@@ -95,6 +110,8 @@ def _direct() -> DriverFunctions | None:
             lib.wgpuComputePassEncoderSetPipeline,
             lib.wgpuComputePassEncoderSetBindGroup,
             lib.wgpuComputePassEncoderDispatchWorkgroups,
+            lib.wgpuComputePassEncoderSetImmediates,
+            lambda: ffi.new("uint32_t *"),
             lib.wgpuComputePassEncoderEnd,
             lib.wgpuComputePassEncoderRelease,
             lib.wgpuCommandEncoderRelease,
@@ -166,10 +183,17 @@ def _encode_documented(device: Any, pending: Sequence[Command]) -> Any:
     return encoder.finish()
 
 
-def encode_pass_documented(compute: Any, dispatches: Iterable[Dispatch]) -> None:
+def encode_pass_documented(compute: Any, pending: Iterable[Dispatch | Step]) -> None:
     """Encode kernels into a pass of the driver, and end it, by wgpu's documented calls."""
-    for pipeline, bind_group, workgroups in dispatches:
+    number = None
+    for command in pending:
+        if isinstance(command, Step):
+            number = command.number.to_bytes(4, sys.byteorder)
+            continue
+        pipeline, bind_group, workgroups = command
         compute.set_pipeline(pipeline)
+        if number is not None:
+            compute.set_immediates(0, number, 0, len(number))
         compute.set_bind_group(0, bind_group)
         compute.dispatch_workgroups(*workgroups)
     compute.end()
@@ -179,10 +203,18 @@ def _encode_pass(encoder: Any, pending: Iterable[Any], direct: DriverFunctions) 
     set_pipeline, set_group, dispatch = direct.set_pipeline, direct.set_group, direct.dispatch
     null = direct.null
     compute = direct.begin(encoder, null)
-    bound = last = None
-    for pipeline, group, (x, y, z) in pending:
+    bound = last = number = None
+    for command in pending:
+        if type(command) is Step:
+            number = number or direct.number()
+            number[0] = command.number
+            last = None  # so that the next kernel gets the number
+            continue
+        pipeline, group, (x, y, z) = command
         if pipeline is not last:
             set_pipeline(compute, pipeline._internal)
+            if number is not None:
+                direct.set_immediates(compute, 0, number, 4)
             last = pipeline
         if group is not bound:
             set_group(compute, 0, group._internal, 0, null)

@@ -24,7 +24,10 @@ LIMITS = (
 )
 """The relevant limits; a device is opened with the adapter's values."""
 
-FEATURES = ("shader-f16", "shader-f64", "shader-int64", "subgroup", "timestamp-query")
+IMMEDIATES = "immediates"
+"""The feature of numbers that kernels get when they run, without memory."""
+
+FEATURES = ("shader-f16", "shader-f64", "shader-int64", IMMEDIATES, "timestamp-query")
 """The features that a device is opened with if its adapter has them."""
 
 MAX_BINDINGS = 32
@@ -47,7 +50,8 @@ _SHORT = {"f": "f32", "i": "i32", "u": "u32", "h": "f16"}
 
 def limits_of(adapter: Any) -> dict[str, int]:
     """The relevant limits of an adapter."""
-    return {name: int(adapter.limits[name]) for name in LIMITS}
+    names = (*LIMITS, "max-immediate-size") if IMMEDIATES in adapter.features else LIMITS
+    return {name: int(adapter.limits[name]) for name in names}
 
 
 def features_of(adapter: Any) -> frozenset[str]:

@@ -6,15 +6,19 @@ backend need neither:
 
 * An index of an array in memory is an index expression: a sum of variables with known numbers of values, so its
   largest value is known when it is written (`IndexExpression.end`).  The variables are the counters of loops, the
-  number of an invocation behind the check that it has work, and quotients and remainders of these.  `Writer.load`
-  writes `min` around an index whose largest value is not below the size of the array; this includes all indices that
-  depend on an element of an array, as those of a gather, and the positions of a pad outside of its operand.
+  number of an invocation behind the check that it has work, the number of a loop's step, and quotients and remainders
+  of these.  `Writer.load` writes `min` around an index whose largest value is not below the size of the array; this
+  includes all indices that depend on an element of an array, as those of a gather, and the positions of a pad outside
+  of its operand.
+* The number of a step is below the number of steps: `loops` counts so far, a loop kernel ends there, and a kernel that
+  is measured runs step 0.  A stack in memory has as many slices.
 * An index of an array that is written must be below its size by the same proof.  A kernel with one that is not
   keeps wgpu's checks (`Kernel.is_proved`).  A scatter, whose rows are elements of an array, first compares the row
   with the size.
 * Indices of workgroup memory are sums of the number of an invocation in its workgroup and constants, in `kernels`,
-  `blocks` and `fourier`; an array there has as many elements as these sums have values.  The tables of roots in
-  `fourier` have an element for each j * k that a stage or a pass can have.
+  `blocks`, `fourier` and `cumulative`; an array there has as many elements as these sums have values.  The tables of
+  roots in `fourier` have an element for each j * k that a stage or a pass can have.  `cumulative` reads the elements
+  before those of an invocation, if it is not the first one.
 * Each loop has a counter that goes to a number known before, in steps of at least one.
 
 `TENSORKEN_WGPU_CHECKS=on` keeps wgpu's checks in all kernels, to find out whether one of them makes a difference.  If

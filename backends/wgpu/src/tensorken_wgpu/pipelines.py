@@ -74,14 +74,16 @@ class Pipelines:
 
     Args:
         device: of the driver.
+        immediate_size: bytes that each kernel may get when it runs.
         most: the most pipelines that are cached.
 
     Attributes:
         count: the number of pipelines created.
     """
 
-    def __init__(self, device: Any, most: int = MAX_PIPELINES) -> None:
+    def __init__(self, device: Any, immediate_size: int = 0, most: int = MAX_PIPELINES) -> None:
         self._device = device
+        self._immediate_size = immediate_size
         self._most = most
         self._cache: OrderedDict[Source, Pipeline] = OrderedDict()
         self._layouts: dict[tuple[int, int], Layout] = {}
@@ -151,6 +153,8 @@ class Pipelines:
                     for i, binding_type in enumerate(types)
                 ]
             )
-            pipeline = self._device.create_pipeline_layout(bind_group_layouts=[bind_group])
+            pipeline = self._device.create_pipeline_layout(
+                bind_group_layouts=[bind_group], immediate_size=self._immediate_size
+            )
             layout = self._layouts[reads, writes] = Layout(bind_group, pipeline, reads, writes)
         return layout

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tensorken.kernels.keeping import Costs
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
+from tensorken.programs.ops import STEP_STACK
 from tensorken_wgpu import contractions, cumulative, fourier, scatters
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
@@ -45,10 +46,12 @@ class Plan:
     Attributes:
         steps: the kernels, in order.
         outputs: for each output of the program the value in memory with the same elements.
+        stacked: the outputs that are stored in stacks, which the caller provides.
     """
 
     steps: tuple[Step, ...]
     outputs: tuple[Variable, ...]
+    stacked: tuple[Variable, ...] = ()
 
     @property
     def tables(self) -> list[Any]:
@@ -114,7 +117,8 @@ def plan(program: Program, target: Target) -> Plan:
     for i, kernel in enumerate(kernels):
         dead = [x for x in (*kernel.reads, *kernel.writes) if last[x] == i]
         steps.append(Step(kernel, tuple(dead)))
-    return Plan(tuple(steps), lowered.outputs)
+    stacked = [v for e in program.equations if e.op is STEP_STACK for v in e.results]
+    return Plan(tuple(steps), lowered.outputs, tuple(stacked))
 
 
 def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Target) -> list[Kernel]:

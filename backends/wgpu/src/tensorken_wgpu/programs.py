@@ -43,6 +43,14 @@ class Array:
     memory: Memory | None
 
 
+@dataclass(slots=True, eq=False)
+class Recorded:
+    """A run of a program: its outputs and its kernels."""
+
+    outputs: list[Array]
+    dispatches: list[Dispatch]
+
+
 class LoadedProgram:
     """A program on a device.
 
@@ -67,13 +75,14 @@ class LoadedProgram:
         device: Device,
         target: Target,
     ) -> None:
-        inputs_and_constants = [*inputs, *constants]
-        memory_indices = {v: i for i, v in enumerate(inputs_and_constants)}
-        slot_of, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
+        given = [*inputs, *constants, *plan.stacked]
+        memory_indices = {v: i for i, v in enumerate(given)}
+        slot_of, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size, plan.stacked)
         self._sizes = tuple(sizes)
-        memory_indices |= {v: len(inputs_and_constants) + slot for v, slot in slot_of.items()}
+        memory_indices |= {v: len(given) + slot for v, slot in slot_of.items()}
         self._device = device
         self._constants = [*constants.values()]
+        self._has_stacks = bool(plan.stacked)
         self._steps = [
             LoadedKernel(best(step.kernel, device), memory_indices, device, target) for step in plan.steps
         ]
@@ -85,20 +94,52 @@ class LoadedProgram:
             (v.shape, v.dtype, memory_indices.get(kept))
             for v, kept in zip(outputs, plan.outputs, strict=True)
         ]
+        self._output_slots = sorted({slot_of[v] for v in plan.outputs if v in slot_of})
 
-    def __call__(self, inputs: Iterable[Array]) -> list[Array]:
-        """Submit the program and return its outputs, which may not be computed yet."""
+    def __call__(
+        self, inputs: Iterable[Array], step: int | None = None, stacks: Sequence[Memory | None] = ()
+    ) -> list[Array]:
+        """Submit the program and return its outputs, which may not be computed yet.
+
+        Args:
+            inputs: of the program.
+            step: the number of the step, if the program is a part of a loop's step.
+            stacks: the memory of the loop's stacks, of which the program writes this step.
+        """
         if self._runs < HOT_RUNS:
             self._runs += 1
             if self._runs == HOT_RUNS:
                 self._specialise()
-        memories: list[Any] = [x.memory for x in inputs] + self._constants + self._allocated()
+        return self.recorded(inputs, step, stacks, self.allocated()).outputs
+
+    def recorded(
+        self,
+        inputs: Iterable[Array],
+        step: int | None,
+        stacks: Sequence[Memory | None],
+        computed: Sequence[Memory],
+    ) -> Recorded:
+        """Submit the program, as `__call__` does; returns its outputs and kernels.
+
+        Args:
+            inputs: of the program.
+            step: the number of the step.
+            stacks: the memory of the loop's stacks.
+            computed: the memory of the values that it computes, from `allocated`.
+        """
+        memories: list[Any] = [x.memory for x in inputs] + self._constants
+        if self._has_stacks:
+            memories += stacks
+        memories += computed
         keys = tuple([memories[i].key for i in self._bound])
-        self._device.repeat((self._kernels, keys), lambda: [step.dispatch(memories) for step in self._steps])
-        return [
+        dispatches = self._device.repeat(
+            (self._kernels, keys), lambda: [kernel.dispatch(memories) for kernel in self._steps], step
+        )
+        outputs = [
             Array(shape, dtype, None if index is None else memories[index])
             for shape, dtype, index in self._outputs
         ]
+        return Recorded(outputs, dispatches)
 
     def _specialise(self) -> None:
         """Compile hot kernels again for their shapes."""
@@ -118,9 +159,25 @@ class LoadedProgram:
         for step in steps:
             step.load()
 
-    def _allocated(self) -> list[Memory]:
+    @property
+    def is_hot(self) -> bool:
+        """Whether the kernels stay the same from now on."""
+        return self._runs >= HOT_RUNS
+
+    def allocated(self, shared: Sequence[Memory] | None = None) -> list[Memory]:
+        """Memory for the values that the program computes.
+
+        Args:
+            shared: the memory of an earlier run, whose values that are no outputs are not needed any more.
+        """
         try:
-            return self._device.allocate_all(self._sizes)
+            if shared is None:
+                return self._device.allocate_all(self._sizes)
+            result = [*shared]
+            new = self._device.allocate_all(tuple([self._sizes[slot] for slot in self._output_slots]))
+            for slot, memory in zip(self._output_slots, new, strict=True):
+                result[slot] = memory
+            return result
         except BackendError as error:
             largest = max(self._steps, key=lambda step: step.writes)
             raise _with_kernel(error, largest.kernel) from None

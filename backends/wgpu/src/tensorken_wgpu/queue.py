@@ -12,7 +12,7 @@ import wgpu
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.bind_groups import BindGroups
 from tensorken_wgpu.device_state import DeviceState
-from tensorken_wgpu.encoding import Command, Copy, encode, submit_commands
+from tensorken_wgpu.encoding import Command, Copy, Step, encode, submit_commands
 from tensorken_wgpu.failures import is_exhausted, reason
 from tensorken_wgpu.memory import SMALLEST, Pool
 from tensorken_wgpu.reading import read, read_into, uncleared, write
@@ -42,7 +42,7 @@ class Queue:
 
     Attributes:
         lock: held by callers of methods that require it, and during any other change of the device.
-        pending: kernels and copies that are not submitted yet.
+        pending: kernels and copies that are not submitted yet, and the numbers of steps before their kernels.
         counts: of operations, by name.
 
     Raises:
@@ -66,13 +66,19 @@ class Queue:
 
     # ---- submitting ----------------------------------------------------------------------------------------
 
-    def add(self, commands_to_encode: Sequence[Command]) -> None:
+    def add(self, commands_to_encode: Sequence[Command], step: int | None = None) -> None:
         """Add kernels and copies to the pending work; submit it if there is much.  The lock must be held.
+
+        Args:
+            commands_to_encode: the kernels and copies.
+            step: the number of the loop's step that they are a part of.
 
         Raises:
             BackendError: as for `submit`.
         """
         for start in range(0, len(commands_to_encode), MAX_PENDING):
+            if step is not None:
+                self.pending.append(Step(step))
             self.pending += commands_to_encode[start : start + MAX_PENDING]
             if len(self.pending) >= MAX_PENDING or self._new_bytes > MAX_NEW_BYTES:
                 self.submit()
@@ -152,8 +158,9 @@ class Queue:
                 raise self._state.driver_error(again, "cannot submit pending work") from again
         try:
             number = submit_commands(self._driver, commands)
-            copies = [type(one) for one in self.pending].count(Copy)
-            self.counts["kernels"] += len(self.pending) - copies
+            types = [type(one) for one in self.pending]
+            copies = types.count(Copy)
+            self.counts["kernels"] += len(types) - copies - types.count(Step)
             self.counts["copies"] += copies
             self.counts["submissions"] += 1
             self._in_flight += 1

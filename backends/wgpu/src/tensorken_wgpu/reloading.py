@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tensorken_wgpu.device import Device
-from tensorken_wgpu.programs import Array
-
-Run = Callable[[Sequence[Array]], Sequence[Array]]
+from tensorken_wgpu.programs import Array, LoadedProgram
 
 
 class HasDevice(Protocol):
@@ -31,14 +29,18 @@ class ReloadingProgram:
         BackendError: if the device refuses a kernel.
     """
 
-    def __init__(self, load: Callable[[Device], Run], backend: HasDevice) -> None:
+    def __init__(self, load: Callable[[Device], LoadedProgram], backend: HasDevice) -> None:
         self._load = load
         self._backend = backend
         self._device = backend.device
         self._run = load(self._device)
 
-    def __call__(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def __call__(self, inputs: Sequence[Array], *context: Any) -> Sequence[Array]:
+        return self.loaded()(inputs, *context)
+
+    def loaded(self) -> LoadedProgram:
+        """The program on the current device."""
         device = self._backend.device
         if device is not self._device:
             self._run, self._device = self._load(device), device
-        return self._run(inputs)
+        return self._run

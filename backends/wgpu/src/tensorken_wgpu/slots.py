@@ -17,7 +17,10 @@ MAX_WASTE = 2**16
 
 
 def slots(
-    steps: Sequence[Step], outputs: Collection[Variable], binding_size: int
+    steps: Sequence[Step],
+    outputs: Collection[Variable],
+    binding_size: int,
+    elsewhere: Collection[Variable] = (),
 ) -> tuple[dict[Variable, int], list[int]]:
     """The slot of each computed value, and the size of each slot in bytes.
 
@@ -26,13 +29,14 @@ def slots(
         outputs: its outputs.  The slot of an output is not much larger than the output, which may live long.
         binding_size: bytes of the largest binding.  Larger slots are bound in windows, so only larger values use
             them.
+        elsewhere: values that have other memory.
     """
     slot_of: dict[Variable, int] = {}
     sizes: list[int] = []
     free: list[int] = []
     for step in steps:
         for v in step.kernel.writes:
-            if v in slot_of:  # an earlier kernel wrote part of it
+            if v in slot_of or v in elsewhere:  # an earlier kernel wrote part of it
                 continue
             size = size_of(v)
             usable = [i for i in free if (sizes[i] > binding_size) == (size > binding_size)]

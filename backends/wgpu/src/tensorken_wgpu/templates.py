@@ -11,6 +11,7 @@ import re
 import struct
 from dataclasses import dataclass
 
+from tensorken.kernels.element_indices import STEP
 from tensorken.kernels.index_expressions import IndexExpression
 from tensorken_wgpu.functions import needed
 from tensorken_wgpu.wgsl import OPAQUE, literal_of_bits
@@ -77,7 +78,8 @@ def generic_text(template: str) -> Text:
 
 def _text(code: str, numbers: tuple[int, ...]) -> Text:
     words = [*OPAQUE, *numbers, *[0] * (-len(numbers) % 4)]
-    declared = f"@group(0) @binding(0) var<uniform> numbers: array<vec4<u32>, {len(words) // 4}>;"
+    declared = f"var<immediate> {STEP}: u32;\n" if STEP in code else ""
+    declared += f"@group(0) @binding(0) var<uniform> numbers: array<vec4<u32>, {len(words) // 4}>;"
     code = f"{needed(code)}\n{code}".replace("opaque.", "numbers[0].")
     return Text(code.replace(NUMBERS, declared, 1), struct.pack(f"<{len(words)}I", *words))
 

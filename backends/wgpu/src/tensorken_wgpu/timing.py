@@ -14,7 +14,8 @@ from typing import Any
 import wgpu
 
 from tensorken_wgpu.device_state import DeviceState
-from tensorken_wgpu.encoding import Dispatch, encode_pass_documented
+from tensorken_wgpu.encoding import Dispatch, Step, encode_pass_documented
+from tensorken_wgpu.limits import IMMEDIATES
 from tensorken_wgpu.queue import Queue
 
 TIMESTAMPS = "timestamp-query"
@@ -39,6 +40,7 @@ class Timer:
         self._state = state
         self._queue = queue
         self._tick = _seconds_per_tick(device) if TIMESTAMPS in features else None
+        self._step = 0 if IMMEDIATES in features else None  # for kernels of a loop's step
         self._queries: Any = None
         self._resolved: Any = None
 
@@ -50,6 +52,8 @@ class Timer:
     def seconds(self, dispatches: Sequence[Dispatch]) -> float:
         """The seconds that kernels take, which run in order once all pending work is done.
 
+        Kernels of a loop's step run step 0.
+
         Raises:
             BackendError: if the device is lost, or has no memory left.
         """
@@ -57,7 +61,7 @@ class Timer:
             self._queue.wait()
             start = time.perf_counter()
             if self._tick is None:
-                self._queue.add(dispatches)
+                self._queue.add(dispatches, self._step)
                 self._queue.wait()
                 return time.perf_counter() - start
             ticks = self._ticks(dispatches)
@@ -82,7 +86,8 @@ class Timer:
                     "end_of_pass_write_index": 1,
                 }
             )
-            encode_pass_documented(compute, dispatches)
+            steps = [] if self._step is None else [Step(self._step)]
+            encode_pass_documented(compute, [*steps, *dispatches])
             encoder.resolve_query_set(self._queries, 0, 2, self._resolved, 0)
             self._device.queue.submit([encoder.finish()])
         except wgpu.GPUError as error:

@@ -63,6 +63,7 @@ def as_index(dtype: str, text: str) -> str:
 _ALL: dict[str, Expression] = {
     "eq": lambda a, b: f"{a} == {b}",
     "where": lambda c, a, b: f"select({b}, {a}, {c})",
+    "step_stack": lambda x: x,
 }
 _NUMBERS: dict[str, Expression] = {
     **_ALL,

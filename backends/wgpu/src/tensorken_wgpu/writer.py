@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken.kernels.element_indices import Bound
+from tensorken.kernels.element_indices import STEP, Bound
 from tensorken.kernels.elements import ElementWalk
 from tensorken.kernels.index_expressions import IndexExpression, variable, written_variable
+from tensorken.programs.ops import STEP_STACK
 from tensorken_wgpu.dtypes import SIZES, size_of
 from tensorken_wgpu.templates import index_text, integer, number
 from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, as_index, bits_of, expressions, loaded, stored
@@ -180,8 +181,13 @@ class Writer(ElementWalk[str]):
         return index.over(vector.size), index.constant % vector.size
 
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
-        """Write one element or neighbouring elements to memory."""
+        """Write one element or neighbouring elements to memory; those of a stack to the place of the step."""
         name = self.writes.setdefault(v, f"y{len(self.writes)}")
+        count, length = prod(v.shape), self._stack_length(v)
+        if length > 1:
+            start = variable(STEP, length).times(count)
+            elements = [(index + start, value) for index, value in elements]
+            count *= length
         dtype = v.dtype.name
         vector = self.vectors.get(v)
         size = vector.size if vector else 1
@@ -189,13 +195,18 @@ class Writer(ElementWalk[str]):
             indices = [index for index, _ in elements[i : i + size]]
             values = [stored(dtype, value) for _, value in elements[i : i + size]]
             if vector is None:
-                self._put(v, name, indices[0], values[0], prod(v.shape))
+                self._put(v, name, indices[0], values[0], count)
                 continue
             start, first = self._aligned(v, vector, indices[0])
             if first or [index.key for index in indices] != [indices[0].plus(j).key for j in range(size)]:
                 self.unaligned.add(v)
             else:
-                self._put(v, name, start, vector.joined(values), prod(v.shape) // size)
+                self._put(v, name, start, vector.joined(values), count // size)
+
+    def _stack_length(self, v: Variable) -> int:
+        """How many values the memory of a written value has: those of all steps of a loop for a stack, else one."""
+        equation = self.producers.get(v)
+        return equation.params[0] if equation is not None and equation.op is STEP_STACK else 1
 
     def _put(self, v: Variable, name: str, index: IndexExpression, value: str, size: int) -> None:
         self.is_proved &= self._is_below(index, size)

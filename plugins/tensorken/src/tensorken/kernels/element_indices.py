@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensorken.kernels.index_expressions import IndexExpression, IndexTarget, constant_index
+from tensorken.kernels.index_expressions import IndexExpression, IndexTarget, constant_index, variable
+
+STEP = "loop_step"
+"""The variable of the number of a loop's step, which kernels of the step's program get when they run."""
 
 Bound = tuple[IndexExpression, int]
 """A condition: the index is from 0 up to the number (exclusive)."""
@@ -98,6 +101,11 @@ class ElementIndex:
             shape, [i.plus(start) for i, (start, _) in zip(self.indices, limits, strict=True)]
         )
 
+    def before_step_slice(self, shape: Sequence[int], axis: int) -> ElementIndex:
+        """The element of the operand of which a step of a loop takes a slice."""
+        step = variable(STEP, shape[axis])
+        return self.of_array(shape, [*self.indices[:axis], step, *self.indices[axis:]])
+
     def before_pad(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]]
     ) -> tuple[ElementIndex, list[Bound]]:
@@ -124,6 +132,7 @@ INDICES_BEFORE: Mapping[str, Callable[..., ElementIndex]] = {
     "expand": lambda element, shape, _: element.before_expand(shape),
     "flip": lambda element, _, axes: element.before_flip(axes),
     "crop": lambda element, shape, limits: element.before_crop(shape, limits),
+    "step_slice": lambda element, shape, axis: element.before_step_slice(shape, axis),
 }
 """For each op that only moves elements, a function from the index of the result's element, the operand's shape and the
 params to the index of the operand's element."""

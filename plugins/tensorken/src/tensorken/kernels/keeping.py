@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
 FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
-_FREE = FREE_MOVES | {"crop", "cast"}
+_FREE = FREE_MOVES | {"crop", "cast", "step_slice"}
 _MAX_COST = 1000
 _MAX_READS = 64
 

@@ -45,3 +45,23 @@ IOTA = Op(
 )
 """`iota(shape, axis, start, step, dtype)`: integers that count from start, which is not negative, in positive steps
 along an axis.  It occurs only in programs that are lowered to kernels; no backend implements it."""
+
+STEP_SLICE = Op(
+    "step_slice",
+    1,
+    lambda shape, axis: (*shape[:axis], *shape[axis + 1 :]),
+    lambda dtype, *_: dtype,
+    ("axis",),
+)
+"""`step_slice(x, axis)`, in the program of a loop's step: the slice of x at the number of the step, without the axis.
+It occurs only in programs that are lowered to kernels, which get the number when they run."""
+
+STEP_STACK = Op(
+    "step_stack",
+    1,
+    lambda shape, length: shape,
+    lambda dtype, *_: dtype,
+    ("size",),
+)
+"""`step_stack(x, length)`, in the program of a loop's step: x, stored at the number of the step in a stack of this
+length along a new first axis.  It occurs only in programs that are lowered to kernels."""

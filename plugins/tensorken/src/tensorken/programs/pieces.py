@@ -12,17 +12,19 @@ from tensorken_core.language.op import run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
-Run = Callable[[Sequence[Any]], Sequence[Any]]
+Run = Callable[..., Sequence[Any]]
 
 
-def pieces(program: Program) -> list[Equation | Program]:
-    """The opaque equations, and programs of the equations between them, in order.
+def pieces(
+    program: Program, is_cut: Callable[[Equation], bool] = lambda e: bool(e.opaque)
+) -> list[Equation | Program]:
+    """Some equations, by default the opaque ones, and programs of the equations between them, in order.
 
     The inputs and outputs of the programs are values of the whole program.
     """
     groups: list[Equation | list[Equation]] = []
     for equation in program.equations:
-        if equation.opaque:
+        if is_cut(equation):
             groups.append(equation)
         elif groups and isinstance(groups[-1], list):
             groups[-1].append(equation)
@@ -60,6 +62,9 @@ def joined(program: Program, parts: Sequence[tuple[Equation | Program, Run]], ba
         program: the program.
         parts: its pieces, and the functions that run them.
         backend: holds the values.
+
+    Returns:
+        A function of the inputs; it passes all further arguments to each part.
     """
     last_use: dict[Variable, int] = {}
     for i, (part, _) in enumerate(parts):
@@ -70,14 +75,14 @@ def joined(program: Program, parts: Sequence[tuple[Equation | Program, Run]], ba
     for v, i in last_use.items():
         dying[i].append(v)
 
-    def run_parts(xs: Sequence[Any]) -> list[Any]:
+    def run_parts(xs: Sequence[Any], *context: Any) -> list[Any]:
         values: dict[Variable, Any] = dict(zip(program.inputs, xs, strict=True))
 
         def value(v: Variable) -> Any:
             return values[v] if v in values else program.outside(v, backend)
 
         for (part, run_part), dead in zip(parts, dying, strict=False):
-            ys = run_part([value(v) for v in _reads(part)])
+            ys = run_part([value(v) for v in _reads(part)], *context)
             values.update(zip(_writes(part), ys, strict=True))
             for v in dead:
                 values.pop(v, None)
