@@ -11,6 +11,7 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.execution import prepared
+from tensorken.programs.passes.pipeline import optimised
 from tensorken_core import tree
 from tensorken_wgpu import encoding, loops, steps
 
@@ -241,3 +242,32 @@ def test_loops_that_are_not_recorded_have_the_same_results(
     for name in ("network", "branches", "a condition", "a condition in a loop", "loops in a loop"):
         f, xs = LOOPS[name]
         check(lambda *args: f(*args), lazy, xs)  # noqa: B023, a new function, which is compiled again
+
+
+@each_of(
+    ("f", "sizes"),
+    [
+        (lambda x: tk.linalg.eigh(x)[0], (9,)),
+        (lambda x: tk.linalg.qr(x)[1], (12, 16)),
+        (tk.linalg.inv, (12, 16)),
+        (tk.grad(lambda x: tk.linalg.cholesky(x).sum()), (12, 16)),
+    ],
+)
+def test_loops_of_factorisations_are_recorded(f: Any, sizes: tuple[int, ...], lazy: Any) -> None:
+    """The program of many steps is as long as that of few, and no numbers of steps are uploaded."""
+    lengths = []
+    for n in sizes:
+        x = drawn(n, n, seed=n) + np.eye(n, dtype=np.float32) * 4
+        given = tk.tensor(x @ x.T, backend=lazy).realize()
+        program = tk.trace(f)(given)
+        run = prepared(program, lazy.raw)
+        memories = [lazy.value(given.representation)]
+        (y,) = run(memories)
+        expected = np.asarray(f(tk.tensor(x @ x.T, backend="numpy")))
+        found = np.reshape(lazy.raw.ravel(y), expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+        before = lazy.raw.device.statistics["writes"]
+        run(memories)
+        assert lazy.raw.device.statistics["writes"] == before
+        lengths.append(len(optimised(program, lazy).equations))
+    assert len({*lengths}) == 1 and lengths[0] < 250

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorken.control_flow.scan_op import SCAN
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.rows import REDUCTIONS
 from tensorken_core.errors import BackendError, DTypeError
@@ -129,6 +130,11 @@ class Wgpu(Backend):
 
     def has(self, op: Op) -> bool:
         return op.name in _SUPPORTED
+
+    @property
+    def scan(self) -> Op | None:
+        """The op `scan`, as all its steps are one program, see `loops`; None if the device cannot number steps."""
+        return SCAN if self.device.has_steps else None
 
     def runs_body(self, op: Op, operands: Sequence[Any]) -> bool:
         """Whether an op that this backend has runs its body for these operands."""

@@ -18,6 +18,7 @@ from tensorken.programs.names import all_programs
 from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken.programs.passes.elements import MOVEMENT_OPS
 from tensorken.programs.passes.equation_writer import program_of
+from tensorken.programs.passes.recorded_loops import scan_of
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken_core.language.interpreter import R
@@ -225,6 +226,7 @@ class Lazy(Wrapper[Node[R]]):
             op.min_loop_steps
             and op.min_loop_steps * min(operands[0].shape[-2:]) > MAX_DEFERRED_STEPS
             and not self.raw.has(op)
+            and scan_of(self.raw) is None
         ):
             return super().interpret(op, operands, params)
         if op.results != 1:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from tensorken.programs.passes.common_subexpressions import exact_key, same_value
 from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequal
 from tensorken.programs.passes.elements import MOVEMENT_OPS, remember_elements
+from tensorken.programs.passes.recorded_loops import MIN_STEPS, scan_equation, scan_of
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
@@ -142,8 +144,12 @@ class EquationWriter(RawTensor[Variable]):
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
         """Run the first step, and copy its equations for further steps without running the ops again.
 
-        A step with numbers among its arguments always runs, since its equations may depend on the numbers.
+        A step with numbers among its arguments always runs, since its equations may depend on the numbers.  A backend
+        that records loops gets the equation of a `scan`.
         """
+        scan = scan_of(self.backend)
+        if len(steps) >= MIN_STEPS and scan is not None:
+            return self._recorded_loop(scan, step, xs, steps)
 
         def run_step(*args: Tensor | int) -> Sequence[Tensor]:
             variables = [x.representation for x in args if not isinstance(x, int)]
@@ -158,6 +164,25 @@ class EquationWriter(RawTensor[Variable]):
             return [Tensor(self, v, v.shape, v.dtype) for v in results]
 
         return super().loop(run_step, xs, steps)
+
+    def _recorded_loop(
+        self,
+        scan: Op,
+        step: Callable[..., Sequence[Tensor]],
+        xs: Sequence[Tensor],
+        steps: Sequence[Sequence[Tensor | int]],
+    ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
+        types = [((1,), int32) if isinstance(x, int) else (x.shape, x.dtype) for x in (*xs, *steps[0])]
+        key = (step, *types)
+        if key not in self._step_programs:
+            self._step_programs[key] = program_of(step, types, self.backend)
+        inputs = [[x if isinstance(x, int) else x.representation for x in given] for given in steps]
+        e = scan_equation(self, scan, self._step_programs[key], [x.representation for x in xs], inputs)
+        scope, origin = (0, None) if self.source is None else (self.source.scope, self.source.origin)
+        self.append(replace(e, origin=origin, scope=scope))
+        results = [Tensor(self, v, v.shape, v.dtype) for v in e.results]
+        last, stacks = results[: len(xs)], results[len(xs) :]
+        return last, [[_slice(stack, k) for stack in stacks] for k in range(len(steps))]
 
     def _copy_equations(self, program: Program, inputs: Sequence[Variable]) -> list[Variable]:
         """Write the equations of a program for these inputs; return its outputs."""
@@ -218,6 +243,12 @@ class EquationWriter(RawTensor[Variable]):
             outputs=tuple(outputs),
             constants={**program.constants, **self.constants},
         )
+
+
+def _slice(stack: Tensor, k: int) -> Tensor:
+    """The slice at an index along the first axis, without the axis."""
+    shape = stack.shape[1:]
+    return stack.crop(((k, k + 1), *[(0, n) for n in shape])).reshape(shape)
 
 
 def program_of(
