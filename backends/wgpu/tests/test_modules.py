@@ -13,8 +13,10 @@ import pytest
 import tensorken as tk
 from tensorken.kernels.index_expressions import variable
 from tensorken.lazy.interpreter import Lazy
+from tensorken.programs.ops import STEP_STACK
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
+from tensorken_core.program.program import Equation
 from tensorken_wgpu import modules, pipelines, programs
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
@@ -45,12 +47,13 @@ def checked(source: Source, kernel: Kernel) -> Source:
     for letter, bound in (("x", kernel.reads), ("y", kernel.writes)):
         values.update({f"{letter}{i}": v for i, v in enumerate(bound)})
     sizes = {name: int(size) for name, size in _ARRAY.findall(text)}
+    lengths = {e.results[0]: e.params[0] for e in kernel.equations if e.op is STEP_STACK}
     for name, type_name in _ARRAY_IN_MEMORY.findall(text):
         v = values[name]
         bytes_per_access = {"vec4<u64>": 32, "vec4<f64>": 32, "vec4<i64>": 32}.get(type_name)
         if bytes_per_access is None:
             bytes_per_access = SIZES[v.dtype.name] * (4 if type_name.startswith("vec4") else 1)
-        sizes[name] = -(-prod(v.shape) * SIZES[v.dtype.name] // bytes_per_access)
+        sizes[name] = -(-prod(v.shape) * lengths.get(v, 1) * SIZES[v.dtype.name] // bytes_per_access)
     declared = f"@group(0) @binding({1 + source.reads + source.writes})"
     counter = f"""
 {declared} var<storage, read_write> wrong_invocations: array<atomic<u32>>;
@@ -149,6 +152,22 @@ def indices(count: int, size: int) -> Any:
     return rng.integers(0, size, count).astype(np.int32)
 
 
+def network(xs: Any, w: Any, reverse: bool = False) -> Any:
+    """A loop that reads slices and writes two stacks."""
+
+    def step(h: Any, x: Any) -> Any:
+        h = tk.tanh(h @ w + x)
+        return h, (h * 2.0, h.sum(0))
+
+    h, (twice, sums) = tk.scan(step, xs[0], xs, reverse=reverse)
+    return twice + sums[:, None] + h
+
+
+def recurrence(xs: Any, reverse: bool = False) -> Any:
+    """A loop of elementwise ops."""
+    return tk.scan(lambda h, x: (h * 0.5 + x, h), xs[0], xs, reverse=reverse)[1]
+
+
 PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
     "vectors": (lambda x: x + 1.0, [floats(2**15)]),
     "softmax": (lambda x: tk.softmax(x, -1), [floats(40, 30)]),
@@ -168,7 +187,20 @@ PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
         [floats(64, 8), indices(64, 5000), floats(5000, 8)],
     ),
     "sorted": (lambda x: tk.argsort(x, axis=1), [floats(3, 5)]),
+    "softmax of long rows": (lambda x: tk.softmax(x, -1), [floats(16, 1024)]),
     "cumulative": (lambda x: tk.cumsum(x, 0), [floats(33, 4)]),
+    "cumulative of a line": (lambda x: tk.cumsum(x, 0), [floats(9001)]),
+    "cumulative of blocks": (lambda x: tk.cumsum(x, 0), [floats(2**15)]),
+    "cumulative of columns": (lambda x: tk.cumsum(x, 0), [floats(999, 7)]),
+    "loop": (network, [floats(19, 3, 5), floats(5, 5)]),
+    "reversed loop": (lambda xs, w: network(xs, w, reverse=True), [floats(19, 3, 5), floats(5, 5)]),
+    "loop of vectors": (network, [floats(2, 128, 128), floats(128, 128) * 0.1]),
+    "gradient of a loop": (
+        tk.grad(lambda w, xs: (network(xs, w) ** 2).sum()),
+        [floats(5, 5), floats(9, 3, 5)],
+    ),
+    "elementwise loop": (recurrence, [floats(1030, 3)]),
+    "reversed elementwise loop": (lambda xs: recurrence(xs, reverse=True), [floats(30, 3)]),
     "transform": (lambda x: tk.abs(tk.fft.fft(x)), [floats(3, 64)]),
     "long transform": (lambda x: tk.abs(tk.fft.ifft(tk.fft.fft(x) * 2.0)), [floats(2**15)]),
     "gradient": (tk.grad(lambda x: tk.softmax(x @ x, -1)[2].sum()), [floats(33, 33)]),
@@ -232,6 +264,36 @@ def test_a_kernel_with_an_unproved_store_keeps_the_checks() -> None:
         writer.is_proved = True
         writer.store(v, [(index, "1.0")])
         assert writer.is_proved == is_proved
+
+
+def test_the_checks_see_a_step_after_the_last_one(raw: Any, monkeypatch: Patch) -> None:
+    x = tk.tensor(floats(10, 16), backend=Lazy((backend := CheckedBackend(monkeypatch)).raw)).realize()
+    queue = backend.device._queue
+    add = queue.add
+    for function in (
+        lambda x: tk.scan(lambda h, row: (tk.flip(h) + row, None), x[0], x)[0],
+        lambda x: tk.scan(lambda h, _: (tk.flip(h), h * 2.0), x[0], None, length=10)[1],
+    ):
+        before = backend.count
+        for late, wrong in ((0, 0), (1, 16)):
+
+            def add_late(work: Any, n: int | None = None, late: int = late) -> None:
+                add(work, None if n is None else n + late)
+
+            monkeypatch.setattr(queue, "add", add_late)
+            tk.jit(function)(x).realize()
+            assert backend.count == before + wrong
+
+
+def test_stores_into_a_stack_are_proved_for_all_steps() -> None:
+    values: list[Any] = [Value((10,), DTYPES["float32"]) for _ in range(2)]
+    x, v = values
+    stack: Any = Equation(STEP_STACK, (x,), (4,), (v,))
+    for size, is_proved in ((10, True), (11, False)):
+        writer = Writer({v: stack}, {v}, frozenset())
+        writer.store(v, [(variable("t", size), "1.0")])
+        assert writer.is_proved == is_proved
+        assert writer.lines == ["  y0[t + loop_step * #u10#] = 1.0;"]
 
 
 # ---- modules ------------------------------------------------------------------------------------------------
