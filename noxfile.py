@@ -28,7 +28,7 @@ PYTHONS = sorted(
 )
 NEWEST = [version for version in PYTHONS if version == CURRENT or shutil.which(f"python{version}")][-1]
 # folder name of a distribution -> its extras in a full environment
-WITH_EXTRAS = {"nn": "[plot]", "cli": "[completion,rich]"}
+WITH_EXTRAS = {"nn": "[plot]", "core": "[completion,rich]"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 # XLA's optimisations take seconds for a program, and those of tests run once.

@@ -66,7 +66,11 @@ def _run(arguments: list[str], folder: Path) -> tuple[int, str]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether an output is as a page shows it; `...` in the page is any text, and blanks may be more or fewer."""
+    """Whether an output is as a page shows it.
+
+    `...` in the page is any text, a line `...` any number of lines, and blanks may be more or fewer.
+    """
+    expected = expected.replace("\n...\n", "...\n")
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return doctest.OutputChecker().check_output(expected, printed, flags)
 
