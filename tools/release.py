@@ -200,7 +200,7 @@ def try_managers(python: str, packages: Path) -> None:
         ReleaseError: if a command fails, or prints something else.
     """
     program, output = example()
-    index, first = packages.as_uri(), f"tensorken-core {version()}"
+    index, first = packages.as_uri(), f"tensorken {version()}, tensorken-core {version()}"
     with tempfile.TemporaryDirectory(prefix="tensorken-release-", ignore_cleanup_errors=True) as name:
         folder, uv, pipx = Path(name), [sys.executable, "-m", "uv"], [sys.executable, "-m", "pipx"]
         python_path = shutil.which(python) or python
