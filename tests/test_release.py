@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tools import changelog as fragments, conda, lock, release, repository
+from tools import changelog as fragments, conda, lock, release, repository, workspace
 from tools.workspace import ROOT, distributions, version
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -103,7 +103,7 @@ def test_nothing_is_published_without_the_addresses(monkeypatch: pytest.MonkeyPa
     known = {
         "tensorken": {"repository": "https://code.example/a/b/", "documentation": "https://docs.example"}
     }
-    monkeypatch.setattr(repository, "settings", lambda: known)
+    monkeypatch.setattr(workspace, "settings", lambda: known)
     release.check_addresses()
     assert repository.addresses()["Issues"] == "https://code.example/a/b/issues"
     known["tensorken"]["repository"] = ""

@@ -11,13 +11,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from tools.workspace import ROOT, distributions, settings
+from tools import workspace
+from tools.workspace import ROOT, distributions
 
 
 def addresses() -> dict[str, str]:
     """The known addresses, by their labels on the index."""
-    known = settings()["tensorken"]
-    repository, documentation = known["repository"].rstrip("/"), known["documentation"]
+    known = workspace.addresses()
+    repository, documentation = known["repository"], known["documentation"]
     found = {"Documentation": documentation} if documentation else {}
     if repository:
         found |= {

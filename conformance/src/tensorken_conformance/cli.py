@@ -175,23 +175,21 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not seconds > 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+    return _above(0.0, text, "number of seconds above 0")
 
 
 def _factor(text: str) -> float:
+    return _above(1.0, text, "factor above 1")
+
+
+def _above(bound: float, text: str, needed: str) -> float:
     try:
-        factor = float(text)
+        number = float(text)
     except ValueError:
-        factor = 0.0
-    if not factor > 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a factor above 1")
-    return factor
+        number = bound
+    if not number > bound:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {needed}")
+    return number
 
 
 def _pair(text: str) -> tuple[str, Any]:

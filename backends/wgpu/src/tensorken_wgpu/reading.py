@@ -113,7 +113,7 @@ def read(
         GPUError: if the driver refuses.
         RuntimeError: if the buffer could not be mapped.
     """
-    if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
+    if direct is None or not _is_of_driver(device, buffer):
         buffer.map_async("READ_NOSYNC", 0, size).sync_wait()  # wgpu would submit again to be sure
         data: memoryview = buffer.read_mapped(0, size)
         buffer.unmap()
@@ -144,7 +144,7 @@ def read_into(
         GPUError: if the driver refuses.
         RuntimeError: if the buffer could not be mapped.
     """
-    if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
+    if direct is None or not _is_of_driver(device, buffer):
         target[:] = read(device, buffer, len(target), submission, direct)
         return
     target[:] = _mapped(device, buffer, len(target), direct.read, submission, direct)
@@ -171,7 +171,7 @@ def write(
         GPUError: if the driver refuses.
         RuntimeError: if the buffer could not be mapped.
     """
-    if direct is None or not hasattr(buffer, "_internal") or not hasattr(device, "_internal"):
+    if direct is None or not _is_of_driver(device, buffer):
         buffer.map_async("WRITE", 0, len(data)).sync_wait()
         buffer.write_mapped(data, 0)
         buffer.unmap()
@@ -186,6 +186,11 @@ def uncleared(size: int, direct: DriverFunctions | None = DIRECT) -> memoryview:
         return memoryview(bytearray(size))
     allocate = direct.ffi.new_allocator(should_clear_after_alloc=False)
     return memoryview(direct.ffi.buffer(allocate("char[]", size)))
+
+
+def _is_of_driver(device: Any, buffer: Any) -> bool:
+    """Whether the driver's functions can be called with a device and a buffer of wgpu."""
+    return hasattr(buffer, "_internal") and hasattr(device, "_internal")
 
 
 def _mapped(
