@@ -426,6 +426,12 @@ def test_layers_have_few_crossings_and_straight_arrows():
     rails = [(f"{side}{i}", f"{side}{i + 1}") for i in range(4) for side in "ab"]
     mixed = layout(dict.fromkeys(nodes, size), [*rails[::-1], ("a0", "b4")])
     assert {mixed.centers[f"a{i}"][0] < mixed.centers[f"b{i}"][0] for i in range(5)} in ({True}, {False})
+    (a, _), (b, _), (c, _), (d, _) = layout(
+        dict.fromkeys("abcd", size), [("a", "d"), ("b", "c")]
+    ).centers.values()
+    assert (a < b) == (d < c)  # in the given order the two would cross
+    fork = layout(dict.fromkeys("abcd", size), [("a", "b"), ("a", "c"), ("a", "d")]).centers
+    assert fork["a"][0] == pytest.approx(fork["c"][0])  # above the mean of those that it leads to
     chain = layout(dict.fromkeys("abc", size), [("a", "b"), ("b", "c")])
     assert [x for x, _ in chain.centers.values()] == [20.0] * 3
 
