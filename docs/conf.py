@@ -13,6 +13,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from tools import signatures, source_links
+from tools.image_sizes import with_sizes
 from tools.workspace import addresses
 
 project = "Tensorken for Python"
@@ -139,20 +140,20 @@ def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_cont
 
 
 def page_context(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Link a page to its file in the repository; give the headings of the sidebar a level, for screen readers."""
+    """Link a page to its file in the repository; mend its HTML for screen readers, and for pages that load."""
     if repository and page in SOURCES:
         context["theme_source_edit_link"] = f"{repository}/edit/main/{SOURCES[page]}"
     tree = context["furo_navigation_tree"]
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
-    if '<em class="sig-param">' in context.get(
-        "body", ""
-    ):  # a list of parameters has no terms, which HTML's `dl` needs
-        items = context["body"].replace(
-            '<dd><em class="sig-param">', '<dd role="listitem"><em class="sig-param">'
-        )
-        context["body"] = items.replace(
-            '<dl>\n<dd role="listitem">', '<dl role="list">\n<dd role="listitem">'
-        )
+    body = context.get("body", "")
+    if '<em class="sig-param">' in body:  # a list of parameters has no terms, which HTML's `dl` needs
+        body = body.replace('<dd><em class="sig-param">', '<dd role="listitem"><em class="sig-param">')
+        body = body.replace('<dl>\n<dd role="listitem">', '<dl role="list">\n<dd role="listitem">')
+    if "<img" in body:
+        images = {name: Path(app.srcdir, file) for file, name in app.builder.images.items()}
+        body = with_sizes(body, images)
+    if body:
+        context["body"] = body
 
 
 def setup(app: Sphinx) -> None:

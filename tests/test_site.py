@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import certificates, figures, reference, search, site, source_links, versions, walkthrough
+from tools.image_sizes import with_sizes
 from tools.public_modules import public_modules
 from tools.reference_topics import TOPICS
 from tools.workspace import ROOT
@@ -162,6 +163,29 @@ def test_external_addresses_of_a_page_are_found(html: str, found: list[str]) -> 
 )
 def test_images_without_a_text_are_found(html: str, found: int) -> None:
     assert len(site.silent_images(html)) == found
+
+
+def test_images_get_the_sizes_of_their_files(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("points.svg", "pixels.svg", "view.svg", "report.png")}
+    files["points.svg"].write_text('<?xml?><svg width="360pt" height="216pt" viewBox="0 0 360 216">')
+    files["pixels.svg"].write_text(
+        '<svg viewBox="0 0 9 9" height="20" width="30px"><rect width="1" height="1"/>'
+    )
+    files["view.svg"].write_text('<svg viewBox="0 0 9 9"><rect width="1" height="1"/>')
+    files["report.png"].write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\4\0\0\0\2\1")
+    page = '<p><img alt="x" src="../_images/{}" /></p>'
+    for name, size in (
+        ("points.svg", 'width="480" height="288" '),
+        ("pixels.svg", 'width="30" height="20" '),
+        ("report.png", 'width="1024" height="513" '),
+        ("view.svg", ""),
+        ("another.svg", ""),
+    ):
+        image = page.format(name)
+        assert with_sizes(image, files) == image.replace("<img ", f"<img {size}")
+        assert len(site.unsized_images(with_sizes(image, files))) == (not size)
+    image = '<img width="40" height="40" src="points.svg">'
+    assert with_sizes(image, files) == image
 
 
 def test_the_op_table_has_a_row_for_each_op() -> None:

@@ -239,6 +239,7 @@ def check(site: Path) -> list[str]:
         html, name = page.read_text(encoding="utf-8"), page.relative_to(site).as_posix()
         faults += [f"{name} loads {address}" for address in external_addresses(html)]
         faults += [f"{name} has an image without alternative text: {image}" for image in silent_images(html)]
+        faults += [f"{name} has an image without a size: {image}" for image in unsized_images(html)]
     for image in sorted((site / "_images").glob("*")):
         if image.stat().st_size > LARGEST_IMAGE:
             faults.append(f"{image.name} has {image.stat().st_size:,} bytes, more than {LARGEST_IMAGE:,}")
@@ -279,6 +280,14 @@ def silent_images(html: str) -> list[str]:
         if text is None or not text[1].strip() or (address is not None and text[1] == address[1]):
             found.append(image)
     return found
+
+
+def unsized_images(html: str) -> list[str]:
+    """The images of a page without a width or a height: a page would move while it loads them."""
+    sizes = (r"\swidth=", r"\sheight=")
+    return [
+        tag for tag in re.findall(r"<img\b[^>]*>", html) if not all(re.search(size, tag) for size in sizes)
+    ]
 
 
 def _write(file: Path, text: str) -> None:
