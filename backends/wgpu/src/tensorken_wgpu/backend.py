@@ -15,7 +15,7 @@ from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DType, int32, int64
 from tensorken_core.language.op import OPS as LANGUAGE, Op
 from tensorken_core.language.shapes import Shape
-from tensorken_wgpu import cumulative, declarations
+from tensorken_wgpu import cumulative, declarations, sorting
 from tensorken_wgpu.copies import run_as_copy
 from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, widened
@@ -38,7 +38,7 @@ MAX_HOST_FILL = 2**24
 """The host sends up to this many bytes of equal elements; more are written by a kernel, which must be compiled
 first."""
 
-_SUPPORTED = OPS | INLINE | REDUCTIONS | FOURIER | cumulative.OPS
+_SUPPORTED = OPS | INLINE | REDUCTIONS | FOURIER | cumulative.OPS | sorting.OPS
 _EXPAND = LANGUAGE["expand"]
 
 
@@ -140,6 +140,8 @@ class Wgpu(Backend):
         """Whether an op that this backend has runs its body for these operands."""
         if op.name in cumulative.OPS:
             return not cumulative.has_kernels(operands[0], self.target)
+        if op.name in sorting.OPS:
+            return not sorting.has_kernels(operands[0], self.target)
         return op.name in FOURIER and not has_kernels(operands[0], self.target)
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ from tensorken.kernels.keeping import Costs
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken.programs.ops import STEP_STACK
-from tensorken_wgpu import contractions, cumulative, fourier, scatters
+from tensorken_wgpu import contractions, cumulative, fourier, scatters, sorting
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
@@ -66,7 +66,7 @@ class FusionTarget:
 
     Attributes:
         device: the device.
-        sources: for each Fourier transform and cumulative sum the values that it reads.
+        sources: for each Fourier transform, cumulative sum and sort the values that it reads.
     """
 
     device: Target
@@ -87,7 +87,7 @@ class FusionTarget:
         return has_scatter_kernels(equation, self.device)
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The values that a Fourier transform or a cumulative sum reads."""
+        """The values that a Fourier transform, a cumulative sum or a sort reads."""
         return self.sources.get(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
@@ -107,7 +107,7 @@ def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
     program = with_epilogues(program, fourier.is_fused)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
-    transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
+    transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS | sorting.OPS}
     sources = sources_of(program, transforms, target)
     lowered = lower(program, FusionTarget(target, sources))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
@@ -126,6 +126,8 @@ def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Tar
     first = group.values[0]
     if producers[first].op.name in cumulative.OPS:
         return cumulative.kernels(producers[first], producers, sources[producers[first]], target)
+    if producers[first].op.name in sorting.OPS:
+        return sorting.kernels(producers[first], producers, sources[producers[first]], target)
     if producers[first] in sources:
         return fourier.kernels(producers[first], producers, sources[producers[first]], target)
     if has_scatter_kernels(producers[first], target):

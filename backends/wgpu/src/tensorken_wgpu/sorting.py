@@ -1,0 +1,201 @@
+"""Sorts: kernels of `sort` and `argsort`.
+
+Short rows are sorted by comparison counting: an invocation has an element, and its place is the number of elements
+before it (D. E. Knuth, "The Art of Computer Programming", volume 3, 1973, section 5.2).  Rows that fit in the memory of
+a workgroup are sorted there by their digits, and longer rows by passes over memory, see `radix`.
+
+A sort moves the elements themselves, and compares keys that are computed from them: so equal elements, such as 0.0 and
+-0.0, keep their order without their indices.  Each kernel that reads the operand computes its elements, see
+`prologues`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tensorken.kernels.element_indices import ElementIndex
+from tensorken.kernels.index_expressions import IndexExpression, variable, written_variable
+from tensorken_wgpu import radix
+from tensorken_wgpu.dtypes import Value as HasShape, size_of
+from tensorken_wgpu.kernels import WORKGROUP, Kernel, kernel_template, workgroup_grid
+from tensorken_wgpu.radix import KEYS, ROUND_BITS, Tile, elements_of
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.templates import index_text, integer
+from tensorken_wgpu.writer import Writer
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+OPS = frozenset({"sort", "argsort"})
+"""The ops of these kernels."""
+
+MAX_COUNTED = 64
+"""The longest rows that are sorted by counting: then an element is compared as often as radix sort moves it."""
+
+
+def has_kernels(operand: HasShape, target: Target) -> bool:
+    """Whether sorts of an operand of this shape have these kernels; if not, the body of the op runs."""
+    return 0 not in operand.shape and len(target.windows(max(size_of(operand), 4 * prod(operand.shape)))) == 1
+
+
+def kernels(
+    equation: Equation, producers: Mapping[Variable, Equation], sources: Collection[Variable], target: Target
+) -> list[Kernel]:
+    """The kernels of a sort.
+
+    Args:
+        equation: the sort.
+        producers: for each computed value its equation.
+        sources: the values in memory from which the operand is computed.
+        target: the device.
+    """
+    sort = _Sort(equation, producers, sources, target)
+    if sort.length <= MAX_COUNTED:
+        return [sort.counted()]
+    if sort.length <= WORKGROUP * elements_of(sort.keys):
+        return [sort.in_workgroups()]
+    return radix.kernels(sort.rows())
+
+
+class _Sort:
+    """Writes the kernels of a sort; for the arguments see `kernels`."""
+
+    def __init__(
+        self,
+        equation: Equation,
+        producers: Mapping[Variable, Equation],
+        sources: Collection[Variable],
+        target: Target,
+    ) -> None:
+        (self.x,), (self.axis,), (self.v,) = equation.operands, equation.params, equation.results
+        self.equation = equation
+        self.producers = producers
+        self.sources = sources
+        self.target = target
+        self.keys = KEYS[self.x.dtype.name]
+        self.is_argsort = equation.op.name == "argsort"
+        self.length = self.x.shape[self.axis]
+        self.count = prod(self.x.shape) // self.length
+
+    def _make_writer(self, values: Collection[Any] = ()) -> Writer:
+        return Writer(self.producers, {*self.sources, *values}, frozenset(), target=self.target)
+
+    # ---- elements ------------------------------------------------------------------------------------------
+
+    def _index(self, writer: Writer, row: IndexExpression, i: IndexExpression) -> ElementIndex:
+        """The index of an element of a row."""
+        shape, axis = self.x.shape, self.axis
+        outer = writer.element((*shape[:axis], 1, *shape[axis + 1 :]), row).indices
+        return ElementIndex(shape, writer, [*outer[:axis], i, *outer[axis + 1 :]])
+
+    def _word(self, writer: Writer, row: IndexExpression, i: IndexExpression) -> str:
+        return self.keys.word_of(writer.value(self.x, self._index(writer, row, i)))
+
+    def _store(self, writer: Writer, row: IndexExpression, i: IndexExpression, word: str, place: str) -> None:
+        """Write a result: the element, or its index in the row, a u32."""
+        result = f"i32({place})" if self.is_argsort else self.keys.element_of(word)
+        writer.store(self.v, [(self._index(writer, row, i).linear, result)])
+
+    # ---- short rows ----------------------------------------------------------------------------------------
+
+    def counted(self) -> Kernel:
+        """The kernel whose invocations each count the elements that come before theirs."""
+        writer, length = self._make_writer(), self.length
+        rows = WORKGROUP // length  # of a workgroup
+        writer.line("let q = w.x + w.y * n.x;")
+        writer.line(f"let place = q * {integer(rows * length)} + l;")
+        writer.line(
+            f"let has_element = l < {integer(rows * length)} && place < {integer(self.count * length)};"
+        )
+        writer.line(f"var element = {self.keys.last};")
+        with writer.block("if (has_element)"):
+            writer.line(f"element = {self._word(writer, *self._divided(writer, 'place'))};")
+        writer.line("let key = sort_key(element);")
+        writer.line("keys[l] = key;")
+        writer.line("workgroupBarrier();")
+        with writer.block("if (has_element)"):
+            row, i = self._divided(writer, "place")
+            writer.line(f"let own = {index_text(i)};")
+            writer.line("let first = l - own;")
+            writer.line("var before = 0u;")
+            j = writer.new_name()
+            with writer.block(f"for (var {j} = 0u; {j} < {integer(length)}; {j} += 1u)"):
+                writer.line(f"let other = keys[first + {j}];")
+                writer.line(
+                    f"before += select(0u, 1u, other < key || (other == key && {j} < own));"
+                )
+            writer.line(f"before = min(before, {integer(length - 1)});")
+            self._store(writer, row, variable("before", length), "element", "own")
+        shared = [f"var<workgroup> keys: array<{self.keys.word}, {WORKGROUP}>;", self.keys.function]
+        return self._finished(writer, shared, -(-self.count // rows))
+
+    def _divided(self, writer: Writer, place: str) -> tuple[IndexExpression, IndexExpression]:
+        """The row of an element with this number, and its index in the row."""
+        return written_variable(place, self.count * self.length).divided(self.length, writer)
+
+    # ---- rows that fit in the memory of a workgroup --------------------------------------------------------
+
+    def in_workgroups(self) -> Kernel:
+        """The kernel whose workgroups each sort one or several rows.
+
+        Several rows are sorted together, at last by their number.
+        """
+        writer, length = self._make_writer(), self.length
+        rows = WORKGROUP * elements_of(self.keys) // length
+        rows = min(rows, (1 << ROUND_BITS) - 1, self.count)
+        tile = Tile(writer, self.keys, has_payload=self.is_argsort or rows > 1)
+        writer.line("let q = w.x + w.y * n.x;")
+        tile.start()
+        writer.line(f"let first = q * {integer(rows * length)};")
+        writer.line(f"let count = min({integer(rows * length)}, {integer(self.count * length)} - first);")
+        for e in range(tile.elements):
+            with writer.block(f"if ({tile.position(e)} < count)"):
+                place = writer.named(("place", e), f"first + {tile.position(e)}")
+                writer.line(f"k{e} = {self._word(writer, *self._divided(writer, place))};")
+            if tile.has_payload:
+                writer.line(f"p{e} = {tile.position(e)};")
+            tile.put(e)
+        tile.barrier()
+        tile.get(tile.own_position)
+        tile.barrier()
+        tile.sort_by_key("0u", f"{self.keys.bits}u")
+        if rows > 1:
+            with writer.block(""):
+                tile.sort(lambda e: f"min(p{e} / {integer(length)}, {(1 << ROUND_BITS) - 1}u)")
+        tile.get(tile.position)
+        for e in range(tile.elements):
+            with writer.block(f"if ({tile.position(e)} < count)"):
+                place = writer.named(("place", e), f"first + {tile.position(e)}")
+                row, i = self._divided(writer, place)
+                self._store(writer, row, i, f"k{e}", f"(p{e} % {integer(length)})")
+        return self._finished(writer, tile.declarations(), -(-self.count // rows))
+
+    # ---- longer rows ---------------------------------------------------------------------------------------
+
+    def rows(self) -> radix.Rows:
+        """The rows, to be sorted by passes over memory."""
+        return radix.Rows(
+            self.count,
+            self.length,
+            self.keys,
+            self.x.dtype,
+            self.is_argsort,
+            self._word,
+            lambda writer, row, i: index_text(i),
+            self._store,
+            self.equation,
+            self._make_writer,
+        )
+
+    def _finished(self, writer: Writer, shared: list[str], workgroups: int) -> Kernel:
+        return Kernel(
+            kernel_template(writer, WORKGROUP, shared),
+            workgroup_grid(workgroups),
+            tuple(writer.reads),
+            tuple(writer.writes),
+            prod(self.x.shape),
+            (self.equation,),
+            is_proved=writer.is_proved,
+        )
