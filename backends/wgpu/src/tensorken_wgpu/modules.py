@@ -19,6 +19,8 @@ backend need neither:
   `blocks`, `fourier` and `cumulative`; an array there has as many elements as these sums have values.  The tables of
   roots in `fourier` have an element for each j * k that a stage or a pass can have.  `cumulative` reads the elements
   before those of an invocation, if it is not the first one.
+* `radix` has digits and places in workgroup memory as indices: they are taken modulo the size of the array.  The places
+  in memory of sorted elements are written with `min`, and so are the positions that `segments` reads.
 * Each loop has a counter that goes to a number known before, in steps of at least one.
 
 `TENSORKEN_WGPU_CHECKS=on` keeps wgpu's checks in all kernels, to find out whether one of them makes a difference.  If

@@ -91,9 +91,7 @@ def _bits(type_name: str, word: str) -> tuple[Expression, Expression]:
 
 
 KEYS = {
-    "bool": Keys(
-        "u32", 1, "1u", lambda x: f"select(0u, 1u, {x})", lambda x: f"({x} != 0u)", "return word;"
-    ),
+    "bool": Keys("u32", 1, "1u", lambda x: f"select(0u, 1u, {x})", lambda x: f"({x} != 0u)", "return word;"),
     "uint32": Keys("u32", 32, "0xffffffffu", str, str, "return word;"),
     "int32": Keys("u32", 32, "0x7fffffffu", *_bits("i32", "u32"), "return word ^ 0x80000000u;"),
     "int64": Keys(
@@ -252,9 +250,7 @@ class Tile:
             line(f"counters[b{j}] = before + s{j};")
         self.barrier()
         for e in range(self.elements):
-            line(
-                f"let r{e} = place(((counters[a{e}] >> h{e}) & 0xffffu) + ((c{e} >> h{e}) & 0xffffu));"
-            )
+            line(f"let r{e} = place(((counters[a{e}] >> h{e}) & 0xffffu) + ((c{e} >> h{e}) & 0xffffu));")
         self.barrier()
         for e in range(self.elements):
             line(f"words[r{e}] = k{e};")

@@ -3,7 +3,7 @@
 As a reduction, each element of the result compares all indices with its own.  That suits small results.  For large
 results an invocation has a column of the result along the scattered axis, or a segment of a column where there are
 few columns.  It visits the indices in order and adds each slice that falls in its column or segment: no other
-invocation writes there, so the result is deterministic.
+invocation writes there, so the result is deterministic.  For many indices a GPU sorts them first, see `segments`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
+from tensorken_wgpu import segments
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import WORKGROUP, Kernel, kernel_template, kernels_of, workgroup_grid
 from tensorken_wgpu.single_op import Equation as SingleEquation, Value
@@ -49,14 +50,27 @@ class Zero(Value):
 
 def has_scatter_kernels(equation: Equation, target: Target) -> bool:
     """Whether an op is computed by these kernels; no other op is fused into them."""
-    if equation.op.name != "scatter_add":
-        return False
+    return equation.op.name == "scatter_add" and (
+        _has_column_kernels(equation, target) or _is_sorted(equation, target)
+    )
+
+
+def _has_column_kernels(equation: Equation, target: Target) -> bool:
     (_, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
     return (
         prod(v.shape) * indices.shape[0] > MIN_COMPARISONS
         and segments_per_column(v.shape, axis, target) * MIN_SAVING <= size
         and len(target.windows(size_of(_total(v)))) == 1
     )
+
+
+def _is_sorted(equation: Equation, target: Target) -> bool:
+    """Whether the indices are sorted first, see `segments`."""
+    (_, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
+    invocations = prod(v.shape)
+    if _has_column_kernels(equation, target):
+        invocations = invocations // size * segments_per_column(v.shape, axis, target)
+    return segments.has_kernels(equation, invocations * indices.shape[0], target)
 
 
 def segments_per_column(shape: Sequence[int], axis: int, target: Target) -> int:
@@ -70,6 +84,8 @@ def kernels(
 ) -> list[Kernel]:
     """The kernels of a scatter: fill with zeros, then add the slices, for some indices per kernel."""
     equation, total = producers[v], _total(v)
+    if _is_sorted(equation, target):
+        return segments.kernels(equation, producers, kept, target)
     result: Any = v
     zero = Zero((1,) * len(v.shape), total.dtype)
     result_kernels = _elementwise(SingleEquation(OPS["expand"], (zero,), (v.shape,), (total,)), target)

@@ -123,9 +123,7 @@ class _Sort:
             j = writer.new_name()
             with writer.block(f"for (var {j} = 0u; {j} < {integer(length)}; {j} += 1u)"):
                 writer.line(f"let other = keys[first + {j}];")
-                writer.line(
-                    f"before += select(0u, 1u, other < key || (other == key && {j} < own));"
-                )
+                writer.line(f"before += select(0u, 1u, other < key || (other == key && {j} < own));")
             writer.line(f"before = min(before, {integer(length - 1)});")
             self._store(writer, row, variable("before", length), "element", "own")
         shared = [f"var<workgroup> keys: array<{self.keys.word}, {WORKGROUP}>;", self.keys.function]
@@ -146,7 +144,9 @@ class _Sort:
         rows = WORKGROUP * elements_of(self.keys) // length
         rows = min(rows, (1 << ROUND_BITS) - 1, self.count)
         tile = Tile(writer, self.keys, has_payload=self.is_argsort or rows > 1)
+        workgroups = -(-self.count // rows)
         writer.line("let q = w.x + w.y * n.x;")
+        writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
         tile.start()
         writer.line(f"let first = q * {integer(rows * length)};")
         writer.line(f"let count = min({integer(rows * length)}, {integer(self.count * length)} - first);")
@@ -170,7 +170,7 @@ class _Sort:
                 place = writer.named(("place", e), f"first + {tile.position(e)}")
                 row, i = self._divided(writer, place)
                 self._store(writer, row, i, f"k{e}", f"(p{e} % {integer(length)})")
-        return self._finished(writer, tile.declarations(), -(-self.count // rows))
+        return self._finished(writer, tile.declarations(), workgroups)
 
     # ---- longer rows ---------------------------------------------------------------------------------------
 
