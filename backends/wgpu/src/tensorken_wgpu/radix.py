@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.element_indices import ElementIndex
@@ -194,12 +193,29 @@ class Tile:
         """The position in the tile of the element that an invocation has as its e-th."""
         return f"(l * {self.elements}u + {e}u)"
 
-    def put(self, e: int) -> None:
-        """Write an element that was read from memory to the workgroup's memory."""
-        place = f"place({self.position(e)})"
-        self.writer.line(f"words[{place}] = k{e};")
-        if self.has_payload:
-            self.writer.line(f"counters[{place}] = p{e};")
+    def load(self, first: str, end: str, read: Callable[[Writer, str], tuple[str, str]]) -> None:
+        """Read the tile from memory.
+
+        Args:
+            first: the index of its first element.
+            end: the number of elements in memory.
+            read: writes, for the name of an index, the word and the payload there.
+        """
+        for e in range(self.elements):
+            i = self.writer.named(("load", e), f"{first} + {self.position(e)}")
+            name = self.writer.named(("inside", e), f"min({i}, {end} - 1u)")
+            word, payload = read(self.writer, name)
+            self.writer.line(f"k{e} = select({self.keys.last}, {word}, {i} < {end});")
+            if self.has_payload:
+                self.writer.line(f"p{e} = {payload};")
+        for e in range(self.elements):
+            place = f"place({self.position(e)})"
+            self.writer.line(f"words[{place}] = k{e};")
+            if self.has_payload:
+                self.writer.line(f"counters[{place}] = p{e};")
+        self.barrier()
+        self.get(self.own_position)
+        self.barrier()
 
     def get(self, position: Callable[[int], str]) -> None:
         """Read the elements at these positions from the workgroup's memory."""
@@ -228,7 +244,7 @@ class Tile:
         Args:
             digit: for a number e the digit of the invocation's e-th element.
         """
-        writer, line, halves = self.writer, self.writer.line, 1 << ROUND_BITS - 1
+        line, halves = self.writer.line, 1 << ROUND_BITS - 1
         for i in range(halves):
             line(f"counters[{i * WORKGROUP}u + column] = 0u;")
         for e in range(self.elements):
@@ -495,43 +511,40 @@ class _Pass:
             writer.line(f"total += {writer.value(self.counts, index)};")
 
     def _sort_tile(self, tile: Tile, row: IndexExpression, first: str) -> None:
-        writer, length = tile.writer, self.rows.length
-        for e in range(tile.elements):
-            writer.line(f"k{e} = {self.rows.keys.last};")
-            with writer.block(""):
-                i = writer.named(("i", e), f"{first} + {tile.position(e)}")
-                with writer.block(f"if ({i} < {integer(length)})"):
-                    source = self.source or self.rows
-                    writer.line(f"k{e} = {source.word(writer, row, variable(i, length))};")
-                    if tile.has_payload:
-                        writer.line(f"p{e} = {source.payload(writer, row, variable(i, length))};")
-            tile.put(e)
-        tile.barrier()
-        tile.get(tile.own_position)
-        tile.barrier()
+        source, length = self.source or self.rows, self.rows.length
+
+        def load(writer: Writer, i: str) -> tuple[str, str]:
+            index = variable(i, length)
+            word = source.word(writer, row, index)
+            return word, source.payload(writer, row, index) if tile.has_payload else ""
+
+        tile.load(first, integer(length), load)
         end = min(self.shift + PASS_BITS, -(-self.rows.keys.bits // ROUND_BITS) * ROUND_BITS)
         tile.sort_by_key(integer(self.shift), integer(end))
 
     def _write_tile(self, tile: Tile, row: IndexExpression, first: str) -> None:
         """Write the sorted tile to memory: first the digits' starts in the tile, then the elements."""
-        writer, rows = tile.writer, self.rows
-        tile.get(tile.position)
+        writer, rows, most = tile.writer, self.rows, tile.elements
         count = writer.named("count", f"min({integer(rows.length)} - {first}, {tile.size}u)")
-        for e in range(tile.elements):
+        for e in range(most):
             writer.line(f"let g{e} = {self._digit(f'k{e}')};")
-        last = tile.size - 1
-        for e in range(tile.elements):
-            i = tile.position(e)
-            before = self._digit(f"words[place(({i} - 1u) & {last}u)]")
-            after = self._digit(f"words[place(({i} + 1u) & {last}u)]")
-            writer.line(f"let f{e} = {i} < {count} && ({i} == 0u || {before} != g{e});")
-            writer.line(f"let t{e} = {i} < {count} && ({i} + 1u == {count} || {after} != g{e});")
+        own, last = [tile.own_position(e) for e in range(most)], tile.size - 1
+        for name, e in (("before", 0), ("after", most - 1)):
+            neighbour = f"({own[e]} {'+' if e else '-'} 1u) & {last}u"
+            writer.line(f"let {name} = {self._digit(f'words[place({neighbour})]')};")
+        for e, i in enumerate(own):
+            is_first = f"g{e - 1} != g{e}" if e else f"(l == 0u || before != g{e})"
+            is_last = f"g{e + 1} != g{e}" if e < most - 1 else f"after != g{e}"
+            writer.line(f"let f{e} = {i} < {count} && {is_first};")
+            writer.line(f"let t{e} = {i} + 1u == {count} || ({i} + 1u < {count} && {is_last});")
+        if tile.has_payload:
+            for e in range(most):
+                writer.line(f"p{e} = counters[place({tile.position(e)})];")
         tile.barrier()
         writer.line("counters[l] = 0u;")
         writer.line(f"counters[{DIGITS}u + l] = 0u;")
         tile.barrier()
-        for e in range(tile.elements):
-            i = tile.position(e)
+        for e, i in enumerate(own):
             writer.line(f"if (f{e}) {{ counters[g{e}] = {i}; }}")
             writer.line(f"if (t{e}) {{ counters[{DIGITS}u + g{e}] = {i} + 1u; }}")
         tile.barrier()
@@ -539,11 +552,12 @@ class _Pass:
         writer.line("counters[l] = start - begin;")
         writer.line(f"start += counters[{DIGITS}u + l] - begin;")
         tile.barrier()
-        for e in range(tile.elements):
+        for e in range(most):
             with writer.block(f"if ({tile.position(e)} < {count})"):
-                to = f"min(counters[g{e}] + {tile.position(e)}, {integer(rows.length - 1)})"
+                word = writer.named(("word", e), f"words[place({tile.position(e)})]")
+                to = f"min(counters[{self._digit(word)}] + {tile.position(e)}, {integer(rows.length - 1)})"
                 index = writer.index(to, rows.length) if rows.length > 1 else constant_index(0)
-                (self.result or rows).store(writer, row, index, f"k{e}", f"p{e}")
+                (self.result or rows).store(writer, row, index, word, f"p{e}")
         tile.barrier()
 
     def _digit(self, word: str) -> str:

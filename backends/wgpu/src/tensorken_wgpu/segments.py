@@ -56,11 +56,11 @@ def has_kernels(equation: Equation, comparisons: int, target: Target) -> bool:
         comparisons: the number of indices that the invocations of other kernels visit.
         target: the device.
     """
-    (_, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
-    count, columns = indices.shape[0], prod(v.shape) // max(size, 1)
-    if target.is_software or not MIN_COMPARISONS <= comparisons or count >= _OUT_OF_RANGE:
+    count, size, elements = equation.operands[1].shape[0], equation.params[1], prod(equation.results[0].shape)
+    if target.is_software or comparisons < MIN_COMPARISONS or count >= _OUT_OF_RANGE:
         return False
-    accesses = count * (6 * _passes(size) + columns) + size * (columns + count.bit_length())
+    columns: int = elements // size
+    accesses = count * (6 * _passes(size) + columns) + size * count.bit_length() + elements
     return MIN_SAVING * accesses <= comparisons
 
 

@@ -149,25 +149,20 @@ class _Sort:
         writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
         tile.start()
         writer.line(f"let first = q * {integer(rows * length)};")
-        writer.line(f"let count = min({integer(rows * length)}, {integer(self.count * length)} - first);")
-        for e in range(tile.elements):
-            with writer.block(f"if ({tile.position(e)} < count)"):
-                place = writer.named(("place", e), f"first + {tile.position(e)}")
-                writer.line(f"k{e} = {self._word(writer, *self._divided(writer, place))};")
-            if tile.has_payload:
-                writer.line(f"p{e} = {tile.position(e)};")
-            tile.put(e)
-        tile.barrier()
-        tile.get(tile.own_position)
-        tile.barrier()
+        writer.line(f"let end = min(first + {integer(rows * length)}, {integer(self.count * length)});")
+        tile.load(
+            "first",
+            "end",
+            lambda writer, i: (self._word(writer, *self._divided(writer, i)), f"({i} - first)"),
+        )
         tile.sort_by_key("0u", f"{self.keys.bits}u")
         if rows > 1:
             with writer.block(""):
                 tile.sort(lambda e: f"min(p{e} / {integer(length)}, {(1 << ROUND_BITS) - 1}u)")
         tile.get(tile.position)
         for e in range(tile.elements):
-            with writer.block(f"if ({tile.position(e)} < count)"):
-                place = writer.named(("place", e), f"first + {tile.position(e)}")
+            place = writer.named(("place", e), f"first + {tile.position(e)}")
+            with writer.block(f"if ({place} < end)"):
                 row, i = self._divided(writer, place)
                 self._store(writer, row, i, f"k{e}", f"(p{e} % {integer(length)})")
         return self._finished(writer, tile.declarations(), workgroups)

@@ -1,0 +1,146 @@
+"""Sorts: stable, with the order of numpy for all numbers, by few kernels that read and write each element few times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.language.op import OPS
+from tensorken_wgpu import radix
+from tensorken_wgpu.planning import plan
+from tensorken_wgpu.single_op import Value, single
+from tensorken_wgpu.target import Target
+
+GPU = Target(8, 2**28, is_software=False)
+
+
+def elements(dtype: str, shape: tuple[int, ...]) -> Any:
+    """Elements among which many are equal, the extreme ones and for floats special ones included."""
+    rng = np.random.default_rng(0)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if "int" in dtype:
+        info = np.iinfo(dtype)
+        all_of_them = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        chosen = np.array([info.min, info.max, 0, 1, 255, 256], dtype)
+    else:
+        all_of_them = (rng.normal(size=shape) * 10).astype(dtype)
+        nan = np.array(np.nan, dtype)
+        tiny = np.finfo(dtype).tiny
+        chosen = np.array([nan, -nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 1.0], dtype)
+    return np.where(rng.random(shape) < 0.4, rng.choice(chosen, shape), all_of_them)
+
+
+def check(lazy: Any, dtype: str, shape: tuple[int, ...], axis: int, ops: str = "sort argsort") -> None:
+    """Compare sorts with numpy's stable ones, the signs of zeros and NaNs included."""
+    if dtype not in lazy.capabilities.dtypes:
+        pytest.skip(f"the device has no {dtype}")
+    x = elements(dtype, shape)
+    order = np.argsort(x, axis, kind="stable")
+    given = tk.tensor(x, backend=lazy)
+    if "argsort" in ops:
+        found = np.asarray(tk.argsort(given, axis))
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, order)
+    if ops.startswith("sort"):
+        found, expected = np.asarray(tk.sort(given, axis)), np.take_along_axis(x, order, axis)
+        assert found.dtype == x.dtype
+        np.testing.assert_array_equal(found, expected)
+        if "float" in dtype:
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@each_of("dtype", ["bool", "int32", "uint32", "float16", "float32", "float64", "int64"])
+def test_short_rows(dtype: str, lazy: Any) -> None:
+    for shape, axis in (((50, 33), 1), ((5, 9, 11), 1), ((1,), 0), ((64,), 0)):
+        check(lazy, dtype, shape, axis)
+
+
+@each_of(
+    ("dtype", "shape", "axis", "ops"),
+    [
+        ("float32", (2048,), 0, "sort"),
+        ("float32", (301,), 0, "argsort"),
+        ("float32", (300, 23), 0, "sort"),
+        ("int64", (4, 700), 1, "argsort"),
+        ("bool", (31, 65), 1, "argsort"),
+    ],
+)
+def test_rows_within_a_workgroup(dtype: str, shape: tuple[int, ...], axis: int, ops: str, lazy: Any) -> None:
+    check(lazy, dtype, shape, axis, ops)
+
+
+@each_of(
+    ("dtype", "shape", "axis", "ops", "added"),
+    [
+        ("int32", (10_000,), 0, "sort", 32),
+        ("float16", (2, 5000, 2), 1, "argsort", 0),
+    ],
+)
+def test_long_rows(dtype: str, shape: tuple[int, ...], axis: int, ops: str, added: int, lazy: Any) -> None:
+    """Blocks of several tiles, which a kernel of its own adds, or each block itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(radix, "MAX_BLOCKS", 8)
+        patch.setattr(radix, "MAX_ADDED", added)
+        check(lazy, dtype, shape, axis, ops)
+
+
+def test_one_digit_of_all_elements(raw: Any) -> None:
+    """Sorted, falling and equal elements, in blocks of several tiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(radix, "MAX_BLOCKS", 2)
+        patch.setattr(radix, "MAX_ADDED", 1)
+        lazy = tk.Lazy(raw)
+        for x in (np.zeros(9000, bool), np.ones(9000, bool), np.arange(9000) < 4000, np.arange(9000) > 4000):
+            found = np.asarray(tk.argsort(tk.tensor(x, backend=lazy)))
+            np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))
+
+
+@each_of(
+    ("op", "shape", "kernels", "reads", "writes"),
+    [
+        ("sort", (1000,), 1, 1.0, 1.0),
+        ("sort", (1000, 64), 1, 1.0, 1.0),
+        ("sort", (2**16,), 8, 8.5, 4.5),
+        ("sort", (2**20,), 12, 9.1, 5.1),
+        ("argsort", (1000,), 1, 1.0, 1.0),
+        ("argsort", (2**20,), 12, 12.1, 8.1),
+        ("argsort", (2**25,), 12, 11.1, 7.1),
+    ],
+)
+def test_kernels_and_accesses(
+    op: str, shape: tuple[int, ...], kernels: int, reads: float, writes: float
+) -> None:
+    """Of float32, for each element; no kernel needs the driver's checks."""
+    program: Any = single(OPS[op], [Value(shape, tk.float32)], (len(shape) - 1,))
+    steps = [step.kernel for step in plan(program, GPU).steps]
+    assert len(steps) == kernels
+    assert sum([prod(v.shape) for kernel in steps for v in kernel.reads]) <= reads * prod(shape)
+    assert sum([prod(v.shape) for kernel in steps for v in kernel.writes]) <= writes * prod(shape)
+    assert all([kernel.is_proved for kernel in steps])
+
+
+@each_of(
+    ("f", "kernels"),
+    [
+        (lambda x: tk.sort(x * 2.0 + 1.0), 1),
+        (lambda x: tk.sort(tk.flip(x.reshape(50, 20).T, 1), 1), 1),
+        (tk.median, 2),
+        (lambda x: tk.quantile(x, 0.3), 2),
+        (lambda x: tk.topk(x, 5), 2),
+        (lambda x: tk.sort(x, descending=True), 2),
+        (lambda x: tk.jvp(tk.sort, (x,), (x * 2.0,)), 3),
+        (tk.grad(lambda x: (tk.sort(x) * x).sum()), 4),
+        (lambda x: tk.vmap(tk.sort)(x.reshape(10, 100)), 1),
+    ],
+)
+def test_functions_of_sorted_elements_take_few_kernels(f: Any, kernels: int, raw: Any) -> None:
+    program = optimised(tk.trace(f)(tk.ones(1000, backend=tk.Lazy(raw))), raw)
+    assert len(plan(program, replace(raw.target, is_software=False)).steps) <= kernels
