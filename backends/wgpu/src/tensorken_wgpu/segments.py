@@ -220,23 +220,26 @@ class _Segments:
         writer.line(f"var total: {self.accumulator.type} = {self.accumulator.start};")
         top = len(self.chunks)
         for level in range(top):
-            self._add_while(writer, level, CHUNK, column, f"i % {CHUNK ** (level + 1)}u != 0u")
-        self._add_while(writer, top, MAX_CHUNKS, column)
+            after = CHUNK ** (level + 1)
+            self._add_up_to(writer, level, f"min(end - i, ({after}u - i % {after}u) % {after}u)", column)
+        self._add_up_to(writer, top, "end - i", column)
         for level in reversed(range(top)):
-            self._add_while(writer, level, CHUNK, column)
+            self._add_up_to(writer, level, "end - i", column)
         writer.store(self.v, [(index, self.accumulator.finish("total"))])
         return self._finished(writer, prod(self.v.shape))
 
-    def _add_while(
-        self, writer: Writer, level: int, most: int, column: IndexExpression, condition: str = ""
-    ) -> None:
-        """Add chunks of a level from `i` on while a condition holds and they are within the segment."""
+    def _add_up_to(self, writer: Writer, level: int, positions: str, column: IndexExpression) -> None:
+        """Add the chunks of a level that are within the next positions, from `i` on.
+
+        Their number is known before the loop, so that a driver can read several at once.
+        """
         k, step = writer.new_name(), CHUNK**level
-        with writer.block(f"for (var {k} = 0u; {k} < {most}u; {k} += 1u)"):
-            conditions = [f"i + {step}u <= end", *([condition] if condition else [])]
-            writer.line(f"if (!({' && '.join(conditions)})) {{ break; }}")
-            self._add(writer, level, f"i / {step}u" if step > 1 else "i", column)
-            writer.line(f"i += {step}u;")
+        most = CHUNK if level < len(self.chunks) else MAX_CHUNKS
+        number = writer.new_name()
+        writer.line(f"let {number} = min(({positions}) / {step}u, {most}u);")
+        with writer.block(f"for (var {k} = 0u; {k} < {number}; {k} += 1u)"):
+            self._add(writer, level, f"i / {step}u + {k}" if step > 1 else f"i + {k}", column)
+        writer.line(f"i += {number} * {step}u;")
 
     def _add(self, writer: Writer, level: int, number: str, column: IndexExpression) -> None:
         """Add a chunk of the level below, or the slice at a position, to `total`."""
