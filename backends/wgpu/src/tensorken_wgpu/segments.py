@@ -38,7 +38,7 @@ CHUNK = 32
 MAX_CHUNKS = 64
 """Up to this many chunks are added by one invocation."""
 
-MIN_COMPARISONS = 2**26
+MIN_COMPARISONS = 2**27
 """If other kernels compare fewer indices, a GPU is faster with them, as they are one or two kernels."""
 
 MIN_SAVING = 16
