@@ -461,7 +461,7 @@ class _Pass:
         writer.line("workgroupBarrier();")
         writer.line("sum = 0u;")
         k = writer.new_name()
-        with writer.block(f"for (var {k} = l % {parts}u; {k} < l / {parts}u * {parts}u; {k} += {parts}u)"):
+        with writer.block(f"for (var {k} = l % {parts}u; {k} < l; {k} += {parts}u)"):
             writer.line(f"sum += sums[{k}];")
 
         def store(index: IndexExpression, count: str) -> None:

@@ -59,8 +59,8 @@ def has_kernels(equation: Equation, comparisons: int, target: Target) -> bool:
     count, size, elements = equation.operands[1].shape[0], equation.params[1], prod(equation.results[0].shape)
     if target.is_software or comparisons < MIN_COMPARISONS or count >= _OUT_OF_RANGE:
         return False
-    columns: int = elements // size
-    accesses = count * (6 * _passes(size) + columns) + size * count.bit_length() + elements
+    columns = elements // size
+    accesses: int = count * (6 * _passes(size) + columns) + size * count.bit_length() + elements
     return MIN_SAVING * accesses <= comparisons
 
 
@@ -174,7 +174,7 @@ class _Segments:
             writer.line("let middle = (low + high) / 2u;")
             key = self._element(writer, self.keys, "middle")
             writer.line(f"let is_later = low < high && {key} < {index_text(index)};")
-            writer.line("high = select(middle, high, is_later || low == high);")
+            writer.line("high = select(middle, high, is_later);")
             writer.line("low = select(low, middle + 1u, is_later);")
         writer.store(self.starts, [(index, "low")])
         return self._finished(writer, self.size + 1)
