@@ -36,6 +36,11 @@ def _chain(x: Any, library: Any) -> Any:
     return library.sqrt(library.log(library.exp(x * 0.5) + 1.0) / (x * x + 2.0))
 
 
+def _scattered(i: Any, x: Any) -> Any:
+    """Indices of rows in no order, of which some are equal."""
+    return i * 7919 % 16381 % (x.shape[0] * x.shape[1] // 64)
+
+
 WORK = {
     "add a number": Work(2, lambda x: x + 1.0, lambda torch, x: x + 1.0),
     "chain of 8 ops": Work(2, lambda x: _chain(x, tk), lambda torch, x: _chain(x, torch)),
@@ -48,6 +53,17 @@ WORK = {
     ),
     "transpose": Work(2, lambda x: x.T + 1.0, lambda torch, x: (x.T + 1.0).contiguous()),
     "cumulative sum of each row": Work(2, lambda x: tk.cumsum(x, 1), lambda torch, x: x.cumsum(1)),
+    "sort of each row": Work(2, lambda x: tk.sort(x, 1), lambda torch, x: x.sort(1).values),
+    "sort of all elements": Work(2, lambda x: tk.sort(x, None), lambda torch, x: x.ravel().sort().values),
+    "sums of rows of 64, by index": Work(
+        2,
+        lambda x: x.reshape(-1, 64).scatter_add(
+            _scattered(tk.arange(x.size // 64, dtype="int32"), x), 0, x.size // 64
+        ),
+        lambda torch, x: torch.zeros_like(x.view(-1, 64)).index_add_(
+            0, _scattered(torch.arange(x.numel() // 64, device="cuda"), x), x.view(-1, 64)
+        ),
+    ),
     "rows in another order": Work(
         2,
         lambda x: x[tk.arange(x.shape[0], dtype="int32")[::-1] % x.shape[0]],
