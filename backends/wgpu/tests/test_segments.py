@@ -137,6 +137,15 @@ def test_kernels_and_accesses(
     assert all([kernel.is_proved for kernel in steps])
 
 
+def test_kernels_that_cannot_be_bound_are_not_used() -> None:
+    for bindings, shape, count in ((6, (2**16, 64), 8), (5, (2**16, 64), 3), (5, (2**20,), 1)):
+        values = [Value(shape, tk.float32), Value(shape[:1], tk.int32)]
+        program: Any = single(SCATTER, values, (0, 50_000 if count > 1 else 256))
+        steps = plan(program, replace(GPU, bindings=bindings)).steps
+        assert len(steps) == count
+        assert max([len(step.kernel.reads) + len(step.kernel.writes) for step in steps]) <= bindings
+
+
 @each_of(
     ("target", "shape", "size"),
     [

@@ -127,6 +127,22 @@ def test_kernels_and_accesses(
     assert all([kernel.is_proved for kernel in steps])
 
 
+def test_the_values_from_which_elements_are_computed_can_be_bound(raw: Any, lazy: Any) -> None:
+    def f(*xs: Any) -> Any:
+        total = xs[0]
+        for x in xs[1:]:
+            total = total + x
+        return tk.argsort(total)
+
+    for n, kernels in ((4, 12), (6, 13)):
+        xs = [tk.ones(2**17, backend=lazy) for _ in range(n)]
+        program = optimised(tk.trace(f)(*xs), raw)
+        steps = [step.kernel for step in plan(program, GPU).steps]
+        bound = [len(kernel.reads) + len(kernel.writes) for kernel in steps]
+        assert max(bound) <= GPU.bindings
+        assert len(steps) == kernels
+
+
 @each_of(
     ("f", "kernels"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.keeping import Costs
@@ -107,8 +107,10 @@ def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
     program = with_epilogues(program, fourier.is_fused)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
-    transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS | sorting.OPS}
-    sources = sources_of(program, transforms, target)
+    transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
+    sorts = {e: True for e in program.equations if e.op.name in sorting.OPS}
+    fewer = replace(target, bindings=target.bindings - sorting.OTHERS)
+    sources = {**sources_of(program, transforms, target), **sources_of(program, sorts, fewer)}
     lowered = lower(program, FusionTarget(target, sources))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
@@ -131,6 +133,6 @@ def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Tar
     if producers[first] in sources:
         return fourier.kernels(producers[first], producers, sources[producers[first]], target)
     if has_scatter_kernels(producers[first], target):
-        return scatters.kernels(first, producers, kept, target)
+        return scatters.kernels(group, producers, kept, target)
     tiled = contractions.kernels(group, producers, kept, target)
     return kernels_of(group, producers, kept, target) if tiled is None else tiled

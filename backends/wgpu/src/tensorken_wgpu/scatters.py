@@ -80,12 +80,26 @@ def segments_per_column(shape: Sequence[int], axis: int, target: Target) -> int:
 
 
 def kernels(
-    v: Variable, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
 ) -> list[Kernel]:
-    """The kernels of a scatter: fill with zeros, then add the slices, for some indices per kernel."""
+    """The kernels of a scatter: fill with zeros, then add the slices, for some indices per kernel.
+
+    Or those of `segments`, if the device can bind the values that they read.
+
+    Args:
+        group: the scatter.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        target: the device.
+    """
+    (v,) = group.values
     equation, total = producers[v], _total(v)
     if _is_sorted(equation, target):
-        return segments.kernels(equation, producers, kept, target)
+        sorted_first = segments.kernels(equation, producers, kept, target)
+        if all([_can_be_bound(kernel, target) for kernel in sorted_first]):
+            return sorted_first
+        if not _has_column_kernels(equation, target):
+            return kernels_of(group, producers, kept, target)
     result: Any = v
     zero = Zero((1,) * len(v.shape), total.dtype)
     result_kernels = _elementwise(SingleEquation(OPS["expand"], (zero,), (v.shape,), (total,)), target)
@@ -94,6 +108,11 @@ def kernels(
     if total.dtype is not v.dtype:
         result_kernels += _elementwise(SingleEquation(OPS["cast"], (total,), (v.dtype,), (result,)), target)
     return [replace(kernel, equations=(equation,)) for kernel in result_kernels]
+
+
+def _can_be_bound(kernel: Kernel, target: Target) -> bool:
+    bound = [target.windows(size_of(v)) for v in (*kernel.reads, *kernel.writes)]
+    return sum(map(len, bound)) <= target.bindings
 
 
 def _total(v: Variable) -> Any:

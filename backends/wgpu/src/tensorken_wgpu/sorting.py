@@ -34,6 +34,9 @@ OPS = frozenset({"sort", "argsort"})
 MAX_COUNTED = 64
 """The longest rows that are sorted by counting: then an element is compared as often as radix sort moves it."""
 
+OTHERS = 2
+"""The most values that a kernel of a sort reads or writes, besides those that other transforms do."""
+
 
 def has_kernels(operand: HasShape, target: Target) -> bool:
     """Whether sorts of an operand of this shape have these kernels; if not, the body of the op runs."""
