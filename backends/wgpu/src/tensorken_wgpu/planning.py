@@ -105,7 +105,7 @@ class FusionTarget:
 
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
-    program = with_epilogues(program, fourier.is_fused)
+    program = with_epilogues(sorting.with_joint_sorts(program), fourier.is_fused)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
     transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
     sorts = {e: True for e in program.equations if e.op.name in sorting.OPS}

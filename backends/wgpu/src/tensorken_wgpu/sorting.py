@@ -6,12 +6,14 @@ a workgroup are sorted there by their digits, and longer rows by passes over mem
 
 A sort moves the elements themselves, and compares keys that are computed from them: so equal elements, such as 0.0 and
 -0.0, keep their order without their indices.  Each kernel that reads the operand computes its elements, see
-`prologues`.
+`prologues`.  Where a program needs both the sorted elements and their order, as derivatives do, one sort has both
+results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,7 @@ from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
-    from tensorken_core.program.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 OPS = frozenset({"sort", "argsort"})
 """The ops of these kernels."""
@@ -41,6 +43,24 @@ OTHERS = 2
 def has_kernels(operand: HasShape, target: Target) -> bool:
     """Whether sorts of an operand of this shape have these kernels; if not, the body of the op runs."""
     return 0 not in operand.shape and len(target.windows(max(size_of(operand), 4 * prod(operand.shape)))) == 1
+
+
+def with_joint_sorts(program: Program) -> Program:
+    """The program with one equation, with two results, in place of `sort` and `argsort` of the same elements."""
+    found: dict[Any, dict[str, Equation]] = {}
+    for e in program.equations:
+        if e.op.name in OPS:
+            found.setdefault((e.operands, e.params), {})[e.op.name] = e
+    pairs = [(pair["sort"], pair["argsort"]) for pair in found.values() if len(pair) > 1]
+    if not pairs:
+        return program
+    joint = {
+        e: replace(order, results=(*sort.results, *order.results))
+        for sort, order in pairs
+        for e in (sort, order)
+    }
+    equations = dict.fromkeys([joint.get(e, e) for e in program.equations])
+    return program.changed(equations=tuple(equations))
 
 
 def kernels(
@@ -72,13 +92,14 @@ class _Sort:
         sources: Collection[Variable],
         target: Target,
     ) -> None:
-        (self.x,), (self.axis,), (self.v,) = equation.operands, equation.params, equation.results
+        (self.x,), (self.axis,) = equation.operands, equation.params
         self.equation = equation
         self.producers = producers
         self.sources = sources
         self.target = target
         self.keys = KEYS[self.x.dtype.name]
-        self.is_argsort = equation.op.name == "argsort"
+        self.order = equation.results[-1] if equation.op.name == "argsort" else None
+        self.sorted = equation.results[0] if self.order is not equation.results[0] else None
         self.length = self.x.shape[self.axis]
         self.count = prod(self.x.shape) // self.length
 
@@ -97,9 +118,12 @@ class _Sort:
         return self.keys.word_of(writer.value(self.x, self._index(writer, row, i)))
 
     def _store(self, writer: Writer, row: IndexExpression, i: IndexExpression, word: str, place: str) -> None:
-        """Write a result: the element, or its index in the row, a u32."""
-        result = f"i32({place})" if self.is_argsort else self.keys.element_of(word)
-        writer.store(self.v, [(self._index(writer, row, i).linear, result)])
+        """Write the results: the element, and its index in the row, a u32."""
+        to = self._index(writer, row, i).linear
+        if self.sorted is not None:
+            writer.store(self.sorted, [(to, self.keys.element_of(word))])
+        if self.order is not None:
+            writer.store(self.order, [(to, f"i32({place})")])
 
     # ---- short rows ----------------------------------------------------------------------------------------
 
@@ -146,7 +170,7 @@ class _Sort:
         writer, length = self._make_writer(), self.length
         rows = WORKGROUP * elements_of(self.keys) // length
         rows = min(rows, (1 << ROUND_BITS) - 1, self.count)
-        tile = Tile(writer, self.keys, has_payload=self.is_argsort or rows > 1)
+        tile = Tile(writer, self.keys, has_payload=self.order is not None or rows > 1)
         workgroups = -(-self.count // rows)
         writer.line("let q = w.x + w.y * n.x;")
         writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
@@ -179,7 +203,7 @@ class _Sort:
             self.length,
             self.keys,
             self.x.dtype,
-            self.is_argsort,
+            self.order is not None,
             self._word,
             lambda writer, row, i: index_text(i),
             self._store,
