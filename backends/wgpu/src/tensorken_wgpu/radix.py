@@ -193,7 +193,7 @@ class Tile:
         """The position in the tile of the element that an invocation has as its e-th."""
         return f"(l * {self.elements}u + {e}u)"
 
-    def load(self, first: str, end: str, read: Callable[[Writer, str], tuple[str, str]]) -> None:
+    def load(self, first: str, end: str, read: Callable[[str], tuple[str, str]]) -> None:
         """Read the tile from memory.
 
         Args:
@@ -204,7 +204,7 @@ class Tile:
         for e in range(self.elements):
             i = self.writer.named(("load", e), f"{first} + {self.position(e)}")
             name = self.writer.named(("inside", e), f"min({i}, {end} - 1u)")
-            word, payload = read(self.writer, name)
+            word, payload = read(name)
             self.writer.line(f"k{e} = select({self.keys.last}, {word}, {i} < {end});")
             if self.has_payload:
                 self.writer.line(f"p{e} = {payload};")
@@ -513,12 +513,12 @@ class _Pass:
     def _sort_tile(self, tile: Tile, row: IndexExpression, first: str) -> None:
         source, length = self.source or self.rows, self.rows.length
 
-        def load(writer: Writer, i: str) -> tuple[str, str]:
+        def read(i: str) -> tuple[str, str]:
             index = variable(i, length)
-            word = source.word(writer, row, index)
-            return word, source.payload(writer, row, index) if tile.has_payload else ""
+            word = source.word(tile.writer, row, index)
+            return word, source.payload(tile.writer, row, index) if tile.has_payload else ""
 
-        tile.load(first, integer(length), load)
+        tile.load(first, integer(length), read)
         end = min(self.shift + PASS_BITS, -(-self.rows.keys.bits // ROUND_BITS) * ROUND_BITS)
         tile.sort_by_key(integer(self.shift), integer(end))
 

@@ -100,8 +100,8 @@ class _Sort:
         self.keys = KEYS[self.x.dtype.name]
         self.order = equation.results[-1] if equation.op.name == "argsort" else None
         self.sorted = equation.results[0] if self.order is not equation.results[0] else None
-        self.length = self.x.shape[self.axis]
-        self.count = prod(self.x.shape) // self.length
+        self.length: int = self.x.shape[self.axis]
+        self.count: int = prod(self.x.shape) // self.length
 
     def _make_writer(self, values: Collection[Any] = ()) -> Writer:
         return Writer(self.producers, {*self.sources, *values}, frozenset(), target=self.target)
@@ -125,42 +125,55 @@ class _Sort:
         if self.order is not None:
             writer.store(self.order, [(to, f"i32({place})")])
 
-    # ---- short rows ----------------------------------------------------------------------------------------
+    # ---- several rows of a workgroup -----------------------------------------------------------------------
+
+    def _start(self, writer: Writer, rows: int) -> int:
+        """Write the number of rows and of elements of a workgroup, `height` and `end`; return that of workgroups."""
+        workgroups = -(-self.count // rows)
+        writer.line("let q = w.x + w.y * n.x;")
+        writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
+        writer.line(f"let height = min({integer(rows)}, {integer(self.count)} - q * {integer(rows)});")
+        writer.line(f"let end = height * {integer(self.length)};")
+        return workgroups
+
+    def _interleaves(self, rows: int) -> bool:
+        """Whether the first elements of all rows of a workgroup come first, as they are neighbours in memory."""
+        return rows > 1 and prod(self.x.shape[self.axis + 1 :]) > 1
+
+    def _place(self, writer: Writer, rows: int, position: str) -> tuple[IndexExpression, IndexExpression]:
+        """The row of an element at a position below `end`, and its index in the row."""
+        length, count = self.length, self.count
+        if self._interleaves(rows):
+            row = writer.index(f"q * {integer(rows)} + {position} % height", count)
+            return row, writer.index(f"{position} / height", length)
+        place = writer.named(("place", position), f"q * {integer(rows * length)} + {position}")
+        return written_variable(place, count * length).divided(length, writer)
 
     def counted(self) -> Kernel:
         """The kernel whose invocations each count the elements that come before theirs."""
         writer, length = self._make_writer(), self.length
-        rows = WORKGROUP // length  # of a workgroup
-        writer.line("let q = w.x + w.y * n.x;")
-        writer.line(f"let place = q * {integer(rows * length)} + l;")
-        writer.line(
-            f"let has_element = l < {integer(rows * length)} && place < {integer(self.count * length)};"
-        )
+        rows = WORKGROUP // length
+        workgroups = self._start(writer, rows)
         writer.line(f"var element = {self.keys.last};")
-        with writer.block("if (has_element)"):
-            writer.line(f"element = {self._word(writer, *self._divided(writer, 'place'))};")
+        with writer.block("if (l < end)"):
+            writer.line(f"element = {self._word(writer, *self._place(writer, rows, 'l'))};")
         writer.line("let key = sort_key(element);")
         writer.line("keys[l] = key;")
         writer.line("workgroupBarrier();")
-        with writer.block("if (has_element)"):
-            row, i = self._divided(writer, "place")
+        with writer.block("if (l < end)"):
+            row, i = self._place(writer, rows, "l")
             writer.line(f"let own = {index_text(i)};")
-            writer.line("let first = l - own;")
+            first, step = ("l % height", "height") if self._interleaves(rows) else ("l - own", "1u")
+            writer.line(f"let first = {first};")
             writer.line("var before = 0u;")
             j = writer.new_name()
             with writer.block(f"for (var {j} = 0u; {j} < {integer(length)}; {j} += 1u)"):
-                writer.line(f"let other = keys[first + {j}];")
+                writer.line(f"let other = keys[first + {j} * {step}];")
                 writer.line(f"before += select(0u, 1u, other < key || (other == key && {j} < own));")
             writer.line(f"before = min(before, {integer(length - 1)});")
             self._store(writer, row, variable("before", length), "element", "own")
         shared = [f"var<workgroup> keys: array<{self.keys.word}, {WORKGROUP}>;", self.keys.function]
-        return self._finished(writer, shared, -(-self.count // rows))
-
-    def _divided(self, writer: Writer, place: str) -> tuple[IndexExpression, IndexExpression]:
-        """The row of an element with this number, and its index in the row."""
-        return written_variable(place, self.count * self.length).divided(self.length, writer)
-
-    # ---- rows that fit in the memory of a workgroup --------------------------------------------------------
+        return self._finished(writer, shared, workgroups)
 
     def in_workgroups(self) -> Kernel:
         """The kernel whose workgroups each sort one or several rows.
@@ -168,30 +181,28 @@ class _Sort:
         Several rows are sorted together, at last by their number.
         """
         writer, length = self._make_writer(), self.length
-        rows = WORKGROUP * elements_of(self.keys) // length
-        rows = min(rows, (1 << ROUND_BITS) - 1, self.count)
+        most = (1 << ROUND_BITS) - 1
+        rows = min(WORKGROUP * elements_of(self.keys) // length, most, self.count)
         tile = Tile(writer, self.keys, has_payload=self.order is not None or rows > 1)
-        workgroups = -(-self.count // rows)
-        writer.line("let q = w.x + w.y * n.x;")
-        writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
+        workgroups = self._start(writer, rows)
         tile.start()
-        writer.line(f"let first = q * {integer(rows * length)};")
-        writer.line(f"let end = min(first + {integer(rows * length)}, {integer(self.count * length)});")
-        tile.load(
-            "first",
-            "end",
-            lambda writer, i: (self._word(writer, *self._divided(writer, i)), f"({i} - first)"),
-        )
+        tile.load("0u", "end", lambda i: (self._word(writer, *self._place(writer, rows, i)), i))
         tile.sort_by_key("0u", f"{self.keys.bits}u")
+        is_interleaved = self._interleaves(rows)
         if rows > 1:
+            row_of = "% height" if is_interleaved else f"/ {integer(length)}"
             with writer.block(""):
-                tile.sort(lambda e: f"min(p{e} / {integer(length)}, {(1 << ROUND_BITS) - 1}u)")
-        tile.get(tile.position)
+                tile.sort(lambda e: f"min(p{e} {row_of}, {most}u)")
         for e in range(tile.elements):
-            place = writer.named(("place", e), f"first + {tile.position(e)}")
-            with writer.block(f"if ({place} < end)"):
-                row, i = self._divided(writer, place)
-                self._store(writer, row, i, f"k{e}", f"(p{e} % {integer(length)})")
+            position = tile.position(e)
+            with writer.block(f"if ({position} < end)"):
+                row, i = self._place(writer, rows, position)
+                place, own = position, f"% {integer(length)}"
+                if is_interleaved:
+                    place, own = f"{position} % height * {integer(length)} + {index_text(i)}", "/ height"
+                word = writer.named(("word", e), f"words[place({place})]")
+                number = f"(counters[place({place})] {own})" if tile.has_payload else ""
+                self._store(writer, row, i, word, number)
         return self._finished(writer, tile.declarations(), workgroups)
 
     # ---- longer rows ---------------------------------------------------------------------------------------
