@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tensorken.kernels.keeping import Costs
+from tensorken.kernels.keeping import Costs, reshape_sources
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken.programs.ops import STEP_STACK
@@ -108,9 +108,15 @@ def plan(program: Program, target: Target) -> Plan:
     program = with_epilogues(sorting.with_joint_sorts(program), fourier.is_fused)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
     transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
-    sorts = {e: True for e in program.equations if e.op.name in sorting.OPS}
+    sorts = {e: sorting.is_fused(e) for e in program.equations if e.op.name in sorting.OPS}
     fewer = replace(target, bindings=target.bindings - sorting.OTHERS)
-    sources = {**sources_of(program, transforms, target), **sources_of(program, sorts, fewer)}
+    sources = {
+        **sources_of(program, transforms, target),
+        **sources_of(program, {e: True for e, is_fused in sorts.items() if is_fused}, fewer),
+    }
+    if not all(sorts.values()):
+        stored = reshape_sources(program)
+        sources |= {e: [stored.get(x, x) for x in e.operands] for e in sorts if e not in sources}
     lowered = lower(program, FusionTarget(target, sources))
     kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}

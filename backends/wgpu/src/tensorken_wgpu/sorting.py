@@ -5,9 +5,9 @@ before it (D. E. Knuth, "The Art of Computer Programming", volume 3, 1973, secti
 a workgroup are sorted there by their digits, and longer rows by passes over memory, see `radix`.
 
 A sort moves the elements themselves, and compares keys that are computed from them: so equal elements, such as 0.0 and
--0.0, keep their order without their indices.  Each kernel that reads the operand computes its elements, see
-`prologues`.  Where a program needs both the sorted elements and their order, as derivatives do, one sort has both
-results.
+-0.0, keep their order without their indices.  Where a program needs both the sorted elements and their order, as
+derivatives do, one sort has both results.  The kernels of large sorts, and of short rows, compute the operand's
+elements, see `prologues`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tensorken.kernels.element_indices import ElementIndex
 from tensorken.kernels.index_expressions import IndexExpression, variable, written_variable
 from tensorken_wgpu import radix
 from tensorken_wgpu.dtypes import Value as HasShape, size_of
+from tensorken_wgpu.fourier import MIN_FUSED
 from tensorken_wgpu.kernels import WORKGROUP, Kernel, kernel_template, workgroup_grid
 from tensorken_wgpu.radix import KEYS, ROUND_BITS, Tile, elements_of
 from tensorken_wgpu.target import Target
@@ -43,6 +44,16 @@ OTHERS = 2
 def has_kernels(operand: HasShape, target: Target) -> bool:
     """Whether sorts of an operand of this shape have these kernels; if not, the body of the op runs."""
     return 0 not in operand.shape and len(target.windows(max(size_of(operand), 4 * prod(operand.shape)))) == 1
+
+
+def is_fused(equation: Equation) -> bool:
+    """Whether the ops before a sort are fused into its kernels.
+
+    Small sorts share kernels, unless these are short: a driver takes long to compile the others.
+    """
+    (x,), (axis,) = equation.operands, equation.params
+    length: int = x.shape[axis]
+    return length <= MAX_COUNTED or prod(x.shape) >= MIN_FUSED
 
 
 def with_joint_sorts(program: Program) -> Program:
