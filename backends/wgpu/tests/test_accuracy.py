@@ -69,12 +69,13 @@ def test_numbers_are_measured_once_per_driver(
     monkeypatch.setattr(accuracy, "measure", measure)
     monkeypatch.setattr(declarations, "flushed", lambda backend: ("float32",))
     monkeypatch.setattr(raw, "capabilities", Capabilities())
+    monkeypatch.setattr(raw, "target", raw.target)
     expected = Capabilities(dtypes=dtypes, ulp=declared(found), flushes_subnormals=("float32",))
     for _ in range(2):
         declarations.declare(raw, kept)
         assert raw.capabilities == expected
     assert len(calls) == 1
-    good = {"errors": found, "flushes": []}
+    good = {"errors": found, "flushes": [], "subgroups": False}
     damaged: list[Any] = [
         3,
         [],
@@ -87,6 +88,7 @@ def test_numbers_are_measured_once_per_driver(
         {**good, "flushes": "float32"},
         {**good, "flushes": ["int32"]},
         {**good, "flushes": [["float32"]]},
+        {**good, "subgroups": 1},
     ]
     for value in damaged:
         kept.keep(raw.device, declarations.KEY, value)

@@ -32,6 +32,7 @@ from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.vectors import FOUR, Vector
 from tensorken_wgpu.wgsl import sums
+from tensorken_wgpu.workgroups import Workgroup
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class _Writing:
         self.axis = axis
         self.blocks = blocks
         self.steps = steps
+        self.target = target
         self.accumulator = sums(equation.operands[0].dtype.name)
         self.length = x.shape[axis]
         self.has_sums_before = (
@@ -209,22 +211,12 @@ class _Writing:
         part, size = variable("l", WORKGROUP), -(-self.length // WORKGROUP)
         self._start()
         self._loop(part, size, line, stores=False)
-        writer.line("parts[l] = total;")
-        writer.line("workgroupBarrier();")
-        s = writer.new_name()
-        with writer.block(f"for (var {s} = 1u; {s} < {WORKGROUP}u; {s} *= 2u)"):
-            writer.line(f"var other: {accumulator.type} = {accumulator.start};")
-            writer.line(f"if (l >= {s}) {{ other = parts[l - {s}]; }}")
-            writer.line("workgroupBarrier();")
-            writer.line(f"if (l >= {s}) {{ parts[l] = {accumulator.combine('other', 'parts[l]')}; }}")
-            writer.line("workgroupBarrier();")
+        workgroup = Workgroup(writer, WORKGROUP, self.target)
+        workgroup.scan(accumulator, "total", "before")
         writer.line(f"total = {accumulator.start};")
-        writer.line(f"var before: {accumulator.type} = {accumulator.start};")
-        writer.line("if (l > 0u) { before = parts[l - 1u]; }")
         self.has_sums_before = True
         self._loop(part, size, line, stores=True)
-        declaration = f"var<workgroup> parts: array<{accumulator.type}, {WORKGROUP}>;"
-        return self._finished([declaration], columns)
+        return self._finished(workgroup.declarations, columns)
 
     # ---- parts of the text ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu import accuracy
+from tensorken_wgpu import accuracy, subgroups
 from tensorken_wgpu.dtypes import supported_dtypes
 from tensorken_wgpu.failures import KernelError
 from tensorken_wgpu.measurements import Measurements, cache_file
@@ -34,7 +34,7 @@ def file() -> Measurements:
 
 
 def declare(backend: Any, kept: Measurements) -> None:
-    """Set the capabilities of a backend.
+    """Set the capabilities of a backend, and whether its kernels use subgroups.
 
     Args:
         backend: on a device; it can run ops.
@@ -48,7 +48,11 @@ def declare(backend: Any, kept: Measurements) -> None:
     backend.capabilities = Capabilities(dtypes=dtypes)
     numbers: Any = kept.of(device).get(KEY)
     if not is_valid(numbers, dtypes):
-        numbers = {"errors": {}, "flushes": [*flushed(backend)]}
+        numbers = {
+            "errors": {},
+            "flushes": [*flushed(backend)],
+            "subgroups": subgroups.are_right(device, backend.target),
+        }
         with contextlib.suppress(KernelError):  # then nothing is declared of `/` and `sqrt`
             numbers["errors"] = accuracy.measure(device, dtypes)
             kept.keep(device, KEY, numbers)
@@ -57,6 +61,8 @@ def declare(backend: Any, kept: Measurements) -> None:
         ulp=accuracy.declared(numbers["errors"]),
         flushes_subnormals=tuple(numbers["flushes"]),
     )
+    has_subgroups = numbers["subgroups"] and not subgroups.are_off()
+    backend.target = replace(backend.target, has_subgroups=has_subgroups)
 
 
 def is_valid(numbers: Any, dtypes: tuple[str, ...]) -> bool:
@@ -72,4 +78,5 @@ def is_valid(numbers: Any, dtypes: tuple[str, ...]) -> bool:
         and all([type(error) is int and error >= 0 for error in errors.values()])
         and isinstance(flushes, list)
         and all([name in floats for name in flushes])
+        and isinstance(numbers.get("subgroups"), bool)
     )

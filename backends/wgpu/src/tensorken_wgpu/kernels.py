@@ -1,7 +1,7 @@
 """Kernels: the WGSL of a fusion group, as loop nests over the rows of an array.
 
 An invocation has one row, or several neighbouring rows, or shares a row with its workgroup, whose partial results are
-combined as a tree.  Few long rows are reduced in parts, by two kernels.
+combined as a tree, see `workgroups`.  Few long rows are reduced in parts, by two kernels.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import NUMBERS, index_text, integer
 from tensorken_wgpu.vectors import FOUR, Vector, vector_of
 from tensorken_wgpu.wgsl import Accumulator
+from tensorken_wgpu.workgroups import Workgroup
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class RowKernel(Nest[str]):
         self.lanes = lanes
         known = {*kept, *self.partials.values()} if partials else kept
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
-        self.shared: list[str] = []
+        self.workgroup = Workgroup(self.writer, division.invocations, target)
         super().__init__(group, self.writer)
         is_online = division.invocations > 1 and division.parts == 1 and not partials
         is_long = steps >= online.MIN_STEPS and self.rows.length >= online.MIN_LENGTH
@@ -390,34 +391,17 @@ class RowKernel(Nest[str]):
             totals: the variables of the partial results.
             sums: for each maximum with a sum the variable of the sum.
         """
-        writer, invocations = self.writer, self.division.invocations
-        if self.shared:
-            writer.line("workgroupBarrier();")
-        names = []
-        for i, (accumulator, total) in enumerate(totals):
-            name = f"shared_{accumulator.type}_{i}"
-            declaration = f"var<workgroup> {name}: array<{accumulator.type}, {invocations}>;"
-            if declaration not in self.shared:
-                self.shared.append(declaration)
-            writer.line(f"{name}[l] = {total};")
-            names.append(name)
-        writer.line("workgroupBarrier();")
-        s = writer.new_name()
-        with writer.block(f"for (var {s} = {invocations // 2}u; {s} > 0u; {s} /= 2u)"):
-            with writer.block(f"if (l < {s})"):
-                shared = {
-                    total: (f"{name}[l]", f"{name}[l + {s}]")
-                    for name, (_, total) in zip(names, totals, strict=True)
-                }
-                for maximum, (total, with_sum) in sums.items():
-                    with_sum.combine(shared.pop(maximum), shared.pop(total))
-                for accumulator, total in totals:
-                    if total in shared:
-                        first, second = shared[total]
-                        writer.line(f"{first} = {accumulator.combine(first, second)};")
-            writer.line("workgroupBarrier();")
-        for name, (_, total) in zip(names, totals, strict=True):
-            writer.line(f"{total} = {name}[0];")
+
+        def combine(parts: Mapping[str, tuple[str, str]]) -> None:
+            rest = dict(parts)
+            for maximum, (total, with_sum) in sums.items():
+                with_sum.combine(rest.pop(maximum), rest.pop(total))
+            for accumulator, total in totals:
+                if total in rest:
+                    first, second = rest[total]
+                    self.writer.line(f"{first} = {accumulator.combine(first, second)};")
+
+        self.workgroup.reduce([(accumulator.type, total) for accumulator, total in totals], combine)
 
     # ---- results -------------------------------------------------------------------------------------------
 
@@ -451,7 +435,9 @@ class RowKernel(Nest[str]):
         rows = self.rows.count * division.parts
         workgroups = rows if division.invocations > 1 else -(-rows // self.lanes // WORKGROUP)
         text = kernel_template(
-            self.writer, division.invocations if division.invocations > 1 else WORKGROUP, self.shared
+            self.writer,
+            division.invocations if division.invocations > 1 else WORKGROUP,
+            self.workgroup.declarations,
         )
         equations = tuple([self.producers[v] for v in self.group.values])
         reads, writes = tuple(self.writer.reads), tuple(self.writer.writes)
@@ -480,6 +466,12 @@ def kernel_template(writer: Writer, size: int, shared: Sequence[str] = ()) -> st
         "@builtin(local_invocation_index) l: u32",
         "@builtin(num_workgroups) n: vec3<u32>",
     ]
+    if any(["subgroup" in line for line in writer.lines]):
+        head += [
+            "@builtin(subgroup_size) subgroup_size: u32",
+            "@builtin(subgroup_id) subgroup: u32",
+            "@builtin(subgroup_invocation_id) lane: u32",
+        ]
     return "\n".join(
         [
             NUMBERS,

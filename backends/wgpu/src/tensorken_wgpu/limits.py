@@ -27,7 +27,10 @@ LIMITS = (
 IMMEDIATES = "immediates"
 """The feature of numbers that kernels get when they run, without memory."""
 
-FEATURES = ("shader-f16", "shader-f64", "shader-int64", IMMEDIATES, "timestamp-query")
+SUBGROUPS = "subgroup"
+"""The feature of invocations that exchange numbers directly, by wgpu's name."""
+
+FEATURES = ("shader-f16", "shader-f64", "shader-int64", IMMEDIATES, SUBGROUPS, "timestamp-query")
 """The features that a device is opened with if its adapter has them."""
 
 MAX_BINDINGS = 32

@@ -87,9 +87,13 @@ class OnlineSum:
         self._writer.line(f"{maximum} = {largest};")
 
     def combine(self, maximum: tuple[str, str], total: tuple[str, str]) -> None:
-        """Combine the maxima and sums of two parts of a row in the variables of the first part."""
+        """Combine the maxima and sums of two parts of a row in the variables of the first part.
+
+        The products are rounded, so that exchanged parts give the same bits.
+        """
         largest, base = self._base(self._maximum.combine(*maximum))
-        parts = [f"{s} * {self._exponential(m, base)}" for m, s in zip(maximum, total, strict=True)]
+        multiplied = self._ops["mul"]
+        parts = [multiplied(s, self._exponential(m, base)) for m, s in zip(maximum, total, strict=True)]
         self._writer.line(f"{total[0]} = {self._total.combine(*parts)};")
         self._writer.line(f"{maximum[0]} = {largest};")
 

@@ -20,6 +20,7 @@ class Target:
         is_software: whether a CPU emulates the GPU.
         fast_64_bit: whether access to 64-bit numbers is faster than to twice as many 32-bit numbers.
         workgroup_memory: bytes that the invocations of a workgroup may share; WebGPU guarantees 16 KiB.
+        has_subgroups: whether invocations of a subgroup exchange numbers directly, see `subgroups`.
     """
 
     bindings: int
@@ -27,6 +28,7 @@ class Target:
     is_software: bool
     fast_64_bit: bool = False
     workgroup_memory: int = 2**14
+    has_subgroups: bool = False
 
     @property
     def busy_invocations(self) -> int:

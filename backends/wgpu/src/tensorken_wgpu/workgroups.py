@@ -1,0 +1,199 @@
+"""Workgroups: reductions and scans over the invocations of a workgroup.
+
+Both combine numbers as a tree whose shape depends on the size of the workgroup only: first neighbours, then pairs of
+neighbours, then fours.  Where the device has subgroups, invocations of a subgroup exchange their numbers directly, and
+only the results of subgroups pass through workgroup memory.  The tree is the same without subgroups, and with
+subgroups of every size, so the bits are too.  A scan is J. Sklansky's, "Conditional-sum addition logic", 1960: the
+right half of each part of the tree gets the total of the left half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.wgsl import Accumulator
+
+if TYPE_CHECKING:
+    from tensorken_wgpu.writer import Writer
+
+SHUFFLED = ("f32", "i32", "u32", "bool")
+"""The types that invocations of a subgroup exchange: devices with subgroups need not exchange those of 64 bits."""
+
+Combine = Callable[[Mapping[str, tuple[str, str]]], None]
+"""Writes, for each number by its name, the first one combined with the second one, assigned to the first one."""
+
+
+class Workgroup:
+    """Writes the parts of a kernel that concern a whole workgroup, whose invocations all run them.
+
+    Args:
+        writer: of the kernel.
+        size: the number of invocations, a power of two.
+        target: the device.
+
+    Attributes:
+        declarations: of workgroup memory.
+    """
+
+    def __init__(self, writer: Writer, size: int, target: Target) -> None:
+        self.declarations: list[str] = []
+        self._writer = writer
+        self._size = size
+        self._target = target
+        self._count = 0  # of reductions
+
+    def reduce(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
+        """Combine numbers of all invocations; each invocation gets the result.
+
+        Args:
+            totals: the type and the name of each number, a variable.
+            combine: combines two of each; it gives the same bits for exchanged operands.
+        """
+        if self._has_subgroups([type_name for type_name, _ in totals]):
+            self._reduce_by_subgroups(totals, combine)
+        else:
+            self._reduce_in_memory(totals, combine)
+        self._count += 1
+
+    def _has_subgroups(self, types: Sequence[str]) -> bool:
+        return self._target.has_subgroups and all([name in SHUFFLED for name in types])
+
+    def _declare(self, name: str, type_name: str, size: int) -> str:
+        declaration = f"var<workgroup> {name}: array<{type_name}, {size}>;"
+        if declaration not in self.declarations:
+            self.declarations.append(declaration)
+        return name
+
+    # ---- in workgroup memory -------------------------------------------------------------------------------
+
+    def _reduce_in_memory(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
+        """The number of invocation i is written to the place whose bits are those of i in reverse.
+
+        So the invocations that combine neighbours are the first ones, and read neighbouring places.
+        """
+        writer, size = self._writer, self._size
+        if self._count:
+            writer.line("workgroupBarrier();")
+        names = [
+            self._declare(f"shared_{type_name}_{i}", type_name, size)
+            for i, (type_name, _) in enumerate(totals)
+        ]
+        place = writer.named("reversed", f"reverseBits(l) >> {33 - size.bit_length()}u")
+        for name, (_, total) in zip(names, totals, strict=True):
+            writer.line(f"{name}[{place}] = {total};")
+        writer.line("workgroupBarrier();")
+        s = writer.new_name()
+        with writer.block(f"for (var {s} = {size // 2}u; {s} > 0u; {s} /= 2u)"):
+            with writer.block(f"if (l < {s})"):
+                combine(
+                    {
+                        total: (f"{name}[l]", f"{name}[l + {s}]")
+                        for name, (_, total) in zip(names, totals, strict=True)
+                    }
+                )
+            writer.line("workgroupBarrier();")
+        for name, (_, total) in zip(names, totals, strict=True):
+            writer.line(f"{total} = {name}[0];")
+
+    # ---- by subgroups --------------------------------------------------------------------------------------
+
+    def _reduce_by_subgroups(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
+        """Each subgroup combines its numbers; then the results of subgroups are read by all, and combined again.
+
+        Small subgroups leave several results, which are combined in the same way.  The next reduction of the kernel
+        uses other memory, so that no invocation overwrites a result that another one still has to read.
+        """
+        writer, size = self._writer, self._size
+        self._combine_lanes(totals, combine, f"min(subgroup_size, {size}u)")
+        names = [
+            self._declare(f"totals_{type_name}_{i}_{self._count % 2}", type_name, size // 2)
+            for i, (type_name, _) in enumerate(totals)
+        ]
+        begin, count = writer.new_name(), writer.new_name()
+        writer.line(f"var {begin} = 0u;")
+        with writer.block(
+            f"for (var {count} = {size}u / subgroup_size; {count} > 1u; {count} /= subgroup_size)"
+        ):
+            with writer.block(f"if (lane == 0u && subgroup < {count})"):
+                for name, (_, total) in zip(names, totals, strict=True):
+                    writer.line(f"{name}[{begin} + subgroup] = {total};")
+            writer.line("workgroupBarrier();")
+            for name, (_, total) in zip(names, totals, strict=True):
+                writer.line(f"{total} = {name}[{begin} + l % {count}];")
+            self._combine_lanes(totals, combine, f"min(subgroup_size, {count})")
+            writer.line(f"{begin} += {count};")
+
+    def _combine_lanes(self, totals: Sequence[tuple[str, str]], combine: Combine, lanes: str) -> None:
+        """Combine the numbers of each part of a subgroup, of this many invocations; each of them gets the result."""
+        writer = self._writer
+        d = writer.new_name()
+        with writer.block(f"for (var {d} = 1u; {d} < {lanes}; {d} *= 2u)"):
+            pairs = {}
+            for type_name, total in totals:
+                other = writer.new_name()
+                writer.line(f"let {other} = {_shuffled(type_name, 'subgroupShuffleXor', total, d)};")
+                pairs[total] = total, other
+            combine(pairs)
+
+    # ---- scans ---------------------------------------------------------------------------------------------
+
+    def scan(self, accumulator: Accumulator, total: str, before: str) -> None:
+        """Combine the number of each invocation with those of the invocations before it.
+
+        Args:
+            accumulator: how two numbers are combined.
+            total: the name of the number, a variable.
+            before: the name of the result, a new variable: the numbers before that of the invocation, combined.
+        """
+        writer, type_name = self._writer, accumulator.type
+        has_subgroups = self._has_subgroups([type_name])
+        shared = self._declare("scanned", type_name, self._size // 2 if has_subgroups else self._size)
+        number, count, is_last = "l", f"{self._size}u", ""
+        if has_subgroups:
+            self._scan_lanes(accumulator, total)
+            number, is_last = "subgroup", "lane == subgroup_size - 1u"
+            count = f"{self._size}u / subgroup_size"
+        with self._if(is_last):
+            writer.line(f"{shared}[{number}] = {total};")
+        writer.line("workgroupBarrier();")
+        d = writer.new_name()
+        with writer.block(f"for (var {d} = 1u; {d} < {count}; {d} *= 2u)"):
+            with writer.block(f"if (({number} & {d}) != 0u)"):
+                first = f"{shared}[({number} & (0u - {d})) - 1u]"
+                writer.line(f"{total} = {accumulator.combine(first, total)};")
+                with self._if(is_last):
+                    writer.line(f"{shared}[{number}] = {total};")
+            writer.line("workgroupBarrier();")
+        writer.line(f"var {before}: {type_name} = {accumulator.start};")
+        if has_subgroups:
+            own = writer.new_name()
+            writer.line(
+                f"let {own} = {_shuffled(type_name, 'subgroupShuffle', total, 'max(lane, 1u) - 1u')};"
+            )
+            writer.line(f"if (lane > 0u) {{ {before} = {own}; }}")
+            writer.line(f"else if (subgroup > 0u) {{ {before} = {shared}[subgroup - 1u]; }}")
+        else:
+            writer.line(f"if (l > 0u) {{ {before} = {shared}[l - 1u]; }}")
+
+    def _scan_lanes(self, accumulator: Accumulator, total: str) -> None:
+        """Combine the number of each invocation with those before it in its subgroup."""
+        writer = self._writer
+        d, last = writer.new_name(), writer.new_name()
+        with writer.block(f"for (var {d} = 1u; {d} < min(subgroup_size, {self._size}u); {d} *= 2u)"):
+            lane = f"((lane | {d}) & (0u - {d})) - 1u"  # the last one of the left half
+            writer.line(f"let {last} = {_shuffled(accumulator.type, 'subgroupShuffle', total, lane)};")
+            writer.line(f"if ((lane & {d}) != 0u) {{ {total} = {accumulator.combine(last, total)}; }}")
+
+    def _if(self, condition: str) -> Any:
+        """A block for the invocations of a condition, all of them for an empty one."""
+        return self._writer.block(f"if ({condition})") if condition else nullcontext()
+
+
+def _shuffled(type_name: str, function: str, x: str, lane: str) -> str:
+    """The number of another invocation of the subgroup."""
+    if type_name == "bool":
+        return f"{function}(select(0u, 1u, {x}), {lane}) != 0u"
+    return f"{function}({x}, {lane})"
