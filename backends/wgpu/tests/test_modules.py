@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -95,7 +96,8 @@ class CheckedBackend:
     def __init__(self, patch: Patch, target: Target | None = None, candidate: int = 0) -> None:
         self.device = Device(adapter_of(None))
         self.raw = Wgpu(self.device)
-        self.raw.target = target or self.raw.target
+        if target is not None:
+            self.raw.target = replace(target, has_subgroups=self.raw.target.has_subgroups)
         self.kernels: list[Kernel] = []
         self.used: set[str] = set()
         self._wrong = wrong = self.device.upload(bytes(4))

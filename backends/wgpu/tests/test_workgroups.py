@@ -64,7 +64,7 @@ def test_the_bits_are_the_same_for_subgroups_of_every_size(size: int, raw: Any) 
     assert (expected[1] == x.max()).all()
     np.testing.assert_allclose(expected[2], np.cumsum(x, dtype=np.float64) - x, rtol=1e-5, atol=1e-3)
     by_subgroups = specialised_text(subgroups.check_template(replace(target, has_subgroups=True), size))
-    for subgroup in (4, 8, 16, 32, 64, 128):
+    for subgroup in {64: (4, 128), 256: (4, 16, 128)}[size]:
         text = emulated(by_subgroups.code, size, subgroup)
         assert "subgroupS" not in text
         found = results(raw, text, by_subgroups.uniform, size)
@@ -90,50 +90,50 @@ def _softmax(x: Any) -> Any:
 
 
 FUNCTIONS = {
-    "sum": lambda x: x.sum(-1),
-    "maximum": lambda x: x.max(-1),
-    "any": lambda x: (x > 3.4).max(-1),
+    "sum and maximum": lambda x: x.sum(-1) + x.max(-1),
+    "any": lambda x: (x > 3.0).max(-1),
     "softmax": _softmax,
-    "sum of float16": lambda x: x.astype("float16").sum(-1),
     "sum of int32": lambda x: (x * 100).astype("int32").sum(-1),
     "sum of float64": lambda x: x.astype("float64").sum(-1),
     "cumulative sum": lambda x: tk.cumsum(x, -1),
 }
+LENGTHS = {"softmax": 4096, "cumulative sum": 4096}
+"""Of rows, where it is not 320."""
 
 
 @each_of("name", FUNCTIONS)
 def test_rows_have_the_same_bits_with_and_without_subgroups(name: str, raw: Any) -> None:
-    """Of 320 and of 4096 elements, with infinities and NaN; in kernels for a GPU."""
+    """With infinities and NaN; in kernels for a GPU."""
     dtype = name.split()[-1]
     if dtype in DTYPES and dtype not in raw.capabilities.dtypes:
         pytest.skip(f"the device has no {dtype}")
     f = FUNCTIONS[name]
     rng = np.random.default_rng(0)
-    for length in (320, 4096):
-        x = rng.normal(size=(5, length)).astype(np.float32)
-        if name != "sum of int32":
-            x[3, 7], x[4, 9] = np.inf, np.nan
-        found = []
-        for has_subgroups in (False, raw.target.has_subgroups):
-            backend = Wgpu(raw.device)
-            backend.target = replace(raw.target, is_software=False, has_subgroups=has_subgroups)
-            found.append(np.asarray(tk.jit(f)(tk.tensor(x, backend=tk.Lazy(backend)))))
-        if name == "softmax":  # a driver may fuse a product with a sum in one kernel only
-            np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-        else:
-            assert found[0].tobytes() == found[1].tobytes()
-        with np.errstate(all="ignore"):
-            expected = np.asarray(f(tk.tensor(x, backend="numpy")))
-        if found[0].dtype.kind == "f":
-            rounding = np.finfo(found[0].dtype).eps
-            np.testing.assert_allclose(found[0], expected, rtol=100 * rounding, atol=length * rounding)
-        else:
-            np.testing.assert_array_equal(found[0], expected)
+    length = LENGTHS.get(name, 320)
+    x = rng.normal(size=(5, length)).astype(np.float32)
+    if name != "sum of int32":
+        x[3, 7], x[4, 9] = np.inf, np.nan
+    found = []
+    for has_subgroups in (False, raw.target.has_subgroups):
+        backend = Wgpu(raw.device)
+        backend.target = replace(raw.target, is_software=False, has_subgroups=has_subgroups)
+        found.append(np.asarray(tk.jit(f)(tk.tensor(x, backend=tk.Lazy(backend)))))
+    if name == "softmax":  # a driver may fuse a product with a sum in one kernel only
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    else:
+        assert found[0].tobytes() == found[1].tobytes()
+    with np.errstate(all="ignore"):
+        expected = np.asarray(f(tk.tensor(x, backend="numpy")))
+    if found[0].dtype.kind == "f":
+        rounding = np.finfo(found[0].dtype).eps
+        np.testing.assert_allclose(found[0], expected, rtol=100 * rounding, atol=length * rounding)
+    else:
+        np.testing.assert_array_equal(found[0], expected)
 
 
 @each_of(
     ("name", "in_memory", "by_subgroups"),
-    [("sum", 2, 1), ("maximum", 2, 1), ("softmax", 2, 1), ("sum of float64", 2, 2), ("cumulative sum", 2, 2)],
+    [("sum and maximum", 2, 1), ("softmax", 2, 1), ("sum of float64", 2, 2), ("cumulative sum", 2, 2)],
 )
 def test_subgroups_need_fewer_barriers(name: str, in_memory: int, by_subgroups: int, raw: Any) -> None:
     """Those in the text: one in a loop of as many rounds as the tree has levels, or as subgroups need."""

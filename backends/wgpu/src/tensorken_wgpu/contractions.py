@@ -13,18 +13,19 @@ from tensorken.kernels.products import Product, product_of
 from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
-from tensorken_wgpu.dtypes import SIZES, size_of
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import (
     Choice,
-    Division,
     Kernel,
+    divide_parts,
     group_of_parts,
     kernels_of,
     row_kernel,
     with_vectors,
 )
 from tensorken_wgpu.single_op import Value
-from tensorken_wgpu.tiles import MAX_LOOPED, STEP, Tile, TileKernel
+from tensorken_wgpu.tiles import MAX_LOOPED, Tile, TileKernel
+from tensorken_wgpu.tilings import fits, tiling_of
 from tensorken_wgpu.wgsl import sums
 
 if TYPE_CHECKING:
@@ -32,27 +33,8 @@ if TYPE_CHECKING:
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 
-MAX_ITERATIONS = 2**14
-"""The most iterations of an invocation: Mesa's software driver ends loops after 65 535 iterations."""
-
 MIN_WORK = 2**15
 """The fewest multiplications for which tiles are faster than rows."""
-
-SOFTWARE_SIDES = ((2**27, 16), (2**20, 8), (0, 4))
-"""In software: the fewest multiplications for which an invocation computes this many rows and columns.
-
-Larger tiles read less, and reads dominate there; but the driver takes 0.1, 0.3 and 1.5 s to compile them.
-"""
-
-GPU_TILES: tuple[Tile | Block, ...] = (
-    Block(8, 8, 16, 16, 16),
-    Block(8, 8, 16, 16, 8),
-    Block(8, 8, 8, 8, 16),
-    Block(4, 4, 16, 16, 16),
-    Tile(8, 8, 64),
-    Tile(4, 4, 64),
-)
-"""The candidates on a GPU, those for the largest results first."""
 
 
 def kernels(
@@ -72,34 +54,45 @@ def kernels(
         or work_of(product) < MIN_WORK
     ):
         return None
-    tiles = tiles_of(product, target)
+    tiling = tiling_of(product, target)
+    first, *_ = tiling.tiles
+    contraction_only = replace(group, values=(reduction,), written=(reduction,))
+    partials: Any = None
+    rest: list[Kernel] = []
     try:
-        if (parts := parts_of(product, tiles[0], target)) > 1:
-            partials: Any = Value((parts * group.rows.count,), DTYPES[sums(reduction.dtype.name).dtype])
-            contraction_only = replace(group, values=(reduction,), written=(reduction,))
-            return [
-                _tile_kernel(contraction_only, producers, kept, tiles[0], target, partials, parts),
-                row_kernel(
-                    group_of_parts(group, parts),
-                    producers,
-                    kept,
-                    Division(1, 1),
-                    target,
-                    {reduction: partials},
-                ),
-            ]
-        if len(group.values) > 1 and tiles[0].rows * tiles[0].columns > MAX_LOOPED:
-            return _contraction_and_rest(group, reduction, producers, kept, tiles[0], target)
-        candidates = {str(tile): _tile_kernel(group, producers, kept, tile, target) for tile in tiles}
+        if tiling.parts > 1:
+            partials = Value((tiling.parts * group.rows.count,), DTYPES[sums(reduction.dtype.name).dtype])
+            rest = [_sum_of_parts(group, reduction, producers, kept, partials, tiling.parts, target)]
+            group = contraction_only
+        elif len(group.values) > 1 and first.rows * first.columns > MAX_LOOPED:
+            return _contraction_and_rest(group, reduction, producers, kept, first, target)
+        candidates = {
+            str(tile): _tile_kernel(group, producers, kept, tile, target, partials, tiling.parts)
+            for tile in tiling.tiles
+        }
     except NotComputedHere:
         return None
-    first = next(iter(candidates.values()))
-    if len(candidates) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(first)]):
-        return [first]
-    return [replace(first, choice=Choice(_tuning_key(product, reduction), candidates))]
+    kernel = next(iter(candidates.values()))
+    if len(candidates) > 1 and all([len(target.windows(size_of(v))) == 1 for v in _bound(kernel)]):
+        kernel = replace(kernel, choice=Choice(_tuning_key(product, reduction, tiling.parts), candidates))
+    return [kernel, *rest]
 
 
-def _tuning_key(product: Product, reduction: Variable) -> str:
+def _sum_of_parts(
+    group: FusionGroup,
+    reduction: Variable,
+    producers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    partials: Variable,
+    parts: int,
+    target: Target,
+) -> Kernel:
+    """The kernel that adds the parts of each sum, and computes the other values from the sums."""
+    division = divide_parts(parts, group.rows.count, target)
+    return row_kernel(group_of_parts(group, parts), producers, kept, division, target, {reduction: partials})
+
+
+def _tuning_key(product: Product, reduction: Variable, parts: int) -> str:
     """The key of products for which the same tile is assumed to be the fastest."""
     sizes = [
         f"{dimension} {1 << product.size(dimension).bit_length() - 1}"
@@ -111,7 +104,8 @@ def _tuning_key(product: Product, reduction: Variable) -> str:
         for dimension in ("rows", "inner", "columns")
         if product.size(dimension) % 4 == 0
     ]
-    return ", ".join([reduction.dtype.name, *sizes, *layout, *vectors])
+    divided = [f"{parts} parts"] if parts > 1 else []
+    return ", ".join([reduction.dtype.name, *sizes, *layout, *vectors, *divided])
 
 
 def _bound(kernel: Kernel) -> tuple[Variable, ...]:
@@ -121,58 +115,6 @@ def _bound(kernel: Kernel) -> tuple[Variable, ...]:
 def work_of(product: Product) -> int:
     """The number of multiplications."""
     return prod([axis.size for axis in product.axes])
-
-
-def tiles_of(product: Product, target: Target) -> list[Tile | Block]:
-    """The candidate tiles, the likely fastest first."""
-    rows, columns = product.size("rows"), product.size("columns")
-    if target.is_software:
-        most = next(size for least, size in SOFTWARE_SIDES if work_of(product) >= least)
-        return [Tile(_side(rows, most), _side(columns, most), 8)]
-    size = SIZES[sums(product.operands[0].dtype.name).dtype]
-    possible = [
-        tile
-        for tile in GPU_TILES
-        if _fits(tile, product)
-        and (isinstance(tile, Tile) or tile.shared_bytes(size) <= target.workgroup_memory)
-    ]
-    busy_tiles = [tile for tile in possible if invocations(product, tile) >= target.busy_invocations]
-    return [*busy_tiles, *[tile for tile in reversed(possible) if tile not in busy_tiles]]
-
-
-def _side(size: int, most: int) -> int:
-    """The rows or columns of a tile: the most for which few elements at the edge are computed twice."""
-    return next((n for n in (16, 8) if n <= min(most, size) and -(-size // n) * n * 4 <= size * 5), 4)
-
-
-def _fits(tile: Tile | Block, product: Product) -> bool:
-    """Whether a tile fits in the result: tiles at the edge are moved back, so each must fit."""
-    rows, columns = _sides(tile)
-    return rows <= product.size("rows") and columns <= product.size("columns")
-
-
-def _sides(tile: Tile | Block) -> tuple[int, int]:
-    """The rows and columns of a tile or a block."""
-    return (
-        (tile.rows, tile.columns) if isinstance(tile, Tile) else (tile.sides["rows"], tile.sides["columns"])
-    )
-
-
-def invocations(product: Product, tile: Tile | Block) -> int:
-    """The number of invocations."""
-    rows, columns = _sides(tile)
-    count = product.size("batch") * -(-product.size("rows") // rows) * -(-product.size("columns") // columns)
-    return count if isinstance(tile, Tile) else count * tile.workgroup_size
-
-
-def parts_of(product: Product, tile: Tile | Block, target: Target) -> int:
-    """The number of parts of the sum: more than one if there are few tiles, or loops would be too long."""
-    iterations = -(-product.size("inner") // STEP)
-    busy_tiles = (
-        64 if target.is_software else target.busy_invocations // 8
-    )  # a tile is much more work than a row
-    parts = min(busy_tiles // invocations(product, tile), iterations // 64)
-    return max(parts if parts >= 2 else 1, -(-iterations // MAX_ITERATIONS))
 
 
 def _contraction_and_rest(
@@ -213,7 +155,7 @@ def _tile_kernel(
         ValueError: if the tile is larger than the result.
     """
     (product,) = [product_of(producers[v]) for v in group.values if producers[v].op.name in REDUCTIONS]
-    if not _fits(tile, product):
+    if not fits(tile, product):
         raise ValueError(f"{tile} is larger than {product.size('rows')} rows of {product.size('columns')}")
 
     def make_writer(vectors: Mapping[Variable, Vector]) -> TileKernel:
