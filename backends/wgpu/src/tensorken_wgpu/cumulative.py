@@ -81,7 +81,7 @@ def _kernels(make: Any, x: Variable, v: Variable, axis: int, target: Target) -> 
     elif (length <= MAX_SHARED and prod(x.shape[axis + 1 :]) == 1 and not target.is_software) or (
         length <= MAX_SHARED and columns == 1
     ):
-        return [make(x, v, axis, 1, 1).shared()]
+        return [_with_vectors(make, x, v, axis, 1, "shared")]
     else:
         blocks = min(-(-length // BLOCK), wanted)
     blocks = max(blocks, -(-length // MAX_ITERATIONS))
@@ -208,7 +208,7 @@ class _Writing:
         writer.line("let q = w.x + w.y * n.x;")
         writer.line(f"if (q >= {integer(columns)}) {{ return; }}")
         line = writer.element(self._lines, written_variable("q", columns)).indices
-        part, size = variable("l", WORKGROUP), -(-self.length // WORKGROUP)
+        part, size = variable("l", WORKGROUP), -(-self.length // self.steps // WORKGROUP)
         self._start()
         self._loop(part, size, line, stores=False)
         workgroup = Workgroup(writer, WORKGROUP, self.target)
