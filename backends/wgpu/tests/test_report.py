@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tensorken_wgpu.report import sections
+import tensorken as tk
+from tensorken_wgpu.report import products, sections, trainings
 from tensorken_wgpu.report.bench import Bench, Row, attempt
 from tensorken_wgpu.report.cli import main
 from tensorken_wgpu.report.page import to_page
@@ -44,6 +45,7 @@ def test_a_report_has_all_sections_and_goes_on_after_errors(
         raise ValueError("no <more> numbers\nsecond line")
 
     monkeypatch.setitem(sections.SECTIONS, "host", ("Time of the host", broken))
+    monkeypatch.setattr(trainings, "other_backends", lambda: [("numpy", "cpu")])
     data, page = tmp_path / "report.json", tmp_path / "report.html"
     assert main(["--tiny", "--json", str(data), "--html", str(page)]) == 0
     printed = capsys.readouterr().out
@@ -62,9 +64,16 @@ def test_a_report_has_all_sections_and_goes_on_after_errors(
     (device,) = [row["facts"] for row in rows["adapter"] if row["name"] == "device"]
     assert device["device"] in report["title"]
     assert all([row["share"] > 0 for row in rows["memory"]])
+    assert max([row["facts"]["error"] for row in rows["products"] if "error" in row["facts"]]) < 1e-3
+    ours, others = rows["trainings"][::2], rows["trainings"][1::2]
+    assert all([row["facts"]["kernels"] > 1 for row in ours])
+    for row, other in zip(ours, others, strict=True):
+        assert other["name"] == f"{row['name']}, by numpy on cpu"
+        assert other["facts"]["loss at first"] == pytest.approx(row["facts"]["loss at first"], rel=1e-4)
     for row in rows["trainings"]:
-        assert row["facts"]["kernels"] > 1
         assert row["facts"]["loss at last"] < row["facts"]["loss at first"]
+    (examined,) = rows["laws"]
+    assert examined["facts"]["passed"] == examined["facts"]["cases"] > 100
     tags = Tags(page.read_text())
     assert not {"script", "img", "link", "iframe"} & {tag for tag, _ in tags.tags}
     assert not [a for _, attributes in tags.tags for a in attributes if a in ("src", "href")]
@@ -87,6 +96,17 @@ def test_errors_of_single_measurements_are_rows(raw: Any) -> None:
     tags = Tags(page)
     assert {"GPU report: <x>", "a & b", "sum", "1 ms", "2 GB/s", "150 %"} <= {*tags.texts}
     assert [attributes["value"] for tag, attributes in tags.tags if tag == "meter"] == ["1.000"]
+
+
+def test_errors_of_products_are_found(raw: Any) -> None:
+    """A wrong element in the last row of the last product of a batch, and a right product in each layout."""
+    lazy = tk.Lazy(raw)
+    for batch, transposed in ((None, (True, False)), (2, (False, True))):
+        product = products.Product("", (4, 5, 6), transposed, batch)
+        a, b = [tk.random.normal(tk.random.key(i), shape).to(lazy) for i, shape in enumerate(product.shapes)]
+        result = product.compute(a, b)
+        assert products.largest_error(product, a, b, result) < 1e-6
+        assert products.largest_error(product, a, b, result.at[..., 3, 0].add(0.1)) > 1e-3
 
 
 def test_an_unknown_device_is_one_line(raw: Any, capsys: Any) -> None:

@@ -144,3 +144,12 @@ class Bench:
         after = self.device.statistics
         for name in names:
             yield name, (after[name] - before[name]) / calls
+
+    def host_seconds(self, call: Callable[[], Any], calls: int) -> float:
+        """The time of this thread for a call, its submission included; the device works meanwhile."""
+        self.wait()
+        start = time.thread_time()
+        for _ in range(calls):
+            call()
+        self.device.submit()
+        return (time.thread_time() - start) / calls

@@ -13,6 +13,7 @@ import tensorken as tk
 from tensorken_wgpu import adapters
 from tensorken_wgpu.report import torch_cuda
 from tensorken_wgpu.report.bench import Bench, Row, attempt
+from tensorken_wgpu.report.laws import laws
 from tensorken_wgpu.report.memory_bound import memory_bound
 from tensorken_wgpu.report.products import products
 from tensorken_wgpu.report.trainings import trainings
@@ -45,12 +46,15 @@ def adapter(bench: Bench) -> Iterator[Row]:
     yield Row("versions", facts={name: version(name) for name in names} | torch_cuda.facts(bench.torch))
     yield Row("machine", facts={"python": platform.python_version(), "system": platform.platform()})
     yield Row("device", facts=dict(adapters.facts(bench.name)))
+    yield Row("adapters", facts={name: adapters.facts(name)["driver"] for name in adapters.names()})
     yield Row("opening", bench.opening)
+    yield attempt("first result", first_result)
     yield Row(
         "measuring",
         facts={
             "clock": "of the device" if device.has_timestamps else "of the host",
             "tuning": "off" if is_off() else "on",
+            "subgroups": "used" if bench.backend.target.has_subgroups else "not used",
         },
     )
     capabilities = bench.backend.capabilities
@@ -61,6 +65,13 @@ def adapter(bench: Bench) -> Iterator[Row]:
     yield Row("largest errors in representable numbers", facts=dict(capabilities.ulp))
     yield Row("limits", facts=dict(device.limits))
     yield Row("features of the adapter", facts={"features": " ".join(sorted(found.features))})
+
+
+def first_result() -> Row:
+    """The time of the first result, whose kernel the driver compiles."""
+    start = time.perf_counter()
+    found = (tk.tensor([1.0, 2.0]) * 3.0 + 1.0).tolist()
+    return Row("first result", time.perf_counter() - start, facts={"3x + 1 of 1 and 2": str(found)})
 
 
 def special_values(bench: Bench) -> Iterator[Row]:
@@ -91,9 +102,10 @@ SECTIONS: dict[str, tuple[str, Callable[[Bench], Iterator[Row]]]] = {
     "special-values": ("Special values", special_values),
     "copies": ("Copies", copies),
     "host": ("Time of the host", host),
-    "products": ("Products of matrices, float32", products),
+    "products": ("Products of matrices", products),
     "memory": ("Work limited by memory", memory_bound),
     "trainings": ("Steps of trainings", trainings),
+    "laws": ("Laws of the conformance kit", laws),
 }
 """For each section its title and its measurements."""
 

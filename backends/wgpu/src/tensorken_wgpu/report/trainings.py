@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import Any
 import tensorken as tk
 from tensorken_wgpu.report.bench import Bench, Row, attempt
 
-COUNTERS = ("kernels", "submissions")
+COUNTERS = ("kernels", "submissions", "copies", "waits")
 RATE = 1e-2
+
+OTHERS = ("jax", "torch")
+"""The backends that run the same trainings where they have a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,36 @@ def networks(bench: Bench) -> dict[str, Network]:
 
 
 def trainings(bench: Bench) -> Iterator[Row]:
-    """Steps of gradient descent."""
+    """Steps of gradient descent, also by other backends that run on a GPU."""
+    others = other_backends()
     for name, network in networks(bench).items():
         yield attempt(name, lambda: _training(bench, name, network))  # noqa: B023
+        for other, device in others:
+            title = f"{name}, by {other} on {device}"
+            yield attempt(title, lambda: _elsewhere(bench, title, network, other, device))  # noqa: B023
 
 
-def _training(bench: Bench, name: str, network: Network) -> Row:
+def other_backends() -> list[tuple[str, str]]:
+    """The installed backends, and for each a device that is no processor."""
+    found = []
+    for name in OTHERS:
+        with contextlib.suppress(Exception):  # not installed, or broken
+            found += [(name, device) for device in tk.devices(name) if not device.startswith("cpu")][:1]
+    return found
+
+
+def _elsewhere(bench: Bench, title: str, network: Network, backend: str, device: str) -> Row:
+    """A training by another backend; each measurement ends when the loss is known."""
+    with tk.use_backend(backend, device):
+        call, state = _prepared(network)
+        call()
+        first = float(state[0].item())
+        seconds = bench.seconds(call, lambda: state[0].item())
+        return Row(title, seconds, facts={"loss at first": first, "loss at last": float(state[0].item())})
+
+
+def _prepared(network: Network) -> tuple[Callable[[], None], list[Any]]:
+    """A step of a training, and its state: the loss and the parameters."""
     key = tk.random.key(0)
     x = tk.random.normal(key, network.data)
     target = tk.softmax(5.0 * tk.random.normal(key, (*network.data[:-1], network.classes)), -1)
@@ -114,6 +142,11 @@ def _training(bench: Bench, name: str, network: Network) -> Row:
     def call() -> None:
         state[:] = step(state[1], x, target)
 
+    return call, state
+
+
+def _training(bench: Bench, name: str, network: Network) -> Row:
+    call, state = _prepared(network)
     start = time.perf_counter()
     call()
     first = float(state[0].item())
@@ -121,9 +154,12 @@ def _training(bench: Bench, name: str, network: Network) -> Row:
     for _ in range(8):  # hot kernels are compiled again for their shapes
         call()
     counts = dict(bench.counted(call, COUNTERS, 4))
+    host = bench.host_seconds(call, 4)
     seconds = bench.seconds(call)
     facts: dict[str, Any] = {
         **counts,
+        "host in ms": 1e3 * host,
+        "peak in MiB": bench.device.statistics["peak"] / 2**20,
         "first step": opening,
         "loss at first": first,
         "loss at last": float(state[0].item()),

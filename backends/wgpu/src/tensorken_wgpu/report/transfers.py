@@ -8,6 +8,10 @@ from typing import Any
 import tensorken as tk
 from tensorken_wgpu.report.bench import Bench, Row, attempt
 
+COUNTERS = ("kernels", "submissions")
+CALLS = 64
+"""The calls for which the device's counters are compared."""
+
 
 def largest_memory(bench: Bench) -> int:
     """The bytes of the largest arrays of the report, within the limits of the device and a power of two."""
@@ -61,10 +65,14 @@ def host(bench: Bench) -> Iterator[Row]:
     step = tk.jit(lambda x: tk.sin(x))
 
     def kernel() -> Row:
-        return Row("a small program of one kernel, not submitted each", bench.seconds(lambda: step(x)))
+        counts = dict(bench.counted(lambda: step(x), COUNTERS, CALLS))
+        seconds = bench.seconds(lambda: step(x))
+        return Row("a small program of one kernel, not submitted each", seconds, facts=counts)
 
     def submission() -> Row:
-        return Row("the same, submitted each", bench.seconds(lambda: step(x).realize()))
+        counts = dict(bench.counted(lambda: step(x).realize(), COUNTERS, CALLS))
+        seconds = bench.seconds(lambda: step(x).realize())
+        return Row("the same, submitted each", seconds, facts=counts)
 
     def read() -> Row:
         return Row("read 4 bytes of an idle device", bench.seconds(bench.wait, lambda: None))
