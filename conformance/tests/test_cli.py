@@ -318,6 +318,17 @@ def test_progress_is_printed_in_lines_without_a_terminal(capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
+def test_progress_of_cases_in_this_process_is_printed_between_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A case that listens to its output must not hear the progress."""
+    with Progress(in_process=True, every=0.01) as progress:
+        time.sleep(0.05)
+        assert capsys.readouterr().err == ""
+        progress.tell(Result(Case("values.sums", "sum"), "passed", 1))
+    assert "1 cases, 0 failed" in capsys.readouterr().err
+
+
 def test_the_documentation_shows_a_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = Progress()
     began = time.monotonic()

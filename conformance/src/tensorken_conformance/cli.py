@@ -225,7 +225,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     from tensorken_conformance.running.run import run
 
-    with Progress(bar=not options.in_process) as progress, _interrupted_by_termination():
+    with Progress(options.in_process) as progress, _interrupted_by_termination():
 
         def begin(outcome: Run) -> None:
             progress.begin(outcome)

@@ -22,30 +22,34 @@ class Progress:
     """Shows the progress of a run on stderr while it is entered.
 
     Args:
-        bar: whether to show a bar if stderr is a terminal; a debugger needs the terminal for itself.
+        in_process: whether the cases run in this process: then there is no bar, as a debugger needs the terminal for
+            itself, and lines are printed between cases, as laws listen to the output of a case.
         every: the seconds between two lines without a bar.
     """
 
-    def __init__(self, bar: bool = True, every: float = EVERY) -> None:
+    def __init__(self, in_process: bool = False, every: float = EVERY) -> None:
         self._every = every
         self._began = time.monotonic()
         self._count = self._bad = 0
         self._law = ""
         self._run: Run | None = None
         self._has_ended = threading.Event()
-        self._bar = _Bar() if bar and is_terminal(sys.stderr) else None
-        self._lines = threading.Thread(target=self._print_lines, daemon=True)
+        self._bar = _Bar() if not in_process and is_terminal(sys.stderr) else None
+        self._lines = None
+        if self._bar is None and not in_process:
+            self._lines = threading.Thread(target=self._print_lines, daemon=True)
+        self._next = self._began + every
 
     def __enter__(self) -> Progress:
-        if self._bar is None:
+        if self._lines is not None:
             self._lines.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._has_ended.set()
-        if self._bar is None:
+        if self._lines is not None:
             self._lines.join()
-        else:
+        if self._bar is not None:
             self._bar.stop()
 
     def begin(self, run: Run) -> None:
@@ -59,6 +63,9 @@ class Progress:
         self._law = result.case.law
         if self._bar is not None:
             self._bar.show(self._count, self._total, f"{self._bad:,} failed", self._law)
+        elif self._lines is None and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._every
+            self._print_line()
 
     @property
     def _total(self) -> int | None:
@@ -76,8 +83,11 @@ class Progress:
 
     def _print_lines(self) -> None:
         while not self._has_ended.wait(self._every):
-            with contextlib.suppress(OSError, ValueError):  # a closed pipe
-                say(self.line, sys.stderr)
+            self._print_line()
+
+    def _print_line(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe
+            say(self.line, sys.stderr)
 
 
 class _Bar:
