@@ -1,8 +1,9 @@
 """Count what the invocations of a WGSL kernel do, from its text: accesses of memory, multiply-adds, barriers.
 
 The integers of the text are computed for all invocations of the first workgroup at once, so that each `if` and each
-loop counts for those invocations that run it.  A loop whose counter is added to is counted once, times its
-iterations; a loop whose counter is multiplied or divided is followed.  Conditions on elements count as true.
+loop counts for those invocations that run it.  A loop whose counter is added to is counted for the first iteration,
+which stands for all but the last one, and for the last one; a loop whose counter is multiplied or divided is followed.
+Conditions on elements count as true.
 """
 
 from __future__ import annotations
@@ -176,7 +177,10 @@ class _Counting:
         self._values[name] = first = self._known(start)
         if operator == "+":
             end = self._known(condition.removeprefix(f"{name} < "))
-            self.run(body, times * np.maximum(-(-(end - first) // self._known(step)), 0))
+            iterations = np.maximum(-(-(end - first) // self._known(step)), 0)
+            self.run(body, times * np.maximum(iterations - 1, 0))
+            self._values[name] = first + (iterations - 1) * self._known(step)
+            self.run(body, times * (iterations > 0))
             return
         while np.any(running := times * np.asarray(self._known(condition), bool)):
             self.run(body, running)

@@ -100,6 +100,10 @@ LINES = [  # statements, and how often the 64 invocations read x0
         "for (var i = 0u; i < 3u; i += 1u) {\n for (var j = 0u; j < 5u; j += 2u) {\n let a = x0[i];\n }\n }",
         64 * 9,
     ),
+    (
+        "for (var i = 0u; i < 9u; i += 1u) {\n let j = i + 1u;\n if (j < 9u) {\n let a = x0[j];\n }\n }",
+        64 * 8,
+    ),
     ("for (var s = 32u; s > 0u; s /= 2u) {\n if (l < s) {\n let a = x0[l];\n }\n }", 63),
     ("for (var d = 1u; d < min(subgroup_size, 64u); d *= 2u) {\n let a = x0[lane];\n }", 64 * 5),
     ("let v = x0[l];\n if (v > 1.0) {\n let a = x0[l];\n }", 128),  # unknown conditions are true

@@ -147,8 +147,8 @@ class BlockKernel(TileKernel):
     # ---- the sum -------------------------------------------------------------------------------------------
 
     def _sum(self, indices: Mapping[str, IndexExpression]) -> None:
-        """Copy the first slice; then, for each slice, load the next one, add the products of this one, and store
-        the next one in the other buffer.
+        """Copy the first slice; then, for each slice, load the next one, if there is one, add the products of this
+        one, and store the next one in the other buffer.
         """
         writer = self.writer
         units = {operand: self._units(operand) for operand in (0, 1)}
@@ -158,17 +158,21 @@ class BlockKernel(TileKernel):
         writer.line("workgroupBarrier();")
         name = writer.new_name()
         with writer.block(f"for (var {name} = {index_text(first)}; {name} < {end}; {name} += 1u)"):
-            self._load(units, self._at_most_last(variable(name, self.slices).plus(1)))
+            following = writer.new_name()
+            writer.line(f"let {following} = {name} + 1u;")
+            with writer.block(f"if ({following} < {end})"):
+                self._load(units, variable(following, self.slices))
             now = writer.named(
                 "now", f"({name} - {index_text(first)}) & 1u" if first.terms else f"{name} & 1u"
             )
             for k in range(self.block.depth):
                 self._step(k, now)
-            self._store_slice(units, writer.named("next", f"1u - {now}"))
+            with writer.block(f"if ({following} < {end})"):
+                self._store_slice(units, writer.named("next", f"1u - {now}"))
             writer.line("workgroupBarrier();")
 
     def _at_most_last(self, number: IndexExpression) -> IndexExpression:
-        """The number of a slice, or of the last one: after it, no slice is needed, and any may be loaded."""
+        """The number of a slice, or of the last one: a part after it has none, and may load any."""
         if not number.terms:
             return number
         return self.writer.index(f"min({index_text(number)}, {integer(self.slices - 1)})", self.slices)
@@ -188,7 +192,8 @@ class BlockKernel(TileKernel):
         is_transposed = self._is_transposed(operand)
         units = []
         for i in range(max(1, self._units_of(operand) // block.workgroup_size)):
-            number = variable("l", block.workgroup_size).plus(i * block.workgroup_size)
+            copying = min(block.workgroup_size, self._units_of(operand))  # invocations, see `_if_needed`
+            number = variable("l", copying).plus(i * block.workgroup_size)
             if is_transposed:
                 vector, four = number.divided(block.depth // 4, writer)
                 step, swizzled = four.times(4), f"({index_text(vector)} ^ {index_text(four.times(2))})"

@@ -34,6 +34,10 @@ MAX_LOOPED = 64
 """The largest tile, in elements, whose results are stored in a loop; drivers take long to compile larger arrays."""
 
 
+MAX_UNROLLED_VALUES = 4
+"""The most values whose results are stored without a loop on a GPU, so that sums need not be in an array."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
     """The part of the result that one invocation computes.
@@ -81,6 +85,7 @@ class TileKernel:
         self.group = group
         self.producers = producers
         self.tile = tile
+        self.target = target
         self.parts = parts
         self.partials = partials
         (self.reduction,) = [v for v in group.values if producers[v].op.name in REDUCTIONS]
@@ -247,7 +252,8 @@ class TileKernel:
         """Compute the group's values from the sums, and store them."""
         writer, rows, vectors = self.writer, self.tile.rows, self._vectors
         names = [f"c{i}_{j}" for i in range(rows) for j in range(vectors)]
-        if 4 * len(names) > MAX_LOOPED:
+        is_short = len(self.group.values) <= MAX_UNROLLED_VALUES and not self.target.is_software
+        if 4 * len(names) > MAX_LOOPED or is_short:
             for number, name in enumerate(names):
                 self._store_vector(
                     indices, constant_index(number // vectors), constant_index(number % vectors), name
