@@ -102,7 +102,8 @@ def test_every_tile_in_every_layout(raw: Any, tile: Tile | Block, order: tuple[i
 def test_the_tiles_of_gpus(raw: Any, tile: Tile | Block) -> None:
     """At the edges of rows, columns and the sum; with both operands, and with none, along the sum in memory."""
     sides = {"rows": tile.rows, "columns": tile.columns} if isinstance(tile, Tile) else tile.sides
-    for order in [(0, 1, 2)] if isinstance(tile, Tile) else ORDERS[::3] + ORDERS[2:3]:
+    orders = ORDERS[:1] if isinstance(tile, Tile) else ORDERS[2:]
+    for order in orders + ORDERS[:1] * (tile is tilings.GPU_TILES[0]):
         check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), order)
 
 
