@@ -304,6 +304,25 @@ def test_sums_are_divided_into_parts_if_tiles_are_few() -> None:
     assert tiling(256, 4 * tilings.MAX_ITERATIONS + 4, 256).parts == 2
 
 
+def test_sums_have_the_same_bits_whichever_tile_adds_them(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also sums in parts, the last of which is short, and one of which is empty."""
+    m, k, n = 33, 1030, 34
+    a, b = drawn(m, k, 1), drawn(1, k, n, seed=1)
+    program = contraction(a.shape, b.shape, (1,))
+    expected = a[:, :, 0].astype("float64") @ b[0]
+    for parts in (1, 4, 30):
+        results = set()
+        for tile in (Tile(4, 4, 8), Block(4, 4, 2, 2, 4), Block(4, 4, 4, 4, 8), Block(4, 4, 8, 8, 16)):
+            monkeypatch.setattr(contractions, "tiling_of", lambda *_, t=tile, n=parts: Tiling((t,), n))
+            found = kernels(*fusion_group(program), HARDWARE)
+            assert found is not None
+            assert len(found) == 1 + (parts > 1)
+            result = run(raw, program, found, a, b).reshape(m, n)
+            close(result, expected, k)
+            results.add(result.tobytes())
+        assert len(results) == 1
+
+
 WORKGROUPS = [  # sizes, whether a GPU divides the sum, the fewest workgroups, those of 256 invocations counting as one
     ((64, 2**16, 64), True, 100),
     ((784, 65536, 128), True, 100),

@@ -152,7 +152,7 @@ class BlockKernel(TileKernel):
         """
         writer = self.writer
         units = {operand: self._units(operand) for operand in (0, 1)}
-        first, end = self._range_of_part(self.slices)
+        first, end = self._range_of_part(self.slices, self.block.depth)
         self._load(units, self._at_most_last(first))
         self._store_slice(units, "0u")
         writer.line("workgroupBarrier();")

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 STEP = 4
 """The number of elements of the sum that are added per iteration."""
 
+PART_STEP = 16
+"""The number of elements of the sum that a part has a multiple of: a multiple of the steps of all tiles."""
+
 MAX_LOOPED = 64
 """The largest tile, in elements, whose results are stored in a loop; drivers take long to compile larger arrays."""
 
@@ -202,22 +205,34 @@ class TileKernel:
             if self.parts == 1:
                 self._steps(indices, last)
             else:
-                with writer.block(f"if ({index_text(self.part)} == {integer(self.parts - 1)})"):
+                of_last = iterations // self._chunk(STEP)
+                with writer.block(f"if ({index_text(self.part)} == {integer(of_last)})"):
                     self._steps(indices, last)
 
     @contextmanager
     def _iterations(self, count: int) -> Iterator[IndexExpression]:
         """A loop of this many iterations, divided among the parts; lines written in the context are its body."""
-        name, (start, end) = self.writer.new_name(), self._range_of_part(count)
+        name, (start, end) = self.writer.new_name(), self._range_of_part(count, STEP)
         with self.writer.block(f"for (var {name} = {index_text(start)}; {name} < {end}; {name} += 1u)"):
             yield variable(name, count)
 
-    def _range_of_part(self, count: int) -> tuple[IndexExpression, str]:
-        """The first of this kernel's iterations, which may be after the last of all, and the end."""
-        chunk = -(-count // self.parts)
+    def _range_of_part(self, count: int, step: int) -> tuple[IndexExpression, str]:
+        """The first of this kernel's iterations, which may be after the last of all, and the end.
+
+        Args:
+            count: the number of iterations of all parts.
+            step: the elements of the sum of an iteration.
+        """
+        if self.parts == 1:
+            return constant_index(0), integer(count)
+        chunk = self._chunk(step)
         start = self.part.times(chunk)
         end = index_text(start.plus(chunk))
         return start, f"min({end}, {integer(count)})" if chunk * self.parts > count else end
+
+    def _chunk(self, step: int) -> int:
+        """The iterations of a part.  A part has the same elements for all tiles, so the sums have the same bits."""
+        return -(-self.product.size("inner") // (PART_STEP * self.parts)) * (PART_STEP // step)
 
     def _steps(self, indices: Mapping[str, IndexExpression], inner: Sequence[IndexExpression]) -> None:
         """Add the products of some elements of the sum, one accumulator after the other, so that each stays in a
