@@ -21,8 +21,8 @@ from tensorken_wgpu.kernels import kernel_template
 from tensorken_wgpu.limits import SUBGROUPS
 from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import specialised_text
-from tensorken_wgpu.wgsl import maxima, sums
+from tensorken_wgpu.templates import number, specialised_text
+from tensorken_wgpu.wgsl import expressions, maxima, sums
 from tensorken_wgpu.workgroups import Workgroup
 from tensorken_wgpu.writer import Writer
 
@@ -37,6 +37,13 @@ _OFF = frozenset({"0", "false", "no", "off"})
 
 SIZES = (64, 256)
 """The invocations of the workgroups that are checked: those of kernels that combine numbers of a workgroup."""
+
+RESULTS = ("added", "largest", "part", "before")
+"""The checked results: a sum, a maximum, combined numbers of `SHARING` neighbours, and a scan."""
+
+SHARING = 32
+
+_HALF = 0x3F000000
 
 
 def are_off() -> bool:
@@ -65,12 +72,13 @@ def are_right(device: Device, target: Target) -> bool:
 
 
 def _results(device: Device, target: Target, size: int, has_subgroups: bool) -> bytes:
-    """The bytes of a sum, a maximum, and a scan over the invocations of a workgroup of this size."""
+    """The bytes of `RESULTS` over the invocations of a workgroup of this size."""
     template = check_template(replace(target, has_subgroups=has_subgroups), size)
     text = specialised_text(template)
-    x, y = device.upload(packed(_numbers(size), "float32")), device.allocate(12 * size)
+    length = len(RESULTS) * 4 * size
+    x, y = device.upload(packed(_numbers(size), "float32")), device.allocate(length)
     device.run(device.pipeline(text.code, 1, 1), device.uniform(text.uniform), [x, y], (1, 1, 1))
-    return bytes(device.read(y, 12 * size))
+    return bytes(device.read(y, length))
 
 
 def _numbers(count: int) -> list[float]:
@@ -80,14 +88,17 @@ def _numbers(count: int) -> list[float]:
 
 
 def check_template(target: Target, size: int) -> str:
-    """The kernel of one workgroup of this size that stores the sum, the maximum and the scan of its operand."""
+    """The kernel of one workgroup of this size that stores `RESULTS` of its operand.
+
+    The results of parts are first / 2 + second, so that the order matters.
+    """
     writer = Writer({}, (), frozenset(), None, target)
     workgroup = Workgroup(writer, size, target)
     x: Any = Value((size,), DTYPES["float32"])
-    y: Any = Value((3 * size,), DTYPES["float32"])
+    y: Any = Value((len(RESULTS) * size,), DTYPES["float32"])
     element = writer.bind(writer.load(x, variable("l", size)), x.dtype)
     added, largest = sums("float32"), maxima("float32")
-    for name in ("added", "largest", "scanned_sum"):
+    for name in ("added", "largest", "part", "scanned_sum"):
         writer.line(f"var {name} = {element};")
 
     def combine(pairs: Mapping[str, tuple[str, str]]) -> None:
@@ -95,9 +106,15 @@ def check_template(target: Target, size: int) -> str:
             first, second = pairs[name]
             writer.line(f"{first} = {accumulator.combine(first, second)};")
 
+    def mixed(pairs: Mapping[str, tuple[str, str]]) -> None:
+        first, second = pairs["part"]
+        multiplied = expressions("float32")["mul"]
+        writer.line(f"{first} = {added.combine(multiplied(first, number('f32', _HALF)), second)};")
+
     for _ in range(2):  # the second reduction is of equal numbers, in other memory
         workgroup.reduce([("f32", "added"), ("f32", "largest")], combine)
+    workgroup.reduce([("f32", "part")], mixed, sharing=SHARING, is_commutative=False)
     workgroup.scan(added, "scanned_sum", "before")
-    for i, name in enumerate(("added", "largest", "before")):
+    for i, name in enumerate(RESULTS):
         writer.store(y, [(variable("l", size).plus(i * size), name)])
     return kernel_template(writer, size, workgroup.declarations)

@@ -9,6 +9,7 @@ right half of each part of the tree gets the total of the left half.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -43,22 +44,32 @@ class Workgroup:
         self._writer = writer
         self._size = size
         self._target = target
-        self._count = 0  # of reductions
+        self._is_memory_used = False
+        self._counts: Counter[int] = Counter()  # of reductions by subgroups, for each number of invocations
 
-    def reduce(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
-        """Combine numbers of all invocations; each invocation gets the result.
+    def reduce(
+        self,
+        totals: Sequence[tuple[str, str]],
+        combine: Combine,
+        sharing: int | None = None,
+        is_commutative: bool = True,
+    ) -> None:
+        """Combine numbers of neighbouring invocations; each invocation gets the result.
 
         Args:
             totals: the type and the name of each number, a variable.
-            combine: combines two of each; it gives the same bits for exchanged operands.
+            combine: combines two of each, of which the first one is assigned to.
+            sharing: the number of invocations whose numbers are combined, a power of two; None for all.
+            is_commutative: whether `combine` gives the same bits for exchanged operands.
         """
-        if self._has_subgroups([type_name for type_name, _ in totals]):
-            self._reduce_by_subgroups(totals, combine)
+        sharing = self._size if sharing is None else sharing
+        if self.exchanges([type_name for type_name, _ in totals]):
+            self._reduce_by_subgroups(totals, combine, sharing, is_commutative)
         else:
-            self._reduce_in_memory(totals, combine)
-        self._count += 1
+            self._reduce_in_memory(totals, combine, sharing)
 
-    def _has_subgroups(self, types: Sequence[str]) -> bool:
+    def exchanges(self, types: Sequence[str]) -> bool:
+        """Whether numbers of these types are combined by subgroups; then `combine` gets the variables themselves."""
         return self._target.has_subgroups and all([name in SHUFFLED for name in types])
 
     def _declare(self, name: str, type_name: str, size: int) -> str:
@@ -69,25 +80,29 @@ class Workgroup:
 
     # ---- in workgroup memory -------------------------------------------------------------------------------
 
-    def _reduce_in_memory(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
+    def _reduce_in_memory(self, totals: Sequence[tuple[str, str]], combine: Combine, sharing: int) -> None:
         """The number of invocation i is written to the place whose bits are those of i in reverse.
 
         So the invocations that combine neighbours are the first ones, and read neighbouring places.
         """
-        writer, size = self._writer, self._size
-        if self._count:
+        writer = self._writer
+        if self._is_memory_used:
             writer.line("workgroupBarrier();")
+        self._is_memory_used = True
         names = [
-            self._declare(f"shared_{type_name}_{i}", type_name, size)
+            self._declare(f"shared_{type_name}_{i}", type_name, self._size)
             for i, (type_name, _) in enumerate(totals)
         ]
-        place = writer.named("reversed", f"reverseBits(l) >> {33 - size.bit_length()}u")
+        is_whole = sharing == self._size
+        number = "l" if is_whole else writer.named(("number", sharing), f"l % {sharing}u")
+        first = "0" if is_whole else f"l - {number}"
+        place = f"{'' if is_whole else f'{first} + '}(reverseBits(l) >> {33 - sharing.bit_length()}u)"
         for name, (_, total) in zip(names, totals, strict=True):
             writer.line(f"{name}[{place}] = {total};")
         writer.line("workgroupBarrier();")
         s = writer.new_name()
-        with writer.block(f"for (var {s} = {size // 2}u; {s} > 0u; {s} /= 2u)"):
-            with writer.block(f"if (l < {s})"):
+        with writer.block(f"for (var {s} = {sharing // 2}u; {s} > 0u; {s} /= 2u)"):
+            with writer.block(f"if ({number} < {s})"):
                 combine(
                     {
                         total: (f"{name}[l]", f"{name}[l + {s}]")
@@ -96,38 +111,53 @@ class Workgroup:
                 )
             writer.line("workgroupBarrier();")
         for name, (_, total) in zip(names, totals, strict=True):
-            writer.line(f"{total} = {name}[0];")
+            writer.line(f"{total} = {name}[{first}];")
 
     # ---- by subgroups --------------------------------------------------------------------------------------
 
-    def _reduce_by_subgroups(self, totals: Sequence[tuple[str, str]], combine: Combine) -> None:
+    def _reduce_by_subgroups(
+        self, totals: Sequence[tuple[str, str]], combine: Combine, sharing: int, is_commutative: bool
+    ) -> None:
         """Each subgroup combines its numbers; then the results of subgroups are read by all, and combined again.
 
-        Small subgroups leave several results, which are combined in the same way.  The next reduction of the kernel
-        uses other memory, so that no invocation overwrites a result that another one still has to read.
+        Small subgroups leave several results, which are combined in the same way.  The next reduction of as many
+        invocations uses other memory, so that none overwrites a result that another one still has to read.
         """
-        writer, size = self._writer, self._size
-        self._combine_lanes(totals, combine, f"min(subgroup_size, {size}u)")
+        writer = self._writer
+        self._combine_lanes(totals, combine, f"min(subgroup_size, {sharing}u)", is_commutative)
+        key = f"{sharing}_{self._counts[sharing] % 2}"
+        self._counts[sharing] += 1
         names = [
-            self._declare(f"totals_{type_name}_{i}_{self._count % 2}", type_name, size // 2)
+            self._declare(f"totals_{type_name}_{i}_{key}", type_name, self._size // 2)
             for i, (type_name, _) in enumerate(totals)
         ]
         begin, count = writer.new_name(), writer.new_name()
+        subgroup, row, rows = "subgroup", "", ""
+        if sharing < self._size:
+            subgroup = f"subgroup % ({sharing}u / subgroup_size)"
+            row, rows = f" + l / {sharing}u * {count}", f" * {self._size // sharing}u"
         writer.line(f"var {begin} = 0u;")
         with writer.block(
-            f"for (var {count} = {size}u / subgroup_size; {count} > 1u; {count} /= subgroup_size)"
+            f"for (var {count} = {sharing}u / subgroup_size; {count} > 1u; {count} /= subgroup_size)"
         ):
-            with writer.block(f"if (lane == 0u && subgroup < {count})"):
+            number = subgroup if subgroup == "subgroup" else writer.named(("subgroup", count), subgroup)
+            with writer.block(f"if (lane == 0u && {number} < {count})"):
                 for name, (_, total) in zip(names, totals, strict=True):
-                    writer.line(f"{name}[{begin} + subgroup] = {total};")
+                    writer.line(f"{name}[{begin}{row} + {number}] = {total};")
             writer.line("workgroupBarrier();")
             for name, (_, total) in zip(names, totals, strict=True):
-                writer.line(f"{total} = {name}[{begin} + l % {count}];")
-            self._combine_lanes(totals, combine, f"min(subgroup_size, {count})")
-            writer.line(f"{begin} += {count};")
+                writer.line(f"{total} = {name}[{begin}{row} + l % {count}];")
+            self._combine_lanes(totals, combine, f"min(subgroup_size, {count})", is_commutative)
+            writer.line(f"{begin} += {count}{rows};")
 
-    def _combine_lanes(self, totals: Sequence[tuple[str, str]], combine: Combine, lanes: str) -> None:
-        """Combine the numbers of each part of a subgroup, of this many invocations; each of them gets the result."""
+    def _combine_lanes(
+        self, totals: Sequence[tuple[str, str]], combine: Combine, lanes: str, is_commutative: bool
+    ) -> None:
+        """Combine the numbers of each part of a subgroup, of this many invocations; each of them gets the result.
+
+        The first invocation of a part always has the number of the first operand, so if the order matters, the others
+        get the result of the first one.
+        """
         writer = self._writer
         d = writer.new_name()
         with writer.block(f"for (var {d} = 1u; {d} < {lanes}; {d} *= 2u)"):
@@ -137,6 +167,10 @@ class Workgroup:
                 writer.line(f"let {other} = {_shuffled(type_name, 'subgroupShuffleXor', total, d)};")
                 pairs[total] = total, other
             combine(pairs)
+        if not is_commutative:
+            for type_name, total in totals:
+                first = _shuffled(type_name, "subgroupShuffle", total, f"lane & (0u - {lanes})")
+                writer.line(f"{total} = {first};")
 
     # ---- scans ---------------------------------------------------------------------------------------------
 
@@ -149,7 +183,7 @@ class Workgroup:
             before: the name of the result, a new variable: the numbers before that of the invocation, combined.
         """
         writer, type_name = self._writer, accumulator.type
-        has_subgroups = self._has_subgroups([type_name])
+        has_subgroups = self.exchanges([type_name])
         shared = self._declare("scanned", type_name, self._size // 2 if has_subgroups else self._size)
         number, count, is_last = "l", f"{self._size}u", ""
         if has_subgroups:
