@@ -20,8 +20,8 @@ from tensorken_wgpu.wgsl import Accumulator
 if TYPE_CHECKING:
     from tensorken_wgpu.writer import Writer
 
-SHUFFLED = ("f32", "i32", "u32", "bool")
-"""The types that invocations of a subgroup exchange: devices with subgroups need not exchange those of 64 bits."""
+_LONG = ("f64", "i64")
+"""The types of 64 bits, which devices with subgroups need not exchange."""
 
 Combine = Callable[[Mapping[str, tuple[str, str]]], None]
 """Writes, for each number by its name, the first one combined with the second one, assigned to the first one."""
@@ -63,14 +63,15 @@ class Workgroup:
             is_commutative: whether `combine` gives the same bits for exchanged operands.
         """
         sharing = self._size if sharing is None else sharing
-        if self.exchanges([type_name for type_name, _ in totals]):
+        if self.exchanges:
             self._reduce_by_subgroups(totals, combine, sharing, is_commutative)
         else:
             self._reduce_in_memory(totals, combine, sharing)
 
-    def exchanges(self, types: Sequence[str]) -> bool:
-        """Whether numbers of these types are combined by subgroups; then `combine` gets the variables themselves."""
-        return self._target.has_subgroups and all([name in SHUFFLED for name in types])
+    @property
+    def exchanges(self) -> bool:
+        """Whether numbers are combined by subgroups; then the first operands are the variables themselves."""
+        return self._target.has_subgroups
 
     def _declare(self, name: str, type_name: str, size: int) -> str:
         declaration = f"var<workgroup> {name}: array<{type_name}, {size}>;"
@@ -183,10 +184,9 @@ class Workgroup:
             before: the name of the result, a new variable: the numbers before that of the invocation, combined.
         """
         writer, type_name = self._writer, accumulator.type
-        has_subgroups = self.exchanges([type_name])
-        shared = self._declare("scanned", type_name, self._size // 2 if has_subgroups else self._size)
+        shared = self._declare("scanned", type_name, self._size // 2 if self.exchanges else self._size)
         number, count, is_last = "l", f"{self._size}u", ""
-        if has_subgroups:
+        if self.exchanges:
             self._scan_lanes(accumulator, total)
             number, is_last = "subgroup", "lane == subgroup_size - 1u"
             count = f"{self._size}u / subgroup_size"
@@ -202,7 +202,7 @@ class Workgroup:
                     writer.line(f"{shared}[{number}] = {total};")
             writer.line("workgroupBarrier();")
         writer.line(f"var {before}: {type_name} = {accumulator.start};")
-        if has_subgroups:
+        if self.exchanges:
             own = writer.new_name()
             writer.line(
                 f"let {own} = {_shuffled(type_name, 'subgroupShuffle', total, 'max(lane, 1u) - 1u')};"
@@ -227,7 +227,10 @@ class Workgroup:
 
 
 def _shuffled(type_name: str, function: str, x: str, lane: str) -> str:
-    """The number of another invocation of the subgroup."""
+    """The number of another invocation of the subgroup; numbers of 64 bits pass as two words."""
     if type_name == "bool":
         return f"{function}(select(0u, 1u, {x}), {lane}) != 0u"
-    return f"{function}({x}, {lane})"
+    if type_name not in _LONG:
+        return f"{function}({x}, {lane})"
+    words = [f"u64({function}(u32(bitcast<u64>({x}){shift}), {lane}))" for shift in ("", " >> 32u")]
+    return f"bitcast<{type_name}>({words[0]} | ({words[1]} << 32u))"
