@@ -19,6 +19,10 @@ def test_the_pages_in_the_repository_are_up_to_date() -> None:
         assert file.read_text(encoding="ascii") == text, "write the pages anew: python -m tools.manual"
 
 
+def test_hidden_arguments_are_not_in_the_pages() -> None:
+    assert not [file for file, text in PAGES.items() if "SUPPRESS" in text]
+
+
 def test_texts_of_any_form_are_text_in_troff() -> None:
     assert manual._text(".TH of a 'page'\n-x \\") == "\\&.TH of a 'page' \\-x \\e"
 

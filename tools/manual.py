@@ -105,9 +105,10 @@ def _synopsis(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The lines about the arguments of a parser, except --help and subcommands."""
+    """The lines about the arguments of a parser, except --help, subcommands and hidden ones."""
     for action in parser._actions:
-        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+        is_listed = not isinstance(action, argparse._HelpAction | argparse._SubParsersAction)
+        if not is_listed or action.help == argparse.SUPPRESS:
             continue
         value = f" \\fI{_text(_value(action))}\\fR" if action.nargs != 0 else ""
         names = [f"\\fB{_text(option)}\\fR{value}" for option in action.option_strings]
