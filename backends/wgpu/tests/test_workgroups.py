@@ -20,6 +20,7 @@ from tensorken_wgpu.limits import SUBGROUPS
 from tensorken_wgpu.measurements import Measurements
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.templates import specialised_text
+from tools.wgsl_counts import counts_of
 
 EMULATED = """
 var<private> own: u32;
@@ -112,7 +113,7 @@ LENGTHS = {"softmax": 4096, "cumulative sum": 4096}
 
 
 @each_of("name", FUNCTIONS)
-def test_rows_have_the_same_bits_with_and_without_subgroups(name: str, raw: Any) -> None:
+def test_rows_are_right_with_and_without_subgroups(name: str, raw: Any) -> None:
     """With infinities and NaN; in kernels for a GPU."""
     dtype = name.split()[-1]
     if dtype in DTYPES and dtype not in raw.capabilities.dtypes:
@@ -123,34 +124,33 @@ def test_rows_have_the_same_bits_with_and_without_subgroups(name: str, raw: Any)
     x = rng.normal(size=(5, length)).astype(np.float32)
     if "int" not in name:
         x[3, 7], x[4, 9] = np.inf, np.nan
-    found = []
-    for has_subgroups in (False, raw.target.has_subgroups):
-        backend = Wgpu(raw.device)
-        backend.target = replace(raw.target, is_software=False, has_subgroups=has_subgroups)
-        found.append(np.asarray(tk.jit(f)(tk.tensor(x, backend=tk.Lazy(backend)))))
-    if name == "softmax":  # a driver may fuse a product with a sum in one kernel only
-        np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-    else:
-        assert found[0].tobytes() == found[1].tobytes()
     with np.errstate(all="ignore"):
         expected = np.asarray(f(tk.tensor(x, backend="numpy")))
-    if found[0].dtype.kind == "f":
-        rounding = np.finfo(found[0].dtype).eps
-        np.testing.assert_allclose(found[0], expected, rtol=100 * rounding, atol=length * rounding)
-    else:
-        np.testing.assert_array_equal(found[0], expected)
+    for has_subgroups in {False, raw.target.has_subgroups}:
+        backend = Wgpu(raw.device)
+        backend.target = replace(raw.target, is_software=False, has_subgroups=has_subgroups)
+        found = np.asarray(tk.jit(f)(tk.tensor(x, backend=tk.Lazy(backend))))
+        assert found.dtype == expected.dtype
+        if found.dtype.kind == "f":
+            rounding = np.finfo(found.dtype).eps
+            np.testing.assert_allclose(found, expected, rtol=100 * rounding, atol=length * rounding)
+        else:
+            np.testing.assert_array_equal(found, expected)
 
 
 @each_of(
-    ("name", "in_memory", "by_subgroups"),
-    [("sum and maximum", 2, 1), ("softmax", 2, 1), ("sum of float64", 2, 1), ("cumulative sum", 2, 2)],
+    ("name", "most"),
+    [("sum and maximum", 1), ("softmax", 2), ("sum of float64", 1), ("cumulative sum", 4)],
 )
-def test_subgroups_need_fewer_barriers(name: str, in_memory: int, by_subgroups: int, raw: Any) -> None:
-    """Those in the text: one in a loop of as many rounds as the tree has levels, or as subgroups need."""
-    for has_subgroups, count in ((False, in_memory), (True, by_subgroups)):
+def test_subgroups_need_fewer_barriers(name: str, most: int, raw: Any) -> None:
+    """As many as stages, or for a scan as levels of a tree over the subgroups; without subgroups there are more."""
+    found = []
+    for has_subgroups in (True, False):
         target = replace(raw.target, is_software=False, has_subgroups=has_subgroups)
         program = optimised(tk.trace(FUNCTIONS[name])(tk.ones((512, 4096), backend=tk.Lazy(raw))), raw)
         (step,) = plan(program, target).steps
-        text = step.kernel.template
-        assert text.count("workgroupBarrier") == count
-        assert ("subgroupShuffle" in text) == has_subgroups
+        text = specialised_text(step.kernel.template).code
+        found.append(counts_of(text, step.kernel.workgroups, 32))
+    by_subgroups, in_memory = found
+    assert by_subgroups.barriers <= most < in_memory.barriers
+    assert by_subgroups.exchanges > 0 == in_memory.exchanges
