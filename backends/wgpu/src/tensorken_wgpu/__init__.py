@@ -10,6 +10,8 @@
 * `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;
 * `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`,
 `cumulative`, `online`: special loops; `tuning`: the fastest variant, by `timing`;
+* `workgroups`: reductions and scans over a workgroup, by `subgroups` where these are right; `tilings`: the tiles and
+the parts of matrix products;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;
