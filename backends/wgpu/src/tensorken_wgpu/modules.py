@@ -15,16 +15,16 @@ backend need neither:
 * An index of an array that is written must be below its size by the same proof.  A kernel with one that is not
   keeps wgpu's checks (`Kernel.is_proved`).  A scatter, whose rows are elements of an array, first compares the row
   with the size.
-* Indices of workgroup memory are sums of the number of an invocation in its workgroup and constants, in `workgroups`,
-  `blocks` and `fourier`; an array there has as many elements as these sums have values.  The tables of roots in
-  `fourier` have an element for each j * k that a stage or a pass can have.  A scan in `workgroups` reads the element
-  before that of an invocation, if it is not the first one.  Numbers of subgroups are below the number of invocations
-  over the size of a subgroup, which is at least 4, so all levels of a reduction need fewer than half as many elements
-  as the workgroup has invocations.
+* Reductions and scans in `workgroups` have numbers of subgroups as indices.  A subgroup has at least four invocations,
+  so all levels of a reduction need fewer than half as many elements as the workgroup has invocations.  Some of their
+  loops divide the counter by the size of a subgroup until it is 0.
+* Indices of workgroup memory are sums of the number of an invocation in its workgroup and constants, in `kernels`,
+  `blocks`, `fourier` and `cumulative`; an array there has as many elements as these sums have values.  The tables of
+  roots in `fourier` have an element for each j * k that a stage or a pass can have.  `cumulative` reads the elements
+  before those of an invocation, if it is not the first one.
 * `radix` has digits and places in workgroup memory as indices: they are taken modulo the size of the array.  The places
   in memory of sorted elements are written with `min`, and so are the positions that `segments` reads.
-* Each loop has a counter that goes to a number known before, in steps of at least one, or is divided by the size of a
-  subgroup until it is 0.
+* Each loop has a counter that goes to a number known before, in steps of at least one.
 
 `TENSORKEN_WGPU_CHECKS=on` keeps wgpu's checks in all kernels, to find out whether one of them makes a difference.  If
 wgpu does not have the driver's function, all kernels keep them.
