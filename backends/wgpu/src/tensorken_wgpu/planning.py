@@ -10,10 +10,11 @@ from tensorken.kernels.keeping import Costs, reshape_sources
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken.programs.ops import STEP_STACK
-from tensorken_wgpu import contractions, cumulative, fourier, scatters, sorting
+from tensorken_wgpu import contractions, cumulative, fourier, scatters, shared_rows, sorting
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
+from tensorken_wgpu.layouts import has_layout, parts_of
 from tensorken_wgpu.prologues import Sources, sources_of
 from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
@@ -97,9 +98,13 @@ class FusionTarget:
 
     def can_reduce(self, nest: CountingNest) -> bool:
         """Whether one kernel can reduce the rows, as they are divided."""
+        is_shared = has_layout(nest.rows, self.device)
         division = divide_rows(nest.rows, self.device)
-        if division.parts > 1:  # one loop, and all values have one element per row
+        if (parts_of(nest.rows, self.device) if is_shared else division.parts) > 1:
+            # one loop, and all values have one element per row
             return nest.loops == 2 and all(map(nest.group.is_outer, nest.group.values))
+        if is_shared:
+            return True
         return nest.loops * nest.rows.length <= MAX_TOTAL_ITERATIONS * division.invocations
 
 
@@ -140,5 +145,7 @@ def _kernels(group: FusionGroup, lowered: Lowered, sources: Sources, target: Tar
         return fourier.kernels(producers[first], producers, sources[producers[first]], target)
     if has_scatter_kernels(producers[first], target):
         return scatters.kernels(group, producers, kept, target)
-    tiled = contractions.kernels(group, producers, kept, target)
-    return kernels_of(group, producers, kept, target) if tiled is None else tiled
+    for write in (contractions.kernels, shared_rows.kernels):
+        if (written := write(group, producers, kept, target)) is not None:
+            return written
+    return kernels_of(group, producers, kept, target)

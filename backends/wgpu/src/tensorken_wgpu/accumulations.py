@@ -1,0 +1,79 @@
+"""Accumulations: how the invocations of a workgroup reduce rows to numbers.
+
+An accumulation has a state of one or more variables.  Elements are added to it, and the states of several invocations,
+or of several parts of a row, are merged, always in the same order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensorken_wgpu.reductions import accumulator_of
+from tensorken_wgpu.writer import Writer
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+Element = tuple[str, str | None]
+"""An element, and the condition under which it is one of the row; None if it is."""
+
+
+class Accumulation(ABC):
+    """Reduces the elements of one reduction to the results of one or several.
+
+    Attributes:
+        source: the reduction whose elements are added.
+        results: the reductions.
+        dtypes: the names of the dtypes of the state.
+        starts: the state for no elements.
+    """
+
+    source: Variable
+    results: tuple[Variable, ...]
+    dtypes: tuple[str, ...]
+    starts: tuple[str, ...]
+
+    @abstractmethod
+    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
+        """Add elements to the variables of a state."""
+
+    @abstractmethod
+    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
+        """Merge another state into the variables of a state."""
+
+    @abstractmethod
+    def finish(self, state: Sequence[str]) -> Sequence[str]:
+        """The elements of the results."""
+
+
+class Plain(Accumulation):
+    """A sum or a maximum, element by element.
+
+    Args:
+        v: the reduction.
+        equation: that computes it.
+        writer: of the kernel.
+    """
+
+    def __init__(self, v: Variable, equation: Equation, writer: Writer) -> None:
+        self.source = v
+        self.results = (v,)
+        self._accumulator = accumulator = accumulator_of(equation)
+        self.dtypes = (accumulator.dtype,)
+        self.starts = (accumulator.start,)
+        self._is_idempotent = equation.op.name == "max"
+        self._writer = writer
+
+    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
+        for element, condition in elements:
+            if condition is not None and not self._is_idempotent:
+                element = f"select({self.starts[0]}, {element}, {condition})"
+            self.merge(state, [element])
+
+    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
+        self._writer.line(f"{state[0]} = {self._accumulator.combine(state[0], other[0])};")
+
+    def finish(self, state: Sequence[str]) -> Sequence[str]:
+        return [self._accumulator.finish(state[0])]

@@ -1,0 +1,446 @@
+"""Shared rows: the kernels of a fusion group on a GPU, whose workgroups own rows; see `layouts`.
+
+An invocation computes all its elements of a row in one block of text, so an element that it has read or computed
+is a name, which later reductions and the results use: rows in registers are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable, written_variable
+from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_wgpu.accumulations import Accumulation, Plain
+from tensorken_wgpu.dtypes import SIZES
+from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
+from tensorken_wgpu.layouts import Layout, has_layout, layout_of, layout_of_parts
+from tensorken_wgpu.single_op import Value
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.templates import index_text, integer
+from tensorken_wgpu.vectors import Vector
+from tensorken_wgpu.wgsl import TYPES
+from tensorken_wgpu.writer import Writer
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+MAX_LINES = 4096
+"""About the most lines of a kernel: drivers take long to compile long kernels."""
+
+MAX_DIRECT = 8
+"""The most states that each invocation merges; more are merged in two steps."""
+
+
+def kernels(
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+) -> list[Kernel] | None:
+    """The kernels of a fusion group whose rows have a layout: one, or two if rows are reduced in parts; else None.
+
+    Args:
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        target: the device.
+
+    Raises:
+        NotComputedHere: if a value needs an element of another value that is not computed.
+    """
+    if not has_layout(group.rows, target):
+        return None
+    counted = CountingNest(group, producers, kept).counted()
+    layout = layout_of(group.rows, target, max(MAX_LINES // counted, 1))
+    write = partial(_kernel, producers=producers, kept=kept, target=target)
+    if layout.parts == 1:
+        return [write(group, layout)]
+    states = _States(layout.parts, group.rows.count)
+    rest = layout_of_parts(layout.parts, group.rows.count)
+    return [
+        write(group, layout, states=states),
+        write(group_of_parts(group, layout.parts), rest, states=states),
+    ]
+
+
+def _kernel(
+    group: FusionGroup,
+    layout: Layout,
+    producers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    target: Target,
+    states: _States | None = None,
+) -> Kernel:
+    """The kernel, with vectors where the layout has neighbours."""
+    make = partial(SharedRows, group, producers, kept, layout, target, states)
+    kernel = make().kernel()
+    if layout.lanes == layout.steps == 1:
+        return kernel
+    return with_vectors(make, [*kernel.reads, *kernel.writes])
+
+
+class _States:
+    """The states of the parts of rows in memory: one value for each dtype.
+
+    Args:
+        parts: of a row.
+        count: of rows.
+    """
+
+    def __init__(self, parts: int, count: int) -> None:
+        self.parts = parts
+        self.count = count
+        self.values: dict[str, Any] = {}
+        self._positions: dict[tuple[Variable, int], int] = {}
+
+    def declare(self, accumulations: Sequence[Accumulation]) -> None:
+        """Reserve memory, once for both kernels."""
+        if self.values:
+            return
+        sizes: dict[str, int] = {}
+        for a in accumulations:
+            for i, dtype in enumerate(a.dtypes):
+                self._positions[a.source, i] = sizes.setdefault(dtype, 0)
+                sizes[dtype] += 1
+        for dtype, size in sizes.items():
+            self.values[dtype] = Value((size * self.parts * self.count,), DTYPES[dtype])
+
+    def place(
+        self, a: Accumulation, i: int, part: IndexExpression, row: IndexExpression
+    ) -> tuple[Any, IndexExpression]:
+        """The value that has a variable of a state, and the index of it."""
+        start = self._positions[a.source, i] * self.parts * self.count
+        return self.values[a.dtypes[i]], (part.times(self.count) + row).plus(start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Neighbours in a row that an invocation computes.
+
+    Attributes:
+        steps: their indices in the row.
+        condition: under which they are in the row; None if they are.
+    """
+
+    steps: Sequence[IndexExpression]
+    condition: str | None
+
+
+class SharedRows(Nest[str]):
+    """Writes a kernel.
+
+    Args:
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        layout: of its rows.
+        target: the device.
+        states: of the parts of rows, if they are reduced in parts: the kernel writes them, or merges them if its
+            rows are those of the states.
+        vectors: the vectors in which values are read and written.
+    """
+
+    def __init__(
+        self,
+        group: FusionGroup,
+        producers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        layout: Layout,
+        target: Target,
+        states: _States | None = None,
+        vectors: Mapping[Variable, Vector] | None = None,
+    ) -> None:
+        self.layout = layout
+        self.states = states
+        known = {*kept}
+        self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
+        super().__init__(group, self.writer)
+        self.accumulations: list[Accumulation] = [
+            Plain(v, producers[v], self.writer) for v in self.reductions
+        ]
+        if states is not None:
+            states.declare(self.accumulations)
+            known.update(states.values.values())
+        self._preloaded = [] if self._is_merging else self._preloads(known)
+        self._shared: dict[str, None] = {}
+        self._stage = 0
+        self._own: str | None = None  # the condition under which the rows of the invocation exist
+        self._condition: str | None = None  # the condition under which the current elements exist
+        self._has_two_buffers = 2 * self._shared_bytes() <= target.workgroup_memory
+
+    @property
+    def _is_merging(self) -> bool:
+        return self.states is not None and self.layout.parts == 1
+
+    # ---- the kernel ----------------------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        """Write the kernel."""
+        rows = self._rows()
+        if self.layout.parts == 1:
+            self.run(rows)
+        else:
+            self.set_current(rows, [])
+            self.compute_outer(0, rows)
+            self.reduce(self.reductions, rows)
+        layout = self.layout
+        return Kernel(
+            kernel_template(self.writer, layout.invocations, [*self._shared]),
+            workgroup_grid(self._blocks * layout.parts),
+            tuple(self.writer.reads),
+            tuple(self.writer.writes),
+            prod(self.rows.shape),
+            tuple([self.producers[v] for v in self.group.values]),
+            is_proved=self.writer.is_proved,
+        )
+
+    @property
+    def _lines(self) -> int:
+        """The number of sets of neighbouring rows."""
+        return self.rows.count // self.layout.lanes
+
+    @property
+    def _blocks(self) -> int:
+        """The number of workgroups for each part."""
+        return -(-self._lines // self.layout.rows)
+
+    def _rows(self) -> list[IndexExpression]:
+        """Write the head of the body, and return the rows of an invocation."""
+        layout, writer = self.layout, self.writer
+        total = self._blocks * layout.parts
+        writer.line("let q = w.x + w.y * n.x;")
+        writer.line(f"if (q >= {integer(total)}) {{ return; }}")
+        self._part, block = written_variable("q", total).divided(self._blocks, writer)
+        # The sizes that declare workgroup memory are written as they are.
+        if layout.is_across:
+            slot, inside = f"l / {layout.rows}u", f"l % {layout.rows}u"
+        else:
+            slot, inside = f"l % {layout.sharing}u", f"l / {layout.sharing}u"
+        self._slot = writer.index(slot if layout.rows > 1 else "l", layout.sharing)
+        lane = block
+        if layout.rows > 1:
+            lane = block.times(layout.rows) + writer.index(inside, layout.rows)
+        if self._lines % layout.rows:
+            name = writer.named(index_text(lane), index_text(lane))
+            self._own = writer.named("own", f"{name} < {integer(self._lines)}")
+            lane = writer.index(f"min({name}, {integer(self._lines - 1)})", self._lines)
+        return [lane.times(layout.lanes).plus(j) for j in range(layout.lanes)]
+
+    # ---- loops ---------------------------------------------------------------------------------------------
+
+    def passes(self, body: Callable[[Sequence[_Group]], None]) -> None:
+        """Run a body for the groups of an invocation, or for those of each pass."""
+        writer, layout = self.writer, self.layout
+        if layout.is_in_registers and not self._is_merging:
+            body(self._groups(constant_index(0)))
+            return
+        k = writer.new_name()
+        with writer.block(f"for (var {k} = 0u; {k} < {integer(layout.passes)}; {k} += 1u)"):
+            body(self._groups(variable(k, layout.passes)))
+
+    def _groups(self, k: IndexExpression) -> list[_Group]:
+        writer, layout = self.writer, self.layout
+        in_pass = layout.sharing * layout.unrolled
+        start = self._part.times(layout.passes * in_pass) + k.times(in_pass) + self._slot
+        groups = []
+        for u in range(layout.unrolled):
+            index, condition = start.plus(u * layout.sharing), None
+            if index.end is None or index.end > layout.groups:
+                name = writer.named(index_text(index), index_text(index))
+                text = f"{name} < {integer(layout.groups)}"
+                condition = writer.named(text, text)
+                index = writer.index(f"min({name}, {integer(layout.groups - 1)})", layout.groups)
+            groups.append(_Group([index.times(layout.steps).plus(e) for e in range(layout.steps)], condition))
+        return groups
+
+    def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
+        def in_turn(groups: Sequence[_Group]) -> None:
+            for group in groups:
+                self._condition = group.condition
+                body(group.steps)
+            self._condition = None
+
+        self.passes(in_turn)
+
+    def _preloads(self, known: Collection[Variable]) -> list[Variable]:
+        """The operands of the first reductions that are read in the order of the rows.
+
+        All their elements of a pass are read before any is used.
+        """
+        nest = CountingNest(self.group, self.producers, known)
+        nest.counted()
+        index = self.rows.element(
+            nest.walk,
+            written_variable("row", self.rows.count),
+            variable("i", self.rows.length),
+        )
+        first = [v for v in self.reductions if self.depths[v] == 1]
+        needed = {x for v in first for x in self.group.needs[v]}
+        return [
+            x
+            for x, keys in nest.walk.loads.items()
+            if x in needed and prod(x.shape) == prod(self.rows.shape) and keys == {index.key}
+        ]
+
+    # ---- reductions ----------------------------------------------------------------------------------------
+
+    def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
+        accumulations = [a for a in self.accumulations if a.source in reductions]
+        if not accumulations:
+            return
+        writer = self.writer
+        states = {
+            (a.source, j): [writer.new_name() for _ in a.dtypes]
+            for a in accumulations
+            for j in range(len(rows))
+        }
+        for a in accumulations:
+            for j in range(len(rows)):
+                for name, dtype, start in zip(states[a.source, j], a.dtypes, a.starts, strict=True):
+                    writer.line(f"var {name}: {TYPES[dtype]} = {start};")
+
+        def add(groups: Sequence[_Group]) -> None:
+            self._preload(rows, groups)
+            for group in groups:
+                self.set_current(rows, group.steps)
+                for a in accumulations:
+                    values = iter(self.reduced(a.source, rows, group.steps))
+                    for j in range(len(rows)):
+                        elements = [(next(values), group.condition) for _ in group.steps]
+                        a.add(states[a.source, j], elements)
+
+        def merge(groups: Sequence[_Group]) -> None:
+            for group in groups:
+                with writer.block(f"if ({group.condition or 'true'})"):
+                    (part,) = group.steps
+                    for a in accumulations:
+                        a.merge(
+                            states[a.source, 0],
+                            [self._loaded(a, i, part, rows[0]) for i in range(len(a.dtypes))],
+                        )
+
+        self.passes(merge if self._is_merging else add)
+        self._combine([(a, states[a.source, j]) for a in accumulations for j in range(len(rows))])
+        if self.layout.parts > 1:
+            self._store_states(accumulations, states, rows)
+            return
+        for a in accumulations:
+            for j, row in enumerate(rows):
+                for v, text in zip(a.results, a.finish(states[a.source, j]), strict=True):
+                    writer.define(v, row, writer.named(("result", v, j), text))
+
+    def _preload(self, rows: Sequence[IndexExpression], groups: Sequence[_Group]) -> None:
+        """Read elements before they are used, so that the accesses overlap."""
+        for x in self._preloaded:
+            for group in groups:
+                indices = [self.rows.element(self.writer, row, i).linear for row in rows for i in group.steps]
+                self.writer.values(x, [self.writer.element(x.shape, index) for index in indices])
+
+    def _loaded(self, a: Accumulation, i: int, part: IndexExpression, row: IndexExpression) -> str:
+        assert self.states is not None
+        value, index = self.states.place(a, i, part, row)
+        return self.writer.value(value, self.writer.element(value.shape, index))
+
+    def _store_states(
+        self,
+        accumulations: Sequence[Accumulation],
+        states: Mapping[tuple[Variable, int], Sequence[str]],
+        rows: Sequence[IndexExpression],
+    ) -> None:
+        assert self.states is not None
+        with self._by_one():
+            for a in accumulations:
+                for i in range(len(a.dtypes)):
+                    places = [self.states.place(a, i, self._part, row) for row in rows]
+                    elements = [(index, states[a.source, j][i]) for j, (_, index) in enumerate(places)]
+                    self.writer.store(places[0][0], elements)
+
+    # ---- workgroups ----------------------------------------------------------------------------------------
+
+    def _shared_bytes(self) -> int:
+        """Bytes of workgroup memory for the states of a stage."""
+        stages: dict[int, int] = {}
+        for a in self.accumulations:
+            size = sum([SIZES[dtype] for dtype in a.dtypes]) * self.layout.lanes * self.layout.invocations
+            stage = self.depths[a.source]
+            stages[stage] = stages.get(stage, 0) + size
+        return max(stages.values(), default=0)
+
+    def _combine(self, states: Sequence[tuple[Accumulation, Sequence[str]]]) -> None:
+        """Merge the states of the invocations that share a row, always in the same order.
+
+        Some invocations merge some of the states each; then all merge these results.  So few barriers are needed.
+        """
+        layout, writer = self.layout, self.writer
+        sharing = layout.sharing
+        if sharing == 1:
+            return
+        if self._stage and not self._has_two_buffers:
+            writer.line("workgroupBarrier();")
+        buffer = self._stage % 2 if self._has_two_buffers else 0
+        self._stage += 1
+        arrays = [
+            [self._array(TYPES[dtype], (buffer, i, c)) for c, dtype in enumerate(a.dtypes)]
+            for i, (a, _) in enumerate(states)
+        ]
+        stride = layout.rows if layout.is_across else 1
+        self._put_states(states, arrays)
+        left = sharing
+        if sharing > MAX_DIRECT:
+            left = 1 << (sharing.bit_length() - 1) // 2
+            with writer.block(f"if ({index_text(self._slot)} < {left}u)"):
+                for (a, state), names in zip(states, arrays, strict=True):
+                    for s in range(1, sharing // left):
+                        a.merge(state, [f"{name}[l + {s * left * stride}u]" for name in names])
+                self._put_states(states, arrays, barrier=False)
+            writer.line("workgroupBarrier();")
+        first = writer.named(
+            "first", f"l % {layout.rows}u" if layout.is_across else f"l - {index_text(self._slot)}"
+        )
+        for (a, state), names in zip(states, arrays, strict=True):
+            for part, name in zip(state, names, strict=True):
+                writer.line(f"{part} = {name}[{first}];")
+            for s in range(1, left):
+                a.merge(state, [f"{name}[{first} + {s * stride}u]" for name in names])
+
+    def _put_states(
+        self,
+        states: Sequence[tuple[Accumulation, Sequence[str]]],
+        arrays: Sequence[Sequence[str]],
+        barrier: bool = True,
+    ) -> None:
+        for (_, state), names in zip(states, arrays, strict=True):
+            for part, name in zip(state, names, strict=True):
+                self.writer.line(f"{name}[l] = {part};")
+        if barrier:
+            self.writer.line("workgroupBarrier();")
+
+    def _array(self, type_name: str, key: tuple[int, ...]) -> str:
+        """The name of an array in workgroup memory with an element for each invocation."""
+        name = "_".join(["shared", type_name, *map(str, key)])
+        self._shared[f"var<workgroup> {name}: array<{type_name}, {self.layout.invocations}>;"] = None
+        return name
+
+    # ---- results -------------------------------------------------------------------------------------------
+
+    def _by_one(self) -> Any:
+        """A block that one of the invocations that share a row runs."""
+        conditions = [self._own] if self._own else []
+        if self.layout.sharing > 1:
+            conditions.append(f"{index_text(self._slot)} == 0u")
+        return self.writer.block(f"if ({' && '.join(conditions) or 'true'})")
+
+    def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
+        conditions = [c for c in (self._own, self._condition) if c]
+        if conditions:
+            with self.writer.block(f"if ({' && '.join(conditions)})"):
+                self.writer.store(v, elements)
+        else:
+            self.writer.store(v, elements)
+
+    def write_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, str]]]]) -> None:
+        with self._by_one():
+            for v, elements in values:
+                self.writer.store(v, elements)
