@@ -18,6 +18,7 @@ from tensorken_wgpu.layouts import has_layout, parts_of
 from tensorken_wgpu.prologues import Sources, sources_of
 from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
+from tensorken_wgpu.single_pass import needs_one_pass
 from tensorken_wgpu.target import Target
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ class FusionTarget:
         division = divide_rows(nest.rows, self.device)
         if (parts_of(nest.rows, self.device) if is_shared else division.parts) > 1:
             # one loop, and all values have one element per row
-            return nest.loops == 2 and all(map(nest.group.is_outer, nest.group.values))
+            is_one_pass = nest.loops == 2 or (
+                is_shared and needs_one_pass(nest.reductions, nest.depths, nest.producers)
+            )
+            return is_one_pass and all(map(nest.group.is_outer, nest.group.values))
         if is_shared:
             return True
         return nest.loops * nest.rows.length <= MAX_TOTAL_ITERATIONS * division.invocations

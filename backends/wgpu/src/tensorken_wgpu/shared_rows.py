@@ -6,6 +6,7 @@ is a name, which later reductions and the results use: rows in registers are rea
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable, written_variable
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.accumulations import Accumulation, Plain
+from tensorken_wgpu.accumulations import Accumulation, Element, Plain
 from tensorken_wgpu.dtypes import SIZES
 from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
-from tensorken_wgpu.layouts import Layout, has_layout, layout_of, layout_of_parts
+from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts
 from tensorken_wgpu.single_op import Value
+from tensorken_wgpu.single_pass import passes, single_pass
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.vectors import Vector
@@ -53,7 +55,7 @@ def kernels(
     if not has_layout(group.rows, target):
         return None
     counted = CountingNest(group, producers, kept).counted()
-    layout = layout_of(group.rows, target, max(MAX_LINES // counted, 1))
+    layout = layout_of(group.rows, target, min(max(MAX_LINES // counted, 1), MAX_ELEMENTS))
     write = partial(_kernel, producers=producers, kept=kept, target=target)
     if layout.parts == 1:
         return [write(group, layout)]
@@ -157,9 +159,7 @@ class SharedRows(Nest[str]):
         known = {*kept}
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         super().__init__(group, self.writer)
-        self.accumulations: list[Accumulation] = [
-            Plain(v, producers[v], self.writer) for v in self.reductions
-        ]
+        self.accumulations = self._accumulations()
         if states is not None:
             states.declare(self.accumulations)
             known.update(states.values.values())
@@ -169,6 +169,23 @@ class SharedRows(Nest[str]):
         self._own: str | None = None  # the condition under which the rows of the invocation exist
         self._condition: str | None = None  # the condition under which the current elements exist
         self._has_two_buffers = 2 * self._shared_bytes() <= target.workgroup_memory
+
+    def _accumulations(self) -> list[Accumulation]:
+        """The accumulations of all reductions; in rows in registers, each reduction has its own."""
+        producers, writer = self.producers, self.writer
+        together = {} if self._is_in_registers else passes(self.reductions, producers)
+        added = {v for kinds in together.values() for v in kinds}
+        return [
+            single_pass(v, together[v], producers, writer)
+            if v in together
+            else Plain(v, producers[v], writer)
+            for v in self.reductions
+            if v not in added
+        ]
+
+    @property
+    def _is_in_registers(self) -> bool:
+        return self.layout.is_in_registers and self.states is None
 
     @property
     def _is_merging(self) -> bool:
@@ -233,7 +250,7 @@ class SharedRows(Nest[str]):
     def passes(self, body: Callable[[Sequence[_Group]], None]) -> None:
         """Run a body for the groups of an invocation, or for those of each pass."""
         writer, layout = self.writer, self.layout
-        if layout.is_in_registers and not self._is_merging:
+        if self._is_in_registers:
             body(self._groups(constant_index(0)))
             return
         k = writer.new_name()
@@ -303,12 +320,18 @@ class SharedRows(Nest[str]):
 
         def add(groups: Sequence[_Group]) -> None:
             self._preload(rows, groups)
+            found: defaultdict[tuple[Variable, int], list[Element]] = defaultdict(list)
             for group in groups:
                 self.set_current(rows, group.steps)
                 for a in accumulations:
                     values = iter(self.reduced(a.source, rows, group.steps))
                     for j in range(len(rows)):
-                        elements = [(next(values), group.condition) for _ in group.steps]
+                        found[a.source, j] += [(next(values), group.condition) for _ in group.steps]
+                        if isinstance(a, Plain):
+                            a.add(states[a.source, j], found.pop((a.source, j)))
+            for a in accumulations:
+                for j in range(len(rows)):
+                    if elements := found.get((a.source, j)):
                         a.add(states[a.source, j], elements)
 
         def merge(groups: Sequence[_Group]) -> None:

@@ -23,6 +23,13 @@ fn exponential(x: F) -> F {
   let r = fma(n, -LOG_2_LOW, exact(fma(n, -LOG_2_HIGH, y)));
   return select(exponential_of(r, t), x, is_nan(x));
 }
+fn exponential_below(x: F, top: F) -> F {
+  let difference = exact(x - top);
+  let minus_top = exact(difference - x);
+  let lost = exact(exact(x - exact(difference - minus_top)) - exact(top + minus_top));
+  let y = exponential(difference);
+  return exact(y + exact(y * select(ZERO, lost, is_finite(difference))));
+}
 fn power_of_two(x: F) -> F {
   let y = clamp(x, EXP2_VANISHES, EXP2_OVERFLOWS);
   let t = exact(y + ROUNDING_SHIFT);
@@ -36,6 +43,9 @@ t is n + `ROUNDING_SHIFT`, which is so large that the sum has no fraction, and n
 product of two powers of two, as it may be too large or too small for one: the first is added to the exponent of the
 series, the other is a factor with the bits of 1 and a larger exponent. Where the result is infinite or 0, so is the
 product, so there are no branches: divergent invocations would execute both branches.
+
+`exponential_below` is exp(x - top), corrected by the rounding error of x - top: D. E. Knuth, "The Art of Computer
+Programming", volume 2, section 4.2.2, theorem B.
 """
 
 _TERMS = {"f32": 5, "f64": 11}
