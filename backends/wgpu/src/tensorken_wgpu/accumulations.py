@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.writer import Writer
@@ -28,16 +28,18 @@ class Accumulation(ABC):
         results: the reductions.
         dtypes: the names of the dtypes of the state.
         starts: the state for no elements.
+        needs_first: whether to add elements it needs the first one of the row.
     """
 
     source: Variable
     results: tuple[Variable, ...]
     dtypes: tuple[str, ...]
     starts: tuple[str, ...]
+    needs_first: ClassVar[bool] = False
 
     @abstractmethod
-    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
-        """Add elements to the variables of a state."""
+    def add(self, state: Sequence[str], elements: Sequence[Element], first: str | None = None) -> None:
+        """Add elements to the variables of a state; the first of the row is given if it is needed."""
 
     @abstractmethod
     def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
@@ -66,7 +68,7 @@ class Plain(Accumulation):
         self._is_idempotent = equation.op.name == "max"
         self._writer = writer
 
-    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
+    def add(self, state: Sequence[str], elements: Sequence[Element], first: str | None = None) -> None:
         for element, condition in elements:
             if condition is not None and not self._is_idempotent:
                 element = f"select({self.starts[0]}, {element}, {condition})"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.kernels.elements import INLINE
+from tensorken.kernels.positions import with_positions
 from tensorken.kernels.rows import REDUCTIONS
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DType, int32, int64
@@ -169,7 +170,10 @@ class Wgpu(Backend):
         return compiled(program, self)
 
     def load(self, program: Program, planned: Plan | None = None) -> ReloadingProgram:
-        planned = planned or plan(program, self.target)
+        if planned is None:
+            if not self.target.is_software:
+                program = with_positions(program, self)
+            planned = plan(program, self.target)
         outside = [*program.constants, *[v for v in planned.outputs if getattr(v, "value", None) is not None]]
 
         def load(device: Device) -> LoadedProgram:

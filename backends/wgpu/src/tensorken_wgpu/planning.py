@@ -32,6 +32,9 @@ MAX_COMPUTED = 400
 
 COSTS = Costs()
 
+GPU_COSTS = Costs(recomputed=24, read=12)
+"""A GPU computes dozens of operations in the time in which it writes and reads an element of memory."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
@@ -77,7 +80,7 @@ class FusionTarget:
     @property
     def costs(self) -> Costs:
         """The costs of computing values again."""
-        return COSTS
+        return COSTS if self.device.is_software else GPU_COSTS
 
     @property
     def max_operands(self) -> int:

@@ -20,6 +20,7 @@ from tensorken_wgpu.accumulations import Accumulation, Element, Plain
 from tensorken_wgpu.dtypes import SIZES
 from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
 from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts
+from tensorken_wgpu.picks import picked, picks
 from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.single_pass import passes, single_pass
 from tensorken_wgpu.target import Target
@@ -159,6 +160,7 @@ class SharedRows(Nest[str]):
         known = {*kept}
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         super().__init__(group, self.writer)
+        self.picks = picks(self) if states is None else {}
         self.accumulations = self._accumulations()
         if states is not None:
             states.declare(self.accumulations)
@@ -173,13 +175,14 @@ class SharedRows(Nest[str]):
     def _accumulations(self) -> list[Accumulation]:
         """The accumulations of all reductions; in rows in registers, each reduction has its own."""
         producers, writer = self.producers, self.writer
-        together = {} if self._is_in_registers else passes(self.reductions, producers)
+        reductions = [v for v in self.reductions if v not in self.picks]
+        together = {} if self._is_in_registers else passes(reductions, producers)
         added = {v for kinds in together.values() for v in kinds}
         return [
             single_pass(v, together[v], producers, writer)
             if v in together
             else Plain(v, producers[v], writer)
-            for v in self.reductions
+            for v in reductions
             if v not in added
         ]
 
@@ -304,10 +307,16 @@ class SharedRows(Nest[str]):
     # ---- reductions ----------------------------------------------------------------------------------------
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
+        writer = self.writer
+        for v in reductions:
+            if v in self.picks:
+                for row in rows:
+                    writer.define(
+                        v, row, writer.named(("picked", v, row.key), picked(self, writer, self.picks[v], row))
+                    )
         accumulations = [a for a in self.accumulations if a.source in reductions]
         if not accumulations:
             return
-        writer = self.writer
         states = {
             (a.source, j): [writer.new_name() for _ in a.dtypes]
             for a in accumulations
@@ -317,6 +326,13 @@ class SharedRows(Nest[str]):
             for j in range(len(rows)):
                 for name, dtype, start in zip(states[a.source, j], a.dtypes, a.starts, strict=True):
                     writer.line(f"var {name}: {TYPES[dtype]} = {start};")
+
+        first = {
+            (a.source, j): x
+            for a in accumulations
+            if a.needs_first
+            for j, x in enumerate(self._first(a, rows))
+        }
 
         def add(groups: Sequence[_Group]) -> None:
             self._preload(rows, groups)
@@ -332,7 +348,7 @@ class SharedRows(Nest[str]):
             for a in accumulations:
                 for j in range(len(rows)):
                     if elements := found.get((a.source, j)):
-                        a.add(states[a.source, j], elements)
+                        a.add(states[a.source, j], elements, first.get((a.source, j)))
 
         def merge(groups: Sequence[_Group]) -> None:
             for group in groups:
@@ -353,6 +369,12 @@ class SharedRows(Nest[str]):
             for j, row in enumerate(rows):
                 for v, text in zip(a.results, a.finish(states[a.source, j]), strict=True):
                     writer.define(v, row, writer.named(("result", v, j), text))
+
+    def _first(self, a: Accumulation, rows: Sequence[IndexExpression]) -> Sequence[str]:
+        """The first element of each row."""
+        steps = [constant_index(0)]
+        self.set_current(rows, steps)
+        return self.reduced(a.source, rows, steps)
 
     def _preload(self, rows: Sequence[IndexExpression], groups: Sequence[_Group]) -> None:
         """Read elements before they are used, so that the accesses overlap."""

@@ -196,7 +196,7 @@ class Exponentials(SinglePass):
         self.dtypes = (self._accumulator.dtype,) * 3
         self.starts = (self._accumulator.start, self._zero, self._zero)
 
-    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
+    def add(self, state: Sequence[str], elements: Sequence[Element], first: str | None = None) -> None:
         # Elements that are not of the row are equal to others, and do not change the maximum.
         largest = state[0]
         for element, _ in elements:
@@ -250,15 +250,19 @@ class Exponentials(SinglePass):
 
 
 class Squares(SinglePass):
-    """The sum, the number of elements, their mean, and the sum of squares of differences from it."""
+    """The sum, the number of elements, their mean, and the sum of squares of differences from it.
+
+    The first element of the row is subtracted from the others, so that the mean is no larger than the differences.
+    """
+
+    needs_first = True
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.dtypes = (self._accumulator.dtype,) * 4
         self.starts = (self._zero,) * 4
 
-    def add(self, state: Sequence[str], elements: Sequence[Element]) -> None:
-        elements = [(self._new(text), condition) for text, condition in elements]
+    def add(self, state: Sequence[str], elements: Sequence[Element], first: str | None = None) -> None:
         sure = sum([condition is None for _, condition in elements])
         count, total = self._number(sure), self._zero
         counted: dict[str, int] = {}
@@ -269,9 +273,11 @@ class Squares(SinglePass):
         for condition, number in counted.items():
             count += f" + {self._chosen(self._number(number), condition)}"
         total, count = self._new(total), self._new(count)
-        mean = self._new(f"{total} / max({count}, {self._number(1.0)})")
+        shifted = [(self._new(f"{element} - {first}"), condition) for element, condition in elements]
+        mean = " + ".join([self._chosen(*element) for element in shifted])
+        mean = self._new(f"({mean}) / max({count}, {self._number(1.0)})")
         squares = self._zero
-        for element, condition in elements:
+        for element, condition in shifted:
             difference = self._new(f"{element} - {mean}")
             squares += f" + {self._chosen(f'{difference} * {difference}', condition)}"
         self.merge(state, [total, count, mean, squares])

@@ -41,6 +41,7 @@ class Writer(ElementWalk[str]):
         writes: the values written to memory, and their names.
         unaligned: values that cannot be read or written in their vectors, as accesses are not aligned.
         vectors: as in the arguments.
+        reads_single: whether elements at any index are read now, of vectors of four.
         is_proved: whether each index of an array that is written is known to be in range, see `modules`.
     """
 
@@ -58,6 +59,7 @@ class Writer(ElementWalk[str]):
         self.writes: dict[Variable, str] = {}
         self.unaligned: set[Variable] = set()
         self.is_proved = True
+        self.reads_single = False
         self.vectors = vectors or {}
         self._target = target
         self._indent = "  "
@@ -159,6 +161,10 @@ class Writer(ElementWalk[str]):
         vector = self.vectors.get(v)
         if vector is None:
             return loaded(dtype, self._access(v, name, self._clamped(index, prod(v.shape))))
+        if self.reads_single:
+            position = self._clamped(index, prod(v.shape))
+            loaded_vector = self._access(v, name, f"({position}) / {vector.size}u")
+            return loaded(dtype, f"{loaded_vector}[({position}) % {vector.size}u]")
         start, i = self._aligned(v, vector, index)
         position = self._clamped(start, prod(v.shape) // vector.size)
         loaded_vector = self.named((name, start.key), self._access(v, name, position))
