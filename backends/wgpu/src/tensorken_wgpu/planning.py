@@ -32,7 +32,7 @@ MAX_COMPUTED = 400
 
 COSTS = Costs()
 
-GPU_COSTS = Costs(recomputed=24, read=12)
+GPU_COSTS = Costs(recomputed=32, read=16)
 """A GPU computes dozens of operations in the time in which it writes and reads an element of memory."""
 
 
@@ -106,9 +106,7 @@ class FusionTarget:
         division = divide_rows(nest.rows, self.device)
         if (parts_of(nest.rows, self.device) if is_shared else division.parts) > 1:
             # one loop, and all values have one element per row
-            is_one_pass = nest.loops == 2 or (
-                is_shared and needs_one_pass(nest.reductions, nest.depths, nest.producers)
-            )
+            is_one_pass = nest.loops == 2 or (is_shared and needs_one_pass(nest))
             return is_one_pass and all(map(nest.group.is_outer, nest.group.values))
         if is_shared:
             return True

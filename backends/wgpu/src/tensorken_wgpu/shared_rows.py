@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable, written_variable
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
+from tensorken.kernels.rows import Rows
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.accumulations import Accumulation, Element, Plain
 from tensorken_wgpu.dtypes import SIZES
@@ -60,7 +61,7 @@ def kernels(
     write = partial(_kernel, producers=producers, kept=kept, target=target)
     if layout.parts == 1:
         return [write(group, layout)]
-    states = _States(layout.parts, group.rows.count)
+    states = _States(layout.parts, group.rows)
     rest = layout_of_parts(layout.parts, group.rows.count)
     return [
         write(group, layout, states=states),
@@ -89,12 +90,13 @@ class _States:
 
     Args:
         parts: of a row.
-        count: of rows.
+        rows: that are reduced in parts.
     """
 
-    def __init__(self, parts: int, count: int) -> None:
+    def __init__(self, parts: int, rows: Rows) -> None:
         self.parts = parts
-        self.count = count
+        self.rows = rows
+        self.count = rows.count
         self.values: dict[str, Any] = {}
         self._positions: dict[tuple[Variable, int], int] = {}
 
@@ -116,6 +118,10 @@ class _States:
         """The value that has a variable of a state, and the index of it."""
         start = self._positions[a.source, i] * self.parts * self.count
         return self.values[a.dtypes[i]], (part.times(self.count) + row).plus(start)
+
+
+_State = tuple[Accumulation, Sequence[str]]
+"""An accumulation, and the variables of its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +163,20 @@ class SharedRows(Nest[str]):
     ) -> None:
         self.layout = layout
         self.states = states
+        self._target = target
         known = {*kept}
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         super().__init__(group, self.writer)
-        self.picks = picks(self) if states is None else {}
+        self.picks = picks(self, states.rows if states else None)
         self.accumulations = self._accumulations()
         if states is not None:
             states.declare(self.accumulations)
             known.update(states.values.values())
         self._preloaded = [] if self._is_merging else self._preloads(known)
         self._shared: dict[str, None] = {}
-        self._stage = 0
+        self._combined = 0  # batches of states
         self._own: str | None = None  # the condition under which the rows of the invocation exist
         self._condition: str | None = None  # the condition under which the current elements exist
-        self._has_two_buffers = 2 * self._shared_bytes() <= target.workgroup_memory
 
     def _accumulations(self) -> list[Accumulation]:
         """The accumulations of all reductions; in rows in registers, each reduction has its own."""
@@ -204,7 +210,7 @@ class SharedRows(Nest[str]):
         else:
             self.set_current(rows, [])
             self.compute_outer(0, rows)
-            self.reduce(self.reductions, rows)
+            self.reduce([a.source for a in self.accumulations], rows)
         layout = self.layout
         return Kernel(
             kernel_template(self.writer, layout.invocations, [*self._shared]),
@@ -330,7 +336,7 @@ class SharedRows(Nest[str]):
         first = {
             (a.source, j): x
             for a in accumulations
-            if a.needs_first
+            if a.needs_first and not self._is_merging
             for j, x in enumerate(self._first(a, rows))
         }
 
@@ -404,34 +410,40 @@ class SharedRows(Nest[str]):
 
     # ---- workgroups ----------------------------------------------------------------------------------------
 
-    def _shared_bytes(self) -> int:
-        """Bytes of workgroup memory for the states of a stage."""
-        stages: dict[int, int] = {}
-        for a in self.accumulations:
-            size = sum([SIZES[dtype] for dtype in a.dtypes]) * self.layout.lanes * self.layout.invocations
-            stage = self.depths[a.source]
-            stages[stage] = stages.get(stage, 0) + size
-        return max(stages.values(), default=0)
-
-    def _combine(self, states: Sequence[tuple[Accumulation, Sequence[str]]]) -> None:
+    def _combine(self, states: Sequence[_State]) -> None:
         """Merge the states of the invocations that share a row, always in the same order.
 
-        Some invocations merge some of the states each; then all merge these results.  So few barriers are needed.
+        As many at once as half of the workgroup's memory has: the other half is read meanwhile, so that each half
+        needs no barrier before it is written.
         """
-        layout, writer = self.layout, self.writer
-        sharing = layout.sharing
-        if sharing == 1:
+        if self.layout.sharing == 1:
             return
-        if self._stage and not self._has_two_buffers:
-            writer.line("workgroupBarrier();")
-        buffer = self._stage % 2 if self._has_two_buffers else 0
-        self._stage += 1
+        types = len({dtype for a in self.accumulations for dtype in a.dtypes})
+        most = self._target.workgroup_memory // (2 * types * self.layout.invocations)
+        batches: list[list[_State]] = [[]]
+        size = 0
+        for a, state in states:
+            more = sum([SIZES[dtype] for dtype in a.dtypes])
+            if batches[-1] and size + more > most:
+                batches.append([])
+                size = 0
+            batches[-1].append((a, state))
+            size += more
+        for batch in batches:
+            self._combine_batch(batch)
+
+    def _combine_batch(self, states: Sequence[_State]) -> None:
+        """Some invocations merge some of the states each; then all merge these results: few barriers are needed."""
+        layout, writer = self.layout, self.writer
+        sharing, half = layout.sharing, self._combined % 2
+        self._combined += 1
         arrays = [
-            [self._array(TYPES[dtype], (buffer, i, c)) for c, dtype in enumerate(a.dtypes)]
+            [self._array(TYPES[dtype], (half, i, c)) for c, dtype in enumerate(a.dtypes)]
             for i, (a, _) in enumerate(states)
         ]
         stride = layout.rows if layout.is_across else 1
         self._put_states(states, arrays)
+        writer.line("workgroupBarrier();")
         left = sharing
         if sharing > MAX_DIRECT:
             left = 1 << (sharing.bit_length() - 1) // 2
@@ -439,7 +451,7 @@ class SharedRows(Nest[str]):
                 for (a, state), names in zip(states, arrays, strict=True):
                     for s in range(1, sharing // left):
                         a.merge(state, [f"{name}[l + {s * left * stride}u]" for name in names])
-                self._put_states(states, arrays, barrier=False)
+                self._put_states(states, arrays)
             writer.line("workgroupBarrier();")
         first = writer.named(
             "first", f"l % {layout.rows}u" if layout.is_across else f"l - {index_text(self._slot)}"
@@ -450,17 +462,10 @@ class SharedRows(Nest[str]):
             for s in range(1, left):
                 a.merge(state, [f"{name}[{first} + {s * stride}u]" for name in names])
 
-    def _put_states(
-        self,
-        states: Sequence[tuple[Accumulation, Sequence[str]]],
-        arrays: Sequence[Sequence[str]],
-        barrier: bool = True,
-    ) -> None:
+    def _put_states(self, states: Sequence[_State], arrays: Sequence[Sequence[str]]) -> None:
         for (_, state), names in zip(states, arrays, strict=True):
             for part, name in zip(state, names, strict=True):
                 self.writer.line(f"{name}[l] = {part};")
-        if barrier:
-            self.writer.line("workgroupBarrier();")
 
     def _array(self, type_name: str, key: tuple[int, ...]) -> str:
         """The name of an array in workgroup memory with an element for each invocation."""

@@ -15,8 +15,10 @@ from collections.abc import Collection, Mapping, Sequence
 from math import inf, isclose
 from typing import TYPE_CHECKING, Any
 
+from tensorken.kernels.nests import Nest
 from tensorken.kernels.rows import rows_of
 from tensorken_wgpu.accumulations import Accumulation, Element
+from tensorken_wgpu.picks import picks
 from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.writer import Writer, constant
 
@@ -75,15 +77,13 @@ def passes(
     return found
 
 
-def needs_one_pass(
-    reductions: Collection[Variable], depths: Mapping[Variable, int], producers: Mapping[Variable, Equation]
-) -> bool:
-    """Whether one pass computes all reductions."""
-    later = {v for v in reductions if depths[v] > 1}
-    added = {
-        v for source, kinds in passes(reductions, producers).items() if depths[source] == 1 for v in kinds
-    }
-    return later <= added
+def needs_one_pass(nest: Nest[Any]) -> bool:
+    """Whether one pass over a row computes all reductions of a kernel."""
+    picked = picks(nest)
+    reductions = [v for v in nest.reductions if v not in picked]
+    later = {v for v in reductions if nest.depths[v] > 1}
+    together = passes(reductions, nest.producers)
+    return later <= {v for source, kinds in together.items() if nest.depths[source] == 1 for v in kinds}
 
 
 class _Forms:
