@@ -248,10 +248,7 @@ class SharedRows(Nest[str]):
         lane = block
         if layout.rows > 1:
             lane = block.times(layout.rows) + writer.index(inside, layout.rows)
-        if self._lines % layout.rows:
-            name = writer.named(index_text(lane), index_text(lane))
-            self._own = writer.named("own", f"{name} < {integer(self._lines)}")
-            lane = writer.index(f"min({name}, {integer(self._lines - 1)})", self._lines)
+            lane, self._own = self._below(lane, self._lines)
         return [lane.times(layout.lanes).plus(j) for j in range(layout.lanes)]
 
     # ---- loops ---------------------------------------------------------------------------------------------
@@ -267,19 +264,26 @@ class SharedRows(Nest[str]):
             body(self._groups(variable(k, layout.passes)))
 
     def _groups(self, k: IndexExpression) -> list[_Group]:
-        writer, layout = self.writer, self.layout
+        layout = self.layout
         in_pass = layout.sharing * layout.unrolled
         start = self._part.times(layout.passes * in_pass) + k.times(in_pass) + self._slot
         groups = []
         for u in range(layout.unrolled):
-            index, condition = start.plus(u * layout.sharing), None
-            if index.end is None or index.end > layout.groups:
-                name = writer.named(index_text(index), index_text(index))
-                text = f"{name} < {integer(layout.groups)}"
-                condition = writer.named(text, text)
-                index = writer.index(f"min({name}, {integer(layout.groups - 1)})", layout.groups)
+            index, condition = self._below(start.plus(u * layout.sharing), layout.groups)
             groups.append(_Group([index.times(layout.steps).plus(e) for e in range(layout.steps)], condition))
         return groups
+
+    def _below(self, index: IndexExpression, size: int) -> tuple[IndexExpression, str | None]:
+        """An index as a variable below a size, and the condition under which it was; None if it always is.
+
+        Divisions of a variable cancel in the same way as when the fusion of the values was decided.
+        """
+        writer, text = self.writer, index_text(index)
+        if index.end is not None and index.end <= size:
+            return (writer.index(text, size) if len(index.terms) > 1 or index.constant else index), None
+        name = writer.named(text, text)
+        condition = f"{name} < {integer(size)}"
+        return writer.index(f"min({name}, {integer(size - 1)})", size), writer.named(condition, condition)
 
     def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
         def in_turn(groups: Sequence[_Group]) -> None:
