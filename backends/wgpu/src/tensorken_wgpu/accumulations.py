@@ -42,8 +42,8 @@ class Accumulation(ABC):
         """Add elements to the variables of a state; the first of the row is given if it is needed."""
 
     @abstractmethod
-    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
-        """Merge another state into the variables of a state."""
+    def merge(self, state: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+        """Merge other states into the variables of a state."""
 
     @abstractmethod
     def finish(self, state: Sequence[str]) -> Sequence[str]:
@@ -72,10 +72,11 @@ class Plain(Accumulation):
         for element, condition in elements:
             if condition is not None and not self._is_idempotent:
                 element = f"select({self.starts[0]}, {element}, {condition})"
-            self.merge(state, [element])
+            self.merge(state, [[element]])
 
-    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
-        self._writer.line(f"{state[0]} = {self._accumulator.combine(state[0], other[0])};")
+    def merge(self, state: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+        for (other,) in others:
+            self._writer.line(f"{state[0]} = {self._accumulator.combine(state[0], other)};")
 
     def finish(self, state: Sequence[str]) -> Sequence[str]:
         return [self._accumulator.finish(state[0])]

@@ -15,7 +15,6 @@ from tensorken.kernels.index_expressions import IndexExpression, constant_index,
 from tensorken.kernels.nests import FusionGroup, Nest
 from tensorken.kernels.rows import REDUCTIONS, Rows
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu import online
 from tensorken_wgpu.functions import needed
 from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.single_op import Value
@@ -268,13 +267,6 @@ class RowKernel(Nest[str]):
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         self.workgroup = Workgroup(self.writer, division.invocations, target)
         super().__init__(group, self.writer)
-        is_online = division.invocations > 1 and division.parts == 1 and not partials
-        is_long = steps >= online.MIN_STEPS and self.rows.length >= online.MIN_LENGTH
-        self.sums = (
-            online.sums_of_maxima(self.reductions, producers, {*known}.difference(group.values))
-            if is_online and is_long and not target.is_software
-            else {}
-        )
 
     # ---- the kernel ----------------------------------------------------------------------------------------
 
@@ -328,18 +320,10 @@ class RowKernel(Nest[str]):
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         writer = self.writer
-        reductions = [
-            v for v in reductions if v not in self.sums.values()
-        ]  # those are added with their maximum
         if not reductions:
             return
-        sums = {v: self.sums[v] for v in reductions if v in self.sums}
-        reduced = [*reductions, *sums.values()]
-        accumulators = {v: accumulator_of(self.producers[v]) for v in reduced}
-        with_sums = {
-            v: online.OnlineSum(writer, accumulators[v], accumulators[total]) for v, total in sums.items()
-        }
-        totals = {(v, j): writer.new_name() for v in reduced for j in range(len(rows))}
+        accumulators = {v: accumulator_of(self.producers[v]) for v in reductions}
+        totals = {(v, j): writer.new_name() for v in reductions for j in range(len(rows))}
         for (v, _), total in totals.items():
             writer.line(f"var {total}: {accumulators[v].type} = {accumulators[v].start};")
 
@@ -350,23 +334,13 @@ class RowKernel(Nest[str]):
                 for j in range(len(rows)):
                     elements = [next(values) for _ in steps]
                     total = totals[v, j]
-                    if v in sums:
-                        with_sums[v].add(total, totals[sums[v], j], elements)
-                        elements = []
                     for element in elements:
                         writer.line(f"{total} = {accumulators[v].combine(total, element)};")
 
         if self.rows.length:
             self.loop(body)
         if self.division.invocations > 1:
-            self._combine(
-                [(accumulators[v], total) for (v, _), total in totals.items()],
-                {totals[v, j]: (totals[sums[v], j], with_sums[v]) for v in sums for j in range(len(rows))},
-            )
-        for v, of_maximum in sums.items():
-            for j in range(len(rows)):
-                total = totals[of_maximum, j]
-                writer.line(f"{total} = {with_sums[v].finish(totals[v, j], total)};")
+            self._combine([(accumulators[v], total) for (v, _), total in totals.items()])
         for (v, j), total in totals.items():
             if self.division.parts > 1:
                 writer.define(self.partials[v], rows[j], total)
@@ -382,24 +356,13 @@ class RowKernel(Nest[str]):
         indices = [i.times(self.rows.count) + row for row in rows for i in steps]
         return self.writer.values(part, [self.writer.element(part.shape, index) for index in indices])
 
-    def _combine(
-        self, totals: list[tuple[Accumulator, str]], sums: Mapping[str, tuple[str, online.OnlineSum]]
-    ) -> None:
-        """Combine the partial results of the workgroup, always in the same order.
-
-        Args:
-            totals: the variables of the partial results.
-            sums: for each maximum with a sum the variable of the sum.
-        """
+    def _combine(self, totals: list[tuple[Accumulator, str]]) -> None:
+        """Combine the partial results of the workgroup, always in the same order."""
 
         def combine(parts: Mapping[str, tuple[str, str]]) -> None:
-            rest = dict(parts)
-            for maximum, (total, with_sum) in sums.items():
-                with_sum.combine(rest.pop(maximum), rest.pop(total))
             for accumulator, total in totals:
-                if total in rest:
-                    first, second = rest[total]
-                    self.writer.line(f"{first} = {accumulator.combine(first, second)};")
+                first, second = parts[total]
+                self.writer.line(f"{first} = {accumulator.combine(first, second)};")
 
         self.workgroup.reduce([(accumulator.type, total) for accumulator, total in totals], combine)
 

@@ -365,10 +365,8 @@ class SharedRows(Nest[str]):
                 with writer.block(f"if ({group.condition or 'true'})"):
                     (part,) = group.steps
                     for a in accumulations:
-                        a.merge(
-                            states[a.source, 0],
-                            [self._loaded(a, i, part, rows[0]) for i in range(len(a.dtypes))],
-                        )
+                        loaded = [self._loaded(a, i, part, rows[0]) for i in range(len(a.dtypes))]
+                        a.merge(states[a.source, 0], [loaded])
 
         self.passes(merge if self._is_merging else add)
         self._combine([(a, states[a.source, j]) for a in accumulations for j in range(len(rows))])
@@ -453,8 +451,7 @@ class SharedRows(Nest[str]):
             left = 1 << (sharing.bit_length() - 1) // 2
             with writer.block(f"if ({index_text(self._slot)} < {left}u)"):
                 for (a, state), names in zip(states, arrays, strict=True):
-                    for s in range(1, sharing // left):
-                        a.merge(state, [f"{name}[l + {s * left * stride}u]" for name in names])
+                    self._merge(a, state, names, "l", sharing // left, left * stride)
                 self._put_states(states, arrays)
             writer.line("workgroupBarrier();")
         first = writer.named(
@@ -463,8 +460,13 @@ class SharedRows(Nest[str]):
         for (a, state), names in zip(states, arrays, strict=True):
             for part, name in zip(state, names, strict=True):
                 writer.line(f"{part} = {name}[{first}];")
-            for s in range(1, left):
-                a.merge(state, [f"{name}[{first} + {s * stride}u]" for name in names])
+            self._merge(a, state, names, first, left, stride)
+
+    def _merge(
+        self, a: Accumulation, state: Sequence[str], names: Sequence[str], first: str, count: int, step: int
+    ) -> None:
+        """Merge this many states in workgroup memory, except the first, which is merged already."""
+        a.merge(state, [[f"{name}[{first} + {s * step}u]" for name in names] for s in range(1, count)])
 
     def _put_states(self, states: Sequence[_State], arrays: Sequence[Sequence[str]]) -> None:
         for (_, state), names in zip(states, arrays, strict=True):

@@ -211,11 +211,14 @@ class Exponentials(SinglePass):
             rest += f" + select({below}, {self._zero}, {others})"
         self._put(state, largest, count, rest)
 
-    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
-        other = [self._new(text) for text in other]
-        largest, base = self._base(self._accumulator.combine(state[0], other[0]))
-        counts, rests = zip(*[self._rebased(s, largest, base) for s in (state, other)], strict=True)
-        self._put(state, largest, " + ".join(counts), " + ".join(rests))
+    def merge(self, state: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+        all_states = [state, *[[self._new(text) for text in other] for other in others]]
+        largest = state[0]
+        for other in all_states[1:]:
+            largest = self._accumulator.combine(largest, other[0])
+        largest, base = self._base(largest)
+        rebased = [self._rebased(s, largest, base) for s in all_states]
+        self._put(state, largest, *[" + ".join(parts) for parts in zip(*rebased, strict=True)])
 
     def finish(self, state: Sequence[str]) -> Sequence[str]:
         largest, count, rest = state
@@ -280,9 +283,13 @@ class Squares(SinglePass):
         for element, condition in shifted:
             difference = self._new(f"{element} - {mean}")
             squares += f" + {self._chosen(f'{difference} * {difference}', condition)}"
-        self.merge(state, [total, count, mean, squares])
+        self.merge(state, [[total, count, mean, squares]])
 
-    def merge(self, state: Sequence[str], other: Sequence[str]) -> None:
+    def merge(self, state: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+        for other in others:
+            self._merge(state, other)
+
+    def _merge(self, state: Sequence[str], other: Sequence[str]) -> None:
         total, count, mean, squares = [self._new(text) for text in other]
         both = self._new(f"{state[1]} + {count}")
         part = self._new(f"{count} / max({both}, {self._number(1.0)})")
