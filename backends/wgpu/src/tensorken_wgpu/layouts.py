@@ -30,6 +30,9 @@ USUAL_ELEMENTS = 16
 SEGMENT = 32
 """The fewest neighbouring elements that invocations read together: 128 bytes of float32."""
 
+STATES = 8
+"""The fewest neighbouring states that invocations read together, and the most that one of them reads at once."""
+
 PASSES = 2
 """The fewest passes over a part of a row: fewer do not pay for the kernel that combines the parts."""
 
@@ -126,12 +129,12 @@ def layout_of(rows: Rows, target: Target, most: int = MAX_ELEMENTS) -> Layout:
 
 
 def layout_of_parts(parts: int, count: int) -> Layout:
-    """The layout of the partial results of rows, whose parts are in the order of memory."""
-    sharing = 1
-    while sharing < min(_most_sharing(count, 1), parts):
-        sharing *= 2
-    rows = min(max(MIN_INVOCATIONS // sharing, SEGMENT), count)
-    return Layout(sharing, rows, True, 1, 1, 1, -(-parts // sharing), 1, parts)
+    """The layout of the states of parts of rows, where the states of one part are neighbours in memory."""
+    rows = min(count, STATES)
+    sharing = min(_power_of_two(parts), _power_of_two(MAX_INVOCATIONS // rows + 1) // 2)
+    rows = min(count, max(rows, MIN_INVOCATIONS // sharing))
+    unrolled = min(-(-parts // sharing), STATES)
+    return Layout(sharing, rows, True, 1, 1, unrolled, -(-parts // (sharing * unrolled)), 1, parts)
 
 
 def _vectors(rows: Rows) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken.programs.ops import STEP_STACK
 from tensorken_wgpu import contractions, cumulative, fourier, scatters, shared_rows, sorting
+from tensorken_wgpu.column_sums import joint_kernels
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
@@ -128,7 +129,12 @@ def plan(program: Program, target: Target) -> Plan:
         stored = reshape_sources(program)
         sources |= {e: [stored.get(x, x) for x in e.operands] for e in sorts if e not in sources}
     lowered = lower(program, FusionTarget(target, sources))
-    kernels = [kernel for group in lowered.groups for kernel in _kernels(group, lowered, sources, target)]
+    joint = joint_kernels(lowered, target)
+    kernels = [
+        kernel
+        for i, group in enumerate(lowered.groups)
+        for kernel in joint.get(i) or _kernels(group, lowered, sources, target)
+    ]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*lowered.outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -56,17 +57,32 @@ def kernels(
     """
     if not has_layout(group.rows, target):
         return None
-    counted = CountingNest(group, producers, kept).counted()
-    layout = layout_of(group.rows, target, min(max(MAX_LINES // counted, 1), MAX_ELEMENTS))
-    write = partial(_kernel, producers=producers, kept=kept, target=target)
+    layout = layout_of_group(group, producers, kept, target)
     if layout.parts == 1:
-        return [write(group, layout)]
-    states = _States(layout.parts, group.rows)
-    rest = layout_of_parts(layout.parts, group.rows.count)
-    return [
-        write(group, layout, states=states),
-        write(group_of_parts(group, layout.parts), rest, states=states),
-    ]
+        return [_kernel(group, layout, producers, kept, target)]
+    states = States(layout.parts, group.rows)
+    first = _kernel(group, layout, producers, kept, target, states)
+    return [first, merging_kernel(group, states, producers, kept, target)]
+
+
+def layout_of_group(
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+) -> Layout:
+    """The layout of the rows of a fusion group, whose text is not too long."""
+    counted = CountingNest(group, producers, kept).counted()
+    return layout_of(group.rows, target, min(max(MAX_LINES // counted, 1), MAX_ELEMENTS))
+
+
+def merging_kernel(
+    group: FusionGroup,
+    states: States,
+    producers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    target: Target,
+) -> Kernel:
+    """The kernel that merges the states of parts of rows, and computes the values of a fusion group from them."""
+    layout = layout_of_parts(states.parts, states.count)
+    return _kernel(group_of_parts(group, states.parts), layout, producers, kept, target, states)
 
 
 def _kernel(
@@ -75,7 +91,7 @@ def _kernel(
     producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     target: Target,
-    states: _States | None = None,
+    states: States | None = None,
 ) -> Kernel:
     """The kernel, with vectors where the layout has neighbours."""
     make = partial(SharedRows, group, producers, kept, layout, target, states)
@@ -85,7 +101,7 @@ def _kernel(
     return with_vectors(make, [*kernel.reads, *kernel.writes])
 
 
-class _States:
+class States:
     """The states of the parts of rows in memory: one value for each dtype.
 
     Args:
@@ -125,7 +141,7 @@ _State = tuple[Accumulation, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """Neighbours in a row that an invocation computes.
 
     Attributes:
@@ -158,7 +174,7 @@ class SharedRows(Nest[str]):
         kept: Collection[Variable],
         layout: Layout,
         target: Target,
-        states: _States | None = None,
+        states: States | None = None,
         vectors: Mapping[Variable, Vector] | None = None,
     ) -> None:
         self.layout = layout
@@ -175,6 +191,7 @@ class SharedRows(Nest[str]):
         self._preloaded = [] if self._is_merging else self._preloads(known)
         self._shared: dict[str, None] = {}
         self._combined = 0  # batches of states
+        self._part = constant_index(0)
         self._own: str | None = None  # the condition under which the rows of the invocation exist
         self._condition: str | None = None  # the condition under which the current elements exist
 
@@ -211,14 +228,17 @@ class SharedRows(Nest[str]):
             self.set_current(rows, [])
             self.compute_outer(0, rows)
             self.reduce([a.source for a in self.accumulations], rows)
-        layout = self.layout
+        return self.finished(self._blocks * self.layout.parts, self.group.values)
+
+    def finished(self, workgroups: int, values: Sequence[Variable]) -> Kernel:
+        """The kernel with the lines written so far, which computes these values."""
         return Kernel(
-            kernel_template(self.writer, layout.invocations, [*self._shared]),
-            workgroup_grid(self._blocks * layout.parts),
+            kernel_template(self.writer, self.layout.invocations, [*self._shared]),
+            workgroup_grid(workgroups),
             tuple(self.writer.reads),
             tuple(self.writer.writes),
             prod(self.rows.shape),
-            tuple([self.producers[v] for v in self.group.values]),
+            tuple([self.producers[v] for v in values]),
             is_proved=self.writer.is_proved,
         )
 
@@ -234,46 +254,54 @@ class SharedRows(Nest[str]):
 
     def _rows(self) -> list[IndexExpression]:
         """Write the head of the body, and return the rows of an invocation."""
-        layout, writer = self.layout, self.writer
-        total = self._blocks * layout.parts
-        writer.line("let q = w.x + w.y * n.x;")
-        writer.line(f"if (q >= {integer(total)}) {{ return; }}")
-        self._part, block = written_variable("q", total).divided(self._blocks, writer)
-        # The sizes that declare workgroup memory are written as they are.
-        if layout.is_across:
-            slot, inside = f"l / {layout.rows}u", f"l % {layout.rows}u"
-        else:
-            slot, inside = f"l % {layout.sharing}u", f"l / {layout.sharing}u"
-        self._slot = writer.index(slot if layout.rows > 1 else "l", layout.sharing)
-        lane = block
-        if layout.rows > 1:
-            lane = block.times(layout.rows) + writer.index(inside, layout.rows)
-            lane, self._own = self._below(lane, self._lines)
+        layout = self.layout
+        index = self.write_head(self._blocks * layout.parts)
+        self._part, block = index.divided(self._blocks, self.writer)
+        lane, self._own = self.below(self.set_of(block), self._lines) if layout.rows > 1 else (block, None)
         return [lane.times(layout.lanes).plus(j) for j in range(layout.lanes)]
+
+    def write_head(self, workgroups: int) -> IndexExpression:
+        """Write the head of the body, and return the index of the workgroup."""
+        layout, writer = self.layout, self.writer
+        writer.line("let q = w.x + w.y * n.x;")
+        writer.line(f"if (q >= {integer(workgroups)}) {{ return; }}")
+        # The sizes that declare workgroup memory are written as they are.
+        slot = f"l / {layout.rows}u" if layout.is_across else f"l % {layout.sharing}u"
+        self._slot = writer.index(slot if layout.rows > 1 else "l", layout.sharing)
+        return written_variable("q", workgroups)
+
+    def set_of(self, block: IndexExpression) -> IndexExpression:
+        """The index of the set of invocations that share a row, in this block of sets."""
+        layout = self.layout
+        if layout.rows == 1:
+            return block
+        inside = f"l % {layout.rows}u" if layout.is_across else f"l / {layout.sharing}u"
+        return block.times(layout.rows) + self.writer.index(inside, layout.rows)
 
     # ---- loops ---------------------------------------------------------------------------------------------
 
-    def passes(self, body: Callable[[Sequence[_Group]], None]) -> None:
+    def passes(self, body: Callable[[Sequence[Group]], None]) -> None:
         """Run a body for the groups of an invocation, or for those of each pass."""
         writer, layout = self.writer, self.layout
         if self._is_in_registers:
-            body(self._groups(constant_index(0)))
+            body(self.groups(constant_index(0)))
             return
         k = writer.new_name()
         with writer.block(f"for (var {k} = 0u; {k} < {integer(layout.passes)}; {k} += 1u)"):
-            body(self._groups(variable(k, layout.passes)))
+            body(self.groups(variable(k, layout.passes)))
 
-    def _groups(self, k: IndexExpression) -> list[_Group]:
+    def groups(self, k: IndexExpression) -> list[Group]:
+        """The groups of an invocation in a pass."""
         layout = self.layout
         in_pass = layout.sharing * layout.unrolled
         start = self._part.times(layout.passes * in_pass) + k.times(in_pass) + self._slot
         groups = []
         for u in range(layout.unrolled):
-            index, condition = self._below(start.plus(u * layout.sharing), layout.groups)
-            groups.append(_Group([index.times(layout.steps).plus(e) for e in range(layout.steps)], condition))
+            index, condition = self.below(start.plus(u * layout.sharing), layout.groups)
+            groups.append(Group([index.times(layout.steps).plus(e) for e in range(layout.steps)], condition))
         return groups
 
-    def _below(self, index: IndexExpression, size: int) -> tuple[IndexExpression, str | None]:
+    def below(self, index: IndexExpression, size: int) -> tuple[IndexExpression, str | None]:
         """An index as a variable below a size, and the condition under which it was; None if it always is.
 
         Divisions of a variable cancel in the same way as when the fusion of the values was decided.
@@ -286,7 +314,7 @@ class SharedRows(Nest[str]):
         return writer.index(f"min({name}, {integer(size - 1)})", size), writer.named(condition, condition)
 
     def loop(self, body: Callable[[Sequence[IndexExpression]], None]) -> None:
-        def in_turn(groups: Sequence[_Group]) -> None:
+        def in_turn(groups: Sequence[Group]) -> None:
             for group in groups:
                 self._condition = group.condition
                 body(group.steps)
@@ -344,7 +372,7 @@ class SharedRows(Nest[str]):
             for j, x in enumerate(self._first(a, rows))
         }
 
-        def add(groups: Sequence[_Group]) -> None:
+        def add(groups: Sequence[Group]) -> None:
             self._preload(rows, groups)
             found: defaultdict[tuple[Variable, int], list[Element]] = defaultdict(list)
             for group in groups:
@@ -360,13 +388,12 @@ class SharedRows(Nest[str]):
                     if elements := found.get((a.source, j)):
                         a.add(states[a.source, j], elements, first.get((a.source, j)))
 
-        def merge(groups: Sequence[_Group]) -> None:
-            for group in groups:
-                with writer.block(f"if ({group.condition or 'true'})"):
-                    (part,) = group.steps
-                    for a in accumulations:
-                        loaded = [self._loaded(a, i, part, rows[0]) for i in range(len(a.dtypes))]
-                        a.merge(states[a.source, 0], [loaded])
+        def merge(groups: Sequence[Group]) -> None:
+            loaded = [[self._loaded(a, group.steps[0], rows[0]) for a in accumulations] for group in groups]
+            for group, of_group in zip(groups, loaded, strict=True):
+                with self.only_if([group.condition] if group.condition else []):
+                    for a, state in zip(accumulations, of_group, strict=True):
+                        a.merge(states[a.source, 0], [state])
 
         self.passes(merge if self._is_merging else add)
         self._combine([(a, states[a.source, j]) for a in accumulations for j in range(len(rows))])
@@ -384,17 +411,18 @@ class SharedRows(Nest[str]):
         self.set_current(rows, steps)
         return self.reduced(a.source, rows, steps)
 
-    def _preload(self, rows: Sequence[IndexExpression], groups: Sequence[_Group]) -> None:
+    def _preload(self, rows: Sequence[IndexExpression], groups: Sequence[Group]) -> None:
         """Read elements before they are used, so that the accesses overlap."""
         for x in self._preloaded:
             for group in groups:
                 indices = [self.rows.element(self.writer, row, i).linear for row in rows for i in group.steps]
                 self.writer.values(x, [self.writer.element(x.shape, index) for index in indices])
 
-    def _loaded(self, a: Accumulation, i: int, part: IndexExpression, row: IndexExpression) -> str:
+    def _loaded(self, a: Accumulation, part: IndexExpression, row: IndexExpression) -> Sequence[str]:
+        """The state of a part of a row in memory."""
         assert self.states is not None
-        value, index = self.states.place(a, i, part, row)
-        return self.writer.value(value, self.writer.element(value.shape, index))
+        places = [self.states.place(a, i, part, row) for i in range(len(a.dtypes))]
+        return [self.writer.value(value, self.writer.element(value.shape, index)) for value, index in places]
 
     def _store_states(
         self,
@@ -481,19 +509,20 @@ class SharedRows(Nest[str]):
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _by_one(self) -> Any:
+    def _by_one(self) -> AbstractContextManager[None]:
         """A block that one of the invocations that share a row runs."""
         conditions = [self._own] if self._own else []
         if self.layout.sharing > 1:
             conditions.append(f"{index_text(self._slot)} == 0u")
-        return self.writer.block(f"if ({' && '.join(conditions) or 'true'})")
+        return self.only_if(conditions)
+
+    def only_if(self, conditions: Sequence[str]) -> AbstractContextManager[None]:
+        """A block that is run under conditions."""
+        return self.writer.block(f"if ({' && '.join(conditions)})") if conditions else nullcontext()
 
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
         conditions = [c for c in (self._own, self._condition) if c]
-        if conditions:
-            with self.writer.block(f"if ({' && '.join(conditions)})"):
-                self.writer.store(v, elements)
-        else:
+        with self.only_if(conditions):
             self.writer.store(v, elements)
 
     def write_outer(self, values: Sequence[tuple[Variable, Sequence[tuple[IndexExpression, str]]]]) -> None:

@@ -79,7 +79,7 @@ def rows_of(equation: Equation) -> Rows:
         (v,) = equation.results
         return Rows((*v.shape, others[0].shape[0]), (len(v.shape),), v)
     axes = tuple(equation.params[0])
-    shape = _unreduced_shape(equation)
+    shape = unreduced_shape(equation)
     if name == "fused_multiply_add" and shape not in (x.shape, others[0].shape):
         return Rows(shape, axes, equation.results[0])
     rows = _merged(shape, axes)
@@ -105,7 +105,7 @@ def reduced_elements(
     if equation.op.name != "fused_multiply_add":
         (x,) = equation.operands
         return walk.values(x, [walk.element(x.shape, index.linear) for index in indices])
-    shape = _unreduced_shape(equation)
+    shape = unreduced_shape(equation)
     if rows.shape != shape:
         indices = [walk.element(shape, index.linear) for index in indices]
     a, b = [walk.values(x, [index.before_expand(x.shape) for index in indices]) for x in equation.operands]
@@ -122,7 +122,7 @@ def _scattered(walk: ElementWalk[E], equation: Equation, row: IndexExpression, i
     return walk.guarded(lambda: [walk.value(x, inside)], [[equal]], x.dtype)[0]
 
 
-def _unreduced_shape(equation: Equation) -> Shape:
+def unreduced_shape(equation: Equation) -> Shape:
     """The shape of the elements before the reduction."""
     return tuple(
         [
