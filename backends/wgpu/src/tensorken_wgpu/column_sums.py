@@ -17,6 +17,7 @@ from tensorken.kernels.lowering import Lowered
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS, Rows, unreduced_shape
 from tensorken_wgpu.accumulations import Plain
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import Kernel, with_vectors
 from tensorken_wgpu.layouts import Layout, has_layout
 from tensorken_wgpu.shared_rows import SharedRows, States, layout_of_group, merging_kernel
@@ -99,7 +100,8 @@ def _kernels(
         kernel = make().kernel()
         if layout.steps > 1:
             kernel = with_vectors(make, [*kernel.reads, *kernel.writes])
-        if len(kernel.reads) + len(kernel.writes) > target.bindings:
+        windows = [len(target.windows(size_of(v))) for v in (*kernel.reads, *kernel.writes)]
+        if sum(windows) > target.bindings:
             return []
         rest = merging_kernel(columns, states, producers, kept, target)
     except NotComputedHere:
