@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tensorken.kernels.index_expressions import IndexExpression
+from tensorken.kernels.rows import Rows
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.reductions import accumulator_of
+from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
@@ -80,3 +84,38 @@ class Plain(Accumulation):
 
     def finish(self, state: Sequence[str]) -> Sequence[str]:
         return [self._accumulator.finish(state[0])]
+
+
+class States:
+    """The states of the parts of rows in memory: one value for each dtype.
+
+    Args:
+        parts: of a row.
+        rows: that are reduced in parts.
+    """
+
+    def __init__(self, parts: int, rows: Rows) -> None:
+        self.parts = parts
+        self.rows = rows
+        self.count = rows.count
+        self.values: dict[str, Any] = {}
+        self._positions: dict[tuple[Variable, int], int] = {}
+
+    def declare(self, accumulations: Sequence[Accumulation]) -> None:
+        """Reserve memory, once for both kernels."""
+        if self.values:
+            return
+        sizes: dict[str, int] = {}
+        for a in accumulations:
+            for i, dtype in enumerate(a.dtypes):
+                self._positions[a.source, i] = sizes.setdefault(dtype, 0)
+                sizes[dtype] += 1
+        for dtype, size in sizes.items():
+            self.values[dtype] = Value((size * self.parts * self.count,), DTYPES[dtype])
+
+    def place(
+        self, a: Accumulation, i: int, part: IndexExpression, row: IndexExpression
+    ) -> tuple[Any, IndexExpression]:
+        """The value that has a variable of a state, and the index of it."""
+        start = self._positions[a.source, i] * self.parts * self.count
+        return self.values[a.dtypes[i]], (part.times(self.count) + row).plus(start)

@@ -16,11 +16,11 @@ from tensorken.kernels.index_expressions import IndexExpression, constant_index,
 from tensorken.kernels.lowering import Lowered
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS, Rows, unreduced_shape
-from tensorken_wgpu.accumulations import Plain
+from tensorken_wgpu.accumulations import Plain, States
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.kernels import Kernel, with_vectors
 from tensorken_wgpu.layouts import Layout, has_layout
-from tensorken_wgpu.shared_rows import SharedRows, States, layout_of_group, merging_kernel
+from tensorken_wgpu.shared_rows import SharedRows, layout_of_group, merging_kernel
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import integer
 from tensorken_wgpu.wgsl import TYPES

@@ -12,23 +12,20 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable, written_variable
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
-from tensorken.kernels.rows import Rows
-from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.accumulations import Accumulation, Element, Plain
-from tensorken_wgpu.dtypes import SIZES
+from tensorken_wgpu.accumulations import Accumulation, Element, Plain, States
 from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
 from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts
 from tensorken_wgpu.picks import picked, picks
-from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.single_pass import passes, single_pass
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.vectors import Vector
 from tensorken_wgpu.wgsl import TYPES
+from tensorken_wgpu.workgroup_memory import WorkgroupMemory
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
@@ -36,9 +33,6 @@ if TYPE_CHECKING:
 
 MAX_LINES = 4096
 """About the most lines of a kernel: drivers take long to compile long kernels."""
-
-MAX_DIRECT = 8
-"""The most states that each invocation merges; more are merged in two steps."""
 
 
 def kernels(
@@ -101,45 +95,6 @@ def _kernel(
     return with_vectors(make, [*kernel.reads, *kernel.writes])
 
 
-class States:
-    """The states of the parts of rows in memory: one value for each dtype.
-
-    Args:
-        parts: of a row.
-        rows: that are reduced in parts.
-    """
-
-    def __init__(self, parts: int, rows: Rows) -> None:
-        self.parts = parts
-        self.rows = rows
-        self.count = rows.count
-        self.values: dict[str, Any] = {}
-        self._positions: dict[tuple[Variable, int], int] = {}
-
-    def declare(self, accumulations: Sequence[Accumulation]) -> None:
-        """Reserve memory, once for both kernels."""
-        if self.values:
-            return
-        sizes: dict[str, int] = {}
-        for a in accumulations:
-            for i, dtype in enumerate(a.dtypes):
-                self._positions[a.source, i] = sizes.setdefault(dtype, 0)
-                sizes[dtype] += 1
-        for dtype, size in sizes.items():
-            self.values[dtype] = Value((size * self.parts * self.count,), DTYPES[dtype])
-
-    def place(
-        self, a: Accumulation, i: int, part: IndexExpression, row: IndexExpression
-    ) -> tuple[Any, IndexExpression]:
-        """The value that has a variable of a state, and the index of it."""
-        start = self._positions[a.source, i] * self.parts * self.count
-        return self.values[a.dtypes[i]], (part.times(self.count) + row).plus(start)
-
-
-_State = tuple[Accumulation, Sequence[str]]
-"""An accumulation, and the variables of its state."""
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """Neighbours in a row that an invocation computes.
@@ -179,7 +134,6 @@ class SharedRows(Nest[str]):
     ) -> None:
         self.layout = layout
         self.states = states
-        self._target = target
         known = {*kept}
         self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         super().__init__(group, self.writer)
@@ -189,8 +143,7 @@ class SharedRows(Nest[str]):
             states.declare(self.accumulations)
             known.update(states.values.values())
         self._preloaded = [] if self._is_merging else self._preloads(known)
-        self._shared: dict[str, None] = {}
-        self._combined = 0  # batches of states
+        self._memory = WorkgroupMemory(self.writer, layout, target, self.accumulations)
         self._part = constant_index(0)
         self._own: str | None = None  # the condition under which the rows of the invocation exist
         self._condition: str | None = None  # the condition under which the current elements exist
@@ -233,7 +186,7 @@ class SharedRows(Nest[str]):
     def finished(self, workgroups: int, values: Sequence[Variable]) -> Kernel:
         """The kernel with the lines written so far, which computes these values."""
         return Kernel(
-            kernel_template(self.writer, self.layout.invocations, [*self._shared]),
+            kernel_template(self.writer, self.layout.invocations, self._memory.declarations),
             workgroup_grid(workgroups),
             tuple(self.writer.reads),
             tuple(self.writer.writes),
@@ -396,7 +349,9 @@ class SharedRows(Nest[str]):
                         a.merge(states[a.source, 0], [state])
 
         self.passes(merge if self._is_merging else add)
-        self._combine([(a, states[a.source, j]) for a in accumulations for j in range(len(rows))])
+        self._memory.combine(
+            [(a, states[a.source, j]) for a in accumulations for j in range(len(rows))], self._slot
+        )
         if self.layout.parts > 1:
             self._store_states(accumulations, states, rows)
             return
@@ -437,75 +392,6 @@ class SharedRows(Nest[str]):
                     places = [self.states.place(a, i, self._part, row) for row in rows]
                     elements = [(index, states[a.source, j][i]) for j, (_, index) in enumerate(places)]
                     self.writer.store(places[0][0], elements)
-
-    # ---- workgroups ----------------------------------------------------------------------------------------
-
-    def _combine(self, states: Sequence[_State]) -> None:
-        """Merge the states of the invocations that share a row, always in the same order.
-
-        As many at once as half of the workgroup's memory has: the other half is read meanwhile, so that each half
-        needs no barrier before it is written.
-        """
-        if self.layout.sharing == 1:
-            return
-        types = len({dtype for a in self.accumulations for dtype in a.dtypes})
-        most = self._target.workgroup_memory // (2 * types * self.layout.invocations)
-        batches: list[list[_State]] = [[]]
-        size = 0
-        for a, state in states:
-            more = sum([SIZES[dtype] for dtype in a.dtypes])
-            if batches[-1] and size + more > most:
-                batches.append([])
-                size = 0
-            batches[-1].append((a, state))
-            size += more
-        for batch in batches:
-            self._combine_batch(batch)
-
-    def _combine_batch(self, states: Sequence[_State]) -> None:
-        """Some invocations merge some of the states each; then all merge these results: few barriers are needed."""
-        layout, writer = self.layout, self.writer
-        sharing, half = layout.sharing, self._combined % 2
-        self._combined += 1
-        arrays = [
-            [self._array(TYPES[dtype], (half, i, c)) for c, dtype in enumerate(a.dtypes)]
-            for i, (a, _) in enumerate(states)
-        ]
-        stride = layout.rows if layout.is_across else 1
-        self._put_states(states, arrays)
-        writer.line("workgroupBarrier();")
-        left = sharing
-        if sharing > MAX_DIRECT:
-            left = 1 << (sharing.bit_length() - 1) // 2
-            with writer.block(f"if ({index_text(self._slot)} < {left}u)"):
-                for (a, state), names in zip(states, arrays, strict=True):
-                    self._merge(a, state, names, "l", sharing // left, left * stride)
-                self._put_states(states, arrays)
-            writer.line("workgroupBarrier();")
-        first = writer.named(
-            "first", f"l % {layout.rows}u" if layout.is_across else f"l - {index_text(self._slot)}"
-        )
-        for (a, state), names in zip(states, arrays, strict=True):
-            for part, name in zip(state, names, strict=True):
-                writer.line(f"{part} = {name}[{first}];")
-            self._merge(a, state, names, first, left, stride)
-
-    def _merge(
-        self, a: Accumulation, state: Sequence[str], names: Sequence[str], first: str, count: int, step: int
-    ) -> None:
-        """Merge this many states in workgroup memory, except the first, which is merged already."""
-        a.merge(state, [[f"{name}[{first} + {s * step}u]" for name in names] for s in range(1, count)])
-
-    def _put_states(self, states: Sequence[_State], arrays: Sequence[Sequence[str]]) -> None:
-        for (_, state), names in zip(states, arrays, strict=True):
-            for part, name in zip(state, names, strict=True):
-                self.writer.line(f"{name}[l] = {part};")
-
-    def _array(self, type_name: str, key: tuple[int, ...]) -> str:
-        """The name of an array in workgroup memory with an element for each invocation."""
-        name = "_".join(["shared", type_name, *map(str, key)])
-        self._shared[f"var<workgroup> {name}: array<{type_name}, {self.layout.invocations}>;"] = None
-        return name
 
     # ---- results -------------------------------------------------------------------------------------------
 
