@@ -11,7 +11,7 @@
 * `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`,
 `cumulative`: special loops; `tuning`: the fastest variant, by `timing`;
 * `shared_rows`: reductions on a GPU, with their `layouts`, `accumulations` and `workgroup_memory`; `single_pass`: those
-that depend on each other, in one pass; `picks`: those that are one element; `column_sums`: rows and columns in one kernel;
+that depend on each other, in one pass; `picks`: those that are one element; `column_sums`: rows and columns together;
 * `workgroups`: reductions and scans over a workgroup, by `subgroups` where these are right; `tilings`: the tiles and
 the parts of matrix products;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
