@@ -15,11 +15,11 @@ from tensorken_wgpu.column_sums import joint_kernels
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
 from tensorken_wgpu.kernels import Kernel, divide_rows, kernels_of
-from tensorken_wgpu.layouts import has_layout, parts_of
+from tensorken_wgpu.layouts import has_layout
 from tensorken_wgpu.prologues import Sources, sources_of
 from tensorken_wgpu.roots import Table
 from tensorken_wgpu.scatters import has_scatter_kernels
-from tensorken_wgpu.single_pass import needs_one_pass
+from tensorken_wgpu.shared_rows import can_share
 from tensorken_wgpu.target import Target
 
 if TYPE_CHECKING:
@@ -103,14 +103,11 @@ class FusionTarget:
 
     def can_reduce(self, nest: CountingNest) -> bool:
         """Whether one kernel can reduce the rows, as they are divided."""
-        is_shared = has_layout(nest.rows, self.device)
+        if has_layout(nest.rows, self.device):
+            return can_share(nest, self.device)
         division = divide_rows(nest.rows, self.device)
-        if (parts_of(nest.rows, self.device) if is_shared else division.parts) > 1:
-            # one loop, and all values have one element per row
-            is_one_pass = nest.loops == 2 or (is_shared and needs_one_pass(nest))
-            return is_one_pass and all(map(nest.group.is_outer, nest.group.values))
-        if is_shared:
-            return True
+        if division.parts > 1:  # one loop, and all values have one element per row
+            return nest.loops == 2 and all(map(nest.group.is_outer, nest.group.values))
         return nest.loops * nest.rows.length <= MAX_TOTAL_ITERATIONS * division.invocations
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ from tensorken.kernels.index_expressions import IndexExpression, constant_index,
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_wgpu.accumulations import Accumulation, Element, Plain, States
 from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
-from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts
+from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts, parts_of
 from tensorken_wgpu.picks import picked, picks
-from tensorken_wgpu.single_pass import passes, single_pass
+from tensorken_wgpu.single_pass import needs_one_pass, passes, single_pass
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import index_text, integer
 from tensorken_wgpu.vectors import Vector
@@ -59,6 +59,21 @@ def kernels(
     return [first, merging_kernel(group, states, producers, kept, target)]
 
 
+def can_share(nest: CountingNest, target: Target) -> bool:
+    """Whether kernels can compute a fusion group whose rows have a layout.
+
+    If rows are reduced in parts, one pass must compute all reductions, and the elements of the rows that are
+    results.
+    """
+    if parts_of(nest.rows, target) == 1:
+        return True
+    inner = [v for v in nest.group.values if not nest.group.is_outer(v)]
+    picked = picks(nest)
+    if any([nest.depths[v] for v in inner]) or (inner and picked):
+        return False
+    return needs_one_pass([v for v in nest.reductions if v not in picked], nest)
+
+
 def layout_of_group(
     group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
 ) -> Layout:
@@ -76,7 +91,9 @@ def merging_kernel(
 ) -> Kernel:
     """The kernel that merges the states of parts of rows, and computes the values of a fusion group from them."""
     layout = layout_of_parts(states.parts, states.count)
-    return _kernel(group_of_parts(group, states.parts), layout, producers, kept, target, states)
+    outer = [tuple([v for v in values if group.is_outer(v)]) for values in (group.values, group.written)]
+    group = replace(group_of_parts(group, states.parts), values=outer[0], written=outer[1])
+    return _kernel(group, layout, producers, kept, target, states)
 
 
 def _kernel(
@@ -336,6 +353,9 @@ class SharedRows(Nest[str]):
                         found[a.source, j] += [(next(values), group.condition) for _ in group.steps]
                         if isinstance(a, Plain):
                             a.add(states[a.source, j], found.pop((a.source, j)))
+                if self.layout.parts > 1:
+                    self._condition = group.condition
+                    self._store_inner(rows, group.steps)
             for a in accumulations:
                 for j in range(len(rows)):
                     if elements := found.get((a.source, j)):
@@ -359,6 +379,14 @@ class SharedRows(Nest[str]):
             for j, row in enumerate(rows):
                 for v, text in zip(a.results, a.finish(states[a.source, j]), strict=True):
                     writer.define(v, row, writer.named(("result", v, j), text))
+
+    def _store_inner(self, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]) -> None:
+        """Write the elements of rows that are results, in the pass that reads these rows."""
+        inner = [v for v in self.group.written if not self.group.is_outer(v)]
+        indices = [self.rows.element(self.writer, row, i).linear for row in rows for i in steps]
+        for v in inner:
+            elements = self.writer.values(v, [self.writer.element(v.shape, index) for index in indices])
+            self.store(v, [*zip(indices, elements, strict=True)])
 
     def _first(self, a: Accumulation, rows: Sequence[IndexExpression]) -> Sequence[str]:
         """The first element of each row."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from tensorken.kernels.nests import Nest
 from tensorken.kernels.rows import rows_of
 from tensorken_wgpu.accumulations import Accumulation, Element
-from tensorken_wgpu.picks import picks
 from tensorken_wgpu.reductions import accumulator_of
 from tensorken_wgpu.writer import Writer, constant
 
@@ -77,10 +76,8 @@ def passes(
     return found
 
 
-def needs_one_pass(nest: Nest[Any]) -> bool:
-    """Whether one pass over a row computes all reductions of a kernel."""
-    picked = picks(nest)
-    reductions = [v for v in nest.reductions if v not in picked]
+def needs_one_pass(reductions: Collection[Variable], nest: Nest[Any]) -> bool:
+    """Whether one pass over a row computes these reductions of a kernel."""
     later = {v for v in reductions if nest.depths[v] > 1}
     together = passes(reductions, nest.producers)
     return later <= {v for source, kinds in together.items() if nest.depths[source] == 1 for v in kinds}
