@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.elements import NotComputedHere
-from tensorken.kernels.index_expressions import IndexExpression, constant_index, variable
+from tensorken.kernels.index_expressions import IndexExpression, variable
 from tensorken.kernels.lowering import Lowered
 from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.rows import REDUCTIONS, Rows, unreduced_shape
@@ -88,7 +88,7 @@ def _kernels(
     producers, kept = lowered.producers, lowered.kept
     try:
         layout = layout_of_group(group, producers, kept, target)
-        count, elements = group.rows.count, layout.unrolled * layout.steps
+        count, elements = group.rows.count, layout.kept * layout.steps
         sets = min(2 * target.busy_invocations // layout.sharing, count // MIN_ROWS)
         sets -= sets % layout.rows
         if not layout.is_in_registers or elements * len(sums) > MAX_SUMS:
@@ -147,7 +147,7 @@ class _RowsAndColumns(SharedRows):
         sets, count = self._column_states.parts, self.rows.count
         blocks = sets // layout.rows
         number, _ = self.below(self.set_of(self.write_head(blocks)), sets)
-        columns = range(layout.unrolled * layout.steps)
+        columns = range(layout.kept * layout.steps)
         totals = {a.source: [writer.new_name() for _ in columns] for a in self._sums}
         for a in self._sums:
             for total in totals[a.source]:
@@ -166,7 +166,7 @@ class _RowsAndColumns(SharedRows):
     def _add(self, rows: Sequence[IndexExpression], totals: Mapping[Variable, Sequence[str]]) -> None:
         """Add the elements of a row to the sums of their columns."""
         (row,) = rows
-        for g, group in enumerate(self.groups(constant_index(0))):
+        for g, group in enumerate(self.kept_groups()):
             self.set_current(rows, group.steps)
             for a in self._sums:
                 elements = self._elements(self.producers[a.source], row, group.steps)
@@ -187,7 +187,7 @@ class _RowsAndColumns(SharedRows):
         return [writer.product(a, b, equation.operands[0].dtype) for a, b in zip(*operands, strict=True)]
 
     def _store(self, number: IndexExpression, totals: Mapping[Variable, Sequence[str]]) -> None:
-        for g, group in enumerate(self.groups(constant_index(0))):
+        for g, group in enumerate(self.kept_groups()):
             for a in self._sums:
                 places: list[tuple[Any, IndexExpression]] = [
                     self._column_states.place(a, 0, number, i) for i in group.steps

@@ -47,8 +47,9 @@ class Layout:
         is_across: whether neighbouring invocations have neighbouring rows, and not neighbours in a row.
         lanes: the number of neighbouring rows of an invocation.
         steps: the number of neighbours in a row of a group.
-        unrolled: the number of groups that an invocation reads in a pass.
-        passes: over a row, or over a part of it.
+        kept: the number of groups that an invocation keeps in registers.
+        unrolled: the number of groups that an invocation reads in each of the passes over the rest.
+        passes: over the rest of a row, or over a part of it.
         parts: of a row, each of which has a workgroup.
         groups: of a row.
     """
@@ -58,6 +59,7 @@ class Layout:
     is_across: bool
     lanes: int
     steps: int
+    kept: int
     unrolled: int
     passes: int
     parts: int
@@ -71,7 +73,7 @@ class Layout:
     @property
     def is_in_registers(self) -> bool:
         """Whether an invocation keeps all its elements of a row."""
-        return self.passes == self.parts == 1
+        return self.passes == 0
 
 
 def has_layout(rows: Rows, target: Target) -> bool:
@@ -92,20 +94,21 @@ def parts_of(rows: Rows, target: Target) -> int:
     return parts if parts >= 4 else 1
 
 
-def layout_of(rows: Rows, target: Target, most: int = MAX_ELEMENTS) -> Layout:
+def layout_of(rows: Rows, target: Target, most: int = 2 * MAX_ELEMENTS, is_read_again: bool = True) -> Layout:
     """The layout of rows.
 
     Args:
         rows: that have a layout.
         target: the device.
-        most: the most elements of a value that an invocation may compute at once.
+        most: the most elements of a value that the text of a kernel may compute.
+        is_read_again: whether a long row is read again after a first pass, so that it pays to keep a part of it.
 
     >>> layout_of(Rows((4096, 1000), (1,)), Target(8, 2**27, False))  # doctest: +NORMALIZE_WHITESPACE
-    Layout(sharing=64, rows=1, is_across=False, lanes=1, steps=4, unrolled=4, passes=1, parts=1, groups=250)
+    Layout(sharing=64, rows=1, is_across=False, lanes=1, steps=4, kept=4, unrolled=4, passes=0,
+    parts=1, groups=250)
     """
-    lanes, steps = _vectors(rows)
-    if most < FOUR:
-        lanes = steps = 1
+    lanes, steps = _vectors(rows) if most >= FOUR else (1, 1)
+    text, most = most, min(most, MAX_ELEMENTS)
     groups, lines = rows.length // steps, rows.count // lanes
     parts = parts_of(rows, target)
     if rows.along_the_last:
@@ -117,14 +120,16 @@ def layout_of(rows: Rows, target: Target, most: int = MAX_ELEMENTS) -> Layout:
     in_workgroup = min(in_workgroup, lines)
     if parts > 1:
         sharing = MAX_INVOCATIONS if rows.along_the_last else _most_sharing(lines, lanes)
-    unrolled = -(-groups // sharing)
-    if parts > 1 or unrolled * lanes * steps > most:
-        unrolled = _unrolled(most, lanes, steps)
-    in_pass = sharing * unrolled
-    passes = -(-groups // (parts * in_pass))
-    parts = -(-groups // (passes * in_pass))
+    kept, unrolled = -(-groups // sharing), _unrolled(most, lanes, steps)
+    if parts > 1 or kept * lanes * steps > most:
+        kept = min(most, text - unrolled * lanes * steps) // (lanes * steps)
+        kept = max(kept, 0) if parts == 1 and is_read_again else 0
+    rest, in_pass = max(groups - kept * sharing, 0), sharing * unrolled
+    passes = -(-rest // (parts * in_pass))
+    if parts > 1:
+        parts = -(-rest // (passes * in_pass))
     return Layout(
-        sharing, in_workgroup, not rows.along_the_last, lanes, steps, unrolled, passes, parts, groups
+        sharing, in_workgroup, not rows.along_the_last, lanes, steps, kept, unrolled, passes, parts, groups
     )
 
 
@@ -134,7 +139,7 @@ def layout_of_parts(parts: int, count: int) -> Layout:
     sharing = min(_power_of_two(parts), _power_of_two(MAX_INVOCATIONS // rows + 1) // 2)
     rows = min(count, max(rows, MIN_INVOCATIONS // sharing))
     unrolled = min(-(-parts // sharing), STATES)
-    return Layout(sharing, rows, True, 1, 1, unrolled, -(-parts // (sharing * unrolled)), 1, parts)
+    return Layout(sharing, rows, True, 1, 1, 0, unrolled, -(-parts // (sharing * unrolled)), 1, parts)
 
 
 def _vectors(rows: Rows) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from tensorken.kernels.index_expressions import IndexExpression, constant_index,
 from tensorken.kernels.nests import CountingNest, FusionGroup, Nest
 from tensorken_wgpu.accumulations import Accumulation, Element, Plain, States
 from tensorken_wgpu.kernels import Kernel, group_of_parts, kernel_template, with_vectors, workgroup_grid
-from tensorken_wgpu.layouts import MAX_ELEMENTS, Layout, has_layout, layout_of, layout_of_parts, parts_of
+from tensorken_wgpu.layouts import Layout, has_layout, layout_of, layout_of_parts, parts_of
 from tensorken_wgpu.picks import picked, picks
 from tensorken_wgpu.single_pass import needs_one_pass, passes, single_pass
 from tensorken_wgpu.target import Target
@@ -68,9 +68,13 @@ def can_share(nest: CountingNest, target: Target) -> bool:
     if parts_of(nest.rows, target) == 1:
         return True
     inner = [v for v in nest.group.values if not nest.group.is_outer(v)]
-    picked = picks(nest)
-    if any([nest.depths[v] for v in inner]) or (inner and picked):
+    if any([nest.depths[v] for v in inner]) or (inner and picks(nest)):
         return False
+    return _needs_one_pass(nest)
+
+
+def _needs_one_pass(nest: CountingNest) -> bool:
+    picked = picks(nest)
     return needs_one_pass([v for v in nest.reductions if v not in picked], nest)
 
 
@@ -78,8 +82,10 @@ def layout_of_group(
     group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
 ) -> Layout:
     """The layout of the rows of a fusion group, whose text is not too long."""
-    counted = CountingNest(group, producers, kept).counted()
-    return layout_of(group.rows, target, min(max(MAX_LINES // counted, 1), MAX_ELEMENTS))
+    nest = CountingNest(group, producers, kept)
+    most = max(MAX_LINES // nest.counted(), 1)
+    is_read_again = not all(map(group.is_outer, group.written)) or not _needs_one_pass(nest)
+    return layout_of(group.rows, target, most, is_read_again)
 
 
 def merging_kernel(
@@ -169,7 +175,7 @@ class SharedRows(Nest[str]):
         """The accumulations of all reductions; in rows in registers, each reduction has its own."""
         producers, writer = self.producers, self.writer
         reductions = [v for v in self.reductions if v not in self.picks]
-        together = {} if self._is_in_registers else passes(reductions, producers)
+        together = {} if self.layout.is_in_registers else passes(reductions, producers)
         added = {v for kinds in together.values() for v in kinds}
         return [
             single_pass(v, together[v], producers, writer)
@@ -178,10 +184,6 @@ class SharedRows(Nest[str]):
             for v in reductions
             if v not in added
         ]
-
-    @property
-    def _is_in_registers(self) -> bool:
-        return self.layout.is_in_registers and self.states is None
 
     @property
     def _is_merging(self) -> bool:
@@ -251,23 +253,26 @@ class SharedRows(Nest[str]):
     # ---- loops ---------------------------------------------------------------------------------------------
 
     def passes(self, body: Callable[[Sequence[Group]], None]) -> None:
-        """Run a body for the groups of an invocation, or for those of each pass."""
+        """Run a body for the groups of an invocation that are in registers, and for those of each pass."""
         writer, layout = self.writer, self.layout
-        if self._is_in_registers:
-            body(self.groups(constant_index(0)))
-            return
-        k = writer.new_name()
-        with writer.block(f"for (var {k} = 0u; {k} < {integer(layout.passes)}; {k} += 1u)"):
-            body(self.groups(variable(k, layout.passes)))
+        if layout.kept:
+            body(self.kept_groups())
+        if layout.passes:
+            k = writer.new_name()
+            with writer.block(f"for (var {k} = 0u; {k} < {integer(layout.passes)}; {k} += 1u)"):
+                in_pass = layout.sharing * layout.unrolled
+                start = self._part.times(layout.passes * in_pass) + variable(k, layout.passes).times(in_pass)
+                body(self._groups(start.plus(layout.kept * layout.sharing), layout.unrolled))
 
-    def groups(self, k: IndexExpression) -> list[Group]:
-        """The groups of an invocation in a pass."""
+    def kept_groups(self) -> list[Group]:
+        """The groups of an invocation that are in registers."""
+        return self._groups(constant_index(0), self.layout.kept)
+
+    def _groups(self, start: IndexExpression, count: int) -> list[Group]:
         layout = self.layout
-        in_pass = layout.sharing * layout.unrolled
-        start = self._part.times(layout.passes * in_pass) + k.times(in_pass) + self._slot
         groups = []
-        for u in range(layout.unrolled):
-            index, condition = self.below(start.plus(u * layout.sharing), layout.groups)
+        for u in range(count):
+            index, condition = self.below((start + self._slot).plus(u * layout.sharing), layout.groups)
             groups.append(Group([index.times(layout.steps).plus(e) for e in range(layout.steps)], condition))
         return groups
 
