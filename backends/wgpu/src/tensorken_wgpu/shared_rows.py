@@ -31,7 +31,7 @@ from tensorken_wgpu.writer import Writer
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
-MAX_LINES = 4096
+MAX_LINES = 6144
 """About the most lines of a kernel: drivers take long to compile long kernels."""
 
 
