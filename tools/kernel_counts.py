@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken.control_flow.scan_op import SCAN
+from tensorken.kernels.positions import with_positions
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.op import Op
@@ -117,7 +118,8 @@ def kernels_of(case: Case, target: Target = TARGET) -> list[Kernel]:
     """The kernels of a program on a GPU."""
     numpy = tk.Lazy(Numpy())
     arguments = [tk.zeros(shape, backend=numpy) for shape in case.shapes]
-    program = optimised(tk.trace(case.function)(*arguments), WithoutDevice(target))
+    backend = WithoutDevice(target)
+    program = with_positions(optimised(tk.trace(case.function)(*arguments), backend), backend)
     return [_chosen(step.kernel, case.candidate) for step in plan(program, target).steps]
 
 

@@ -40,7 +40,7 @@ def transposed(x: Any) -> Any:
 
 CASES = {
     "one number": Case(((1, 300), (300, 1)), has_blocks=False),
-    "a vector": Case(((300,), (300, 40)), 2, has_blocks=False),
+    "a vector": Case(((300,), (300, 40)), has_blocks=False),
     "few rows of long sums": Case(((5, 4100), (4100, 9)), 2, has_blocks=False),
     "ops after it": Case(((33, 70), (70, 37), (37,)), function=lambda a, b, c: abs(a @ b + c) * 0.5),
     "ops before it": Case(((36, 72), (40, 72)), function=lambda a, b: (a * 2.0) @ transposed(b + 1.0)),

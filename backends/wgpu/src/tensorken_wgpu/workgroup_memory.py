@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tensorken.kernels.index_expressions import IndexExpression
 from tensorken_wgpu.accumulations import Accumulation
@@ -11,6 +11,7 @@ from tensorken_wgpu.layouts import Layout
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import index_text
 from tensorken_wgpu.wgsl import TYPES
+from tensorken_wgpu.workgroups import Workgroup
 from tensorken_wgpu.writer import Writer
 
 MAX_DIRECT = 8
@@ -38,6 +39,7 @@ class WorkgroupMemory:
     ) -> None:
         self._writer = writer
         self._layout = layout
+        self._workgroup = Workgroup(writer, layout.invocations, target)
         types = {dtype for a in accumulations for dtype in a.dtypes}
         # bytes of one type of an invocation in a half
         self._bytes = target.workgroup_memory // (2 * layout.invocations * max(len(types), 1))
@@ -47,7 +49,7 @@ class WorkgroupMemory:
     @property
     def declarations(self) -> list[str]:
         """The declarations of the arrays that are used so far."""
-        return [*self._arrays]
+        return [*self._arrays, *self._workgroup.declarations]
 
     def combine(self, states: Sequence[State], slot: IndexExpression) -> None:
         """Merge the states of the invocations that share a row; then all of them have the result.
@@ -57,6 +59,9 @@ class WorkgroupMemory:
             slot: the index of the invocation among those that share the row.
         """
         if self._layout.sharing == 1:
+            return
+        if self._workgroup.exchanges and not self._layout.is_across:  # neighbours share a row
+            self._exchange(states)
             return
         batches: list[list[State]] = [[]]
         size = 0
@@ -69,6 +74,18 @@ class WorkgroupMemory:
             size += more
         for batch in batches:
             self._combine(batch, slot)
+
+    def _exchange(self, states: Sequence[State]) -> None:
+        """Merge all states at once by subgroups."""
+
+        def merge(pairs: Mapping[str, tuple[str, str]]) -> None:
+            for a, state in states:
+                a.merge(state, [[pairs[part][1] for part in state]])
+
+        parts = [
+            (TYPES[dtype], part) for a, state in states for dtype, part in zip(a.dtypes, state, strict=True)
+        ]
+        self._workgroup.reduce(parts, merge, self._layout.sharing, is_commutative=False)
 
     def _combine(self, states: Sequence[State], slot: IndexExpression) -> None:
         """Some invocations merge some of the states each; then all merge these results: few barriers are needed."""
