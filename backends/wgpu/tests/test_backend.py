@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from backends.wgpu.tests.subnormal_numbers import without_subnormals
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES
@@ -146,15 +147,15 @@ def test_long_loops_run_to_the_end(lazy: Any) -> None:
     assert rows.sum(1).tolist() == [50_000, 50_000]
 
 
-def test_out_of_range_casts_and_signed_zeros(lazy: Any) -> None:
+def test_out_of_range_casts_and_signed_zeros(lazy: Any, raw: Any) -> None:
     x = tk.tensor(np.array([3e9, math.inf, -math.inf, -3e9, math.nan, -2.7], np.float32), backend=lazy)
     assert x.astype("int32").tolist() == [2**31 - 1, 2**31 - 1, -(2**31), -(2**31), 0, -2]
     assert abs(tk.tensor(np.array([-3, 4], np.int32), backend=lazy)).tolist() == [3, 4]
     zeros = tk.tensor(np.full((2, 3), -0.0, np.float32), backend=lazy)
     assert not np.signbit(np.asarray(zeros.sum(0))).any()
     powers = tk.tensor(np.array([-149.0, -89.36721, 0.5, 127.0, 128.0], np.float32), backend=lazy)
-    right = [2.0**-149, 2.0**-89.36721, 2.0**0.5, 2.0**127, math.inf]
-    np.testing.assert_allclose(np.asarray(tk.exp2(powers)), right, rtol=3e-6)
+    right = np.array([2.0**-149, 2.0**-89.36721, 2.0**0.5, 2.0**127, math.inf], np.float32)
+    np.testing.assert_allclose(np.asarray(tk.exp2(powers)), without_subnormals(right, raw), rtol=3e-6)
 
 
 def test_unsupported_dtypes_are_errors(lazy: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,15 +175,21 @@ SPECIAL = np.array(
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
-def test_special_values(lazy: Any, name: str) -> None:
+def test_special_values(lazy: Any, raw: Any, name: str) -> None:
     from tensorken_core.language.op import OPS
     from tensorken_core.tensor.dispatch import apply
 
+    def computed(where: Any, *operands: Any) -> Any:
+        return np.asarray(apply(OPS[name], [tk.tensor(x, backend=where) for x in operands]))
+
     a, b = [x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL)]
-    ours, numpys = (
-        np.asarray(apply(OPS[name], [tk.tensor(a, backend=where), tk.tensor(b, backend=where)]))
-        for where in (lazy, "numpy")
-    )
+    ours, numpys = computed(lazy, a, b), computed("numpy", a, b)
+    lost = computed("numpy", without_subnormals(a, raw), without_subnormals(b, raw))
+    if lost.dtype != bool:
+        lost = without_subnormals(lost, raw)
+    numpys = np.where(
+        ours == numpys, numpys, lost
+    )  # `maximum`, which only selects, may keep a subnormal number
     np.testing.assert_array_equal(np.isnan(ours), np.isnan(numpys))
     there = ~np.isnan(numpys)
     if name == "pow":

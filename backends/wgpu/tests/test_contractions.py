@@ -107,6 +107,19 @@ def test_the_tiles_of_gpus(raw: Any, tile: Tile | Block) -> None:
         check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), order)
 
 
+def test_functions_of_products_at_an_edge_are_rounded(lazy: Any, raw: Any) -> None:
+    """Mesa compiles a kernel for the numbers of a uniform that decide its branches, as at the edge of a tile.
+
+    If the number that hides roundings from the compiler is among them, the result has an error of 0.06.
+    """
+    if "float64" not in raw.capabilities.dtypes:
+        pytest.skip(f"{raw.device.name} has no float64")
+    x, y = drawn(35, 30), drawn(38, 30, seed=1)
+    function = tk.jit(lambda x, y: tk.tanh((x @ y.mT).astype("float64") * 0.2))
+    found = np.asarray(function(tk.tensor(x, backend=lazy), tk.tensor(y, backend=lazy)))
+    np.testing.assert_allclose(found, np.tanh(x.astype("float64") @ y.T * 0.2), atol=2e-6)
+
+
 @pytest.mark.parametrize("side", [5, 7, 9, 13, 15])
 def test_tiles_at_an_edge_write_nothing_beyond_it(
     raw: Any, side: int, monkeypatch: pytest.MonkeyPatch

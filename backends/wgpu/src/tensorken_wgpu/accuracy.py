@@ -175,7 +175,7 @@ def _template(dtype: str, names: Collection[str]) -> str:
             f"@group(0) @binding(1) var<storage, read> x: array<{element}>;",
             f"@group(0) @binding(2) var<storage, read_write> y: array<{element}>;",
             f"@compute @workgroup_size({_WORKGROUP})",
-            "fn main(@builtin(global_invocation_id) g: vec3<u32>) {",
+            "fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>) {",
             f"if (g.x >= {COUNT}u) {{ return; }}",
             *loads,
             *stores,

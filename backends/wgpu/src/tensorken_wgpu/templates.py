@@ -19,6 +19,15 @@ from tensorken_wgpu.wgsl import OPAQUE, literal_of_bits
 NUMBERS = "//numbers"
 """The line that the declaration of the uniform replaces."""
 
+_MAIN = re.compile(r"^fn main\(.*\{$", re.MULTILINE)
+
+_READ_OPAQUE = "opaque = numbers[n.x >> 31u].x;"
+"""Reads the first word of the uniform, 0, which the compiler must not know, at an index that it does not know to be 0.
+
+A driver may compile a kernel for the values that it finds at known indices of a uniform, where they decide a branch:
+Mesa's does.  Then it would also know the results of functions that rely on the 0.
+"""
+
 _MARK = re.compile(r"#([ufiwdl])(\d+)#")
 _TYPES = {"w": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
 _LETTERS = {type: letter for letter, type in _TYPES.items()}
@@ -77,10 +86,13 @@ def generic_text(template: str) -> Text:
 
 
 def _text(code: str, numbers: tuple[int, ...]) -> Text:
-    words = [*OPAQUE, *numbers, *[0] * (-len(numbers) % 4)]
+    words = [*OPAQUE, *numbers, *[0] * (-len(numbers) % 4 or (0 if numbers else 4))]  # two vectors at least
     declared = f"var<immediate> {STEP}: u32;\n" if STEP in code else ""
+    code = f"{needed(code)}\n{code}"
+    if "opaque" in code:
+        declared += "var<private> opaque: u32;\n"
+        code = _MAIN.sub(rf"\g<0>\n{_READ_OPAQUE}", code, count=1)
     declared += f"@group(0) @binding(0) var<uniform> numbers: array<vec4<u32>, {len(words) // 4}>;"
-    code = f"{needed(code)}\n{code}".replace("opaque.", "numbers[0].")
     return Text(code.replace(NUMBERS, declared, 1), struct.pack(f"<{len(words)}I", *words))
 
 

@@ -29,8 +29,8 @@ TYPES = {
 STORED = {**TYPES, "bool": "u32", "float16": "f16"}
 """The types of elements in memory, where WGSL has no bool."""
 
-OPAQUE = (0x00000000, 0x7F800000, 0x7FC00000, 0x80000000)
-"""The first words of the uniform, `opaque` in functions, which read only the 0."""
+OPAQUE = (0, 0, 0, 0)
+"""The first words of the uniform; functions read one of them, as `opaque`."""
 
 Expression = Callable[..., str]
 
@@ -309,4 +309,4 @@ def _float(bits: int, float_type: Float) -> str:
     if abs(((bits & ~sign) >> fraction_bits) - bias) < _MAX_LITERAL_EXPONENT:
         (value,) = struct.unpack(f"<{float_type.format}", bits.to_bytes(float_type.bits // 8, "little"))
         return float_type.literal(value)
-    return f"bitcast<{float_type.type}>({float_type.word}(opaque.x) | {float_type.word_of(bits)})"
+    return f"bitcast<{float_type.type}>({float_type.word}(opaque) | {float_type.word_of(bits)})"

@@ -75,7 +75,7 @@ def needed(text: str) -> str:
         text: the rest of the module: the bindings and `main`.
 
     >>> print(needed("result[t] = exact(x0[t] + x1[t]);"), end="")
-    fn exact(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) | u32(opaque.x)); }
+    fn exact(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) | u32(opaque)); }
     """
     used = set(_WORD.findall(text))
     names = frozenset().union(*map(_with_dependencies, used & DEFINITIONS.keys()))

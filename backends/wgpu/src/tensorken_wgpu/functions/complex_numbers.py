@@ -8,7 +8,7 @@ errors so far.  The names for float64, whose numbers have no low parts, end in `
 from __future__ import annotations
 
 TEXT = """
-fn exact_parts(x: vec2<f32>) -> vec2<f32> { return bitcast<vec2<f32>>(bitcast<vec2<u32>>(x) | vec2<u32>(opaque.x)); }
+fn exact_parts(x: vec2<f32>) -> vec2<f32> { return bitcast<vec2<f32>>(bitcast<vec2<u32>>(x) | vec2<u32>(opaque)); }
 fn upper_halves(x: vec2<f32>) -> vec2<f32> {
   return bitcast<vec2<f32>>(bitcast<vec2<u32>>(x) & vec2<u32>(0xfffff000u));
 }

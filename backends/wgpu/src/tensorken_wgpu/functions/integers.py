@@ -5,8 +5,8 @@ from __future__ import annotations
 # Mesa 22.3.6 compiles `i64(x) < c` of an i32 to a wrong comparison of 32 bits; the `|` hides the conversion from it.
 # wgpu 0.32 extends the sign in `i64(x)` of a u32, but not in `u64(x)`.
 WIDENED = """
-fn widened(x: i32) -> i64 { return i64(x) | i64(opaque.x); }
-fn widened_u32(x: u32) -> i64 { return bitcast<i64>(u64(x) | u64(opaque.x)); }
+fn widened(x: i32) -> i64 { return i64(x) | i64(opaque); }
+fn widened_u32(x: u32) -> i64 { return bitcast<i64>(u64(x) | u64(opaque)); }
 """
 
 TEXT = """

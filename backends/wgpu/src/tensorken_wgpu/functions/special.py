@@ -7,16 +7,16 @@ from tensorken_wgpu.functions.floats import Float
 TEXT = """
 fn is_nan(x: F) -> bool { return (bitcast<U>(x) & MAGNITUDE) > INFINITY; }
 fn is_finite(x: F) -> bool { return (bitcast<U>(x) & INFINITY) != INFINITY; }
-fn zero() -> F { return bitcast<F>(U(opaque.x)); }
-fn infinity() -> F { return bitcast<F>(U(opaque.x) | INFINITY); }
-fn nan() -> F { return bitcast<F>(U(opaque.x) | NAN); }
-fn minus_zero() -> F { return bitcast<F>(U(opaque.x) | SIGN); }
-fn exact(x: F) -> F { return bitcast<F>(bitcast<U>(x) | U(opaque.x)); }
+fn zero() -> F { return bitcast<F>(U(opaque)); }
+fn infinity() -> F { return bitcast<F>(U(opaque) | INFINITY); }
+fn nan() -> F { return bitcast<F>(U(opaque) | NAN); }
+fn minus_zero() -> F { return bitcast<F>(U(opaque) | SIGN); }
+fn exact(x: F) -> F { return bitcast<F>(bitcast<U>(x) | U(opaque)); }
 fn minus_itself(x: F) -> F { return select(nan(), zero(), is_finite(x)); }
 fn over_itself(x: F) -> F { return select(nan(), ONE, is_finite(x) && x != ZERO); }
 fn larger(a: F, b: F) -> F { return select(b, a, a > b || is_nan(a)); }
 """
-"""`opaque.x` is 0, but the compiler does not know that.
+"""`opaque` is 0, but the compiler does not know that.
 
 `exact` keeps the compiler from contracting an operation with the next one, which would skip a rounding.
 """

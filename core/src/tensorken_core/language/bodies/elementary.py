@@ -107,9 +107,12 @@ def _log1p_near(x: Tensor) -> Tensor:
 
 @in_float32
 def log2(x: Tensor) -> Tensor:
+    """A power of two has an exact result; small ones are compared as multiples, which no device takes for zero."""
     y = _log(x) * (1.0 / math.log(2.0))
     rounded = y.apply(OPS["round"])
-    return (2.0**rounded).eq(x).where(rounded, y)
+    is_small = x < 1.0
+    power = 2.0 ** (rounded + is_small.where(64.0, 0.0))
+    return power.eq(is_small.where(x * 2.0**64, x)).where(rounded, y)
 
 
 _SMALLEST_POWER_OF_10 = {float32: -37.0, float64: -307.0}
