@@ -89,7 +89,11 @@ PROGRAMS: dict[str, Case] = {
     "sum of all": Case(lambda x: x.sum(), ((4096, 4096),)),
     "softmax of rows of 4096": Case(lambda x: tk.softmax(x, -1), ((4096, 4096),)),
     "layer norm of rows of 1024": Case(_layer_norm, ((4096, 1024),)),
+    "attention of 96 heads, 1024 queries, 64 features": Case(
+        lambda q, k, v: tk.softmax(q @ k.mT * 0.125, -1) @ v, ((96, 1024, 64),) * 3
+    ),
     "cumulative sum of rows of 4096": Case(lambda x: tk.cumsum(x, -1), ((4096, 4096),)),
+    "sort of rows of 1024": Case(lambda x: tk.sort(x, -1), ((1024, 1024),)),
     "Fourier transform of rows of 1024": Case(lambda x: tk.fft.fft(x), ((1024, 1024),)),
 }
 """The rows of the table; a program has one for each of its kernels."""

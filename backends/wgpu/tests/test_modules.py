@@ -154,6 +154,12 @@ def indices(count: int, size: int) -> Any:
     return rng.integers(0, size, count).astype(np.int32)
 
 
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """An attention and the derivative with respect to its keys."""
+    y, pullback = tk.vjp(lambda k: tk.softmax(q @ k.mT) @ v, k)
+    return tk.concat([y, *pullback(y)])
+
+
 def network(xs: Any, w: Any, reverse: bool = False) -> Any:
     """A loop that reads slices and writes two stacks."""
 
@@ -205,6 +211,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
     "reversed elementwise loop": (lambda xs: recurrence(xs, reverse=True), [floats(30, 3)]),
     "transform": (lambda x: tk.abs(tk.fft.fft(x)), [floats(3, 64)]),
     "long transform": (lambda x: tk.abs(tk.fft.ifft(tk.fft.fft(x) * 2.0)), [floats(2**15)]),
+    "attention": (attention, [floats(21, 6), floats(37, 6), floats(37, 6)]),
     "gradient": (tk.grad(lambda x: tk.softmax(x @ x, -1)[2].sum()), [floats(33, 33)]),
 }
 

@@ -18,7 +18,7 @@ from tensorken_wgpu.report.cli import main
 from tensorken_wgpu.report.page import to_page
 from tensorken_wgpu.report.sections import SECTIONS, Section
 
-WITH_RATES = {"copies": "B", "products": "FLOP", "memory": "B"}
+WITH_RATES = {"copies": "B", "products": "FLOP", "attention": "FLOP", "memory": "B"}
 
 
 class Tags(HTMLParser):

@@ -14,6 +14,8 @@
 that depend on each other, in one pass; `picks`: those that are one element; `column_sums`: rows and columns together;
 * `workgroups`: reductions and scans over a workgroup, by `subgroups` where these are right; `tilings`: the tiles and
 the parts of matrix products;
+* `attention`: contractions of weights, found by `attention_patterns` and written by `attention_kernels`, with the
+sums of `attention_gradients` and the elements of `attention_indices`;
 * `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
 `vectors`: several elements per access; `templates`: one text for many shapes;
 * `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;

@@ -18,10 +18,10 @@ backend need neither:
 * Reductions and scans in `workgroups` have numbers of subgroups as indices.  A subgroup has at least four invocations,
   so all levels of a reduction need fewer than half as many elements as the workgroup has invocations.  Some of their
   loops divide the counter by the size of a subgroup until it is 0.
-* Indices of workgroup memory are sums of the number of an invocation in its workgroup and constants, in `kernels`,
-  `blocks`, `fourier` and `cumulative`; an array there has as many elements as these sums have values.  The tables of
-  roots in `fourier` have an element for each j * k that a stage or a pass can have.  `cumulative` reads the elements
-  before those of an invocation, if it is not the first one.
+* Indices of workgroup memory are sums of the number of an invocation in its workgroup, of counters and of constants;
+  an array there has as many elements as these sums have values.  An exclusive or, in `attention_kernels`, exchanges
+  places among a power of two.  The tables of roots in `fourier` have an element for each j * k that a stage or a pass
+  can have.  A scan in `workgroups` reads the elements before those of an invocation, if it is not the first one.
 * `radix` has digits and places in workgroup memory as indices: they are taken modulo the size of the array.  The places
   in memory of sorted elements are written with `min`, and so are the positions that `segments` reads.
 * Each loop has a counter that goes to a number known before, in steps of at least one.

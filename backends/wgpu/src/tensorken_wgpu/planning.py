@@ -11,6 +11,7 @@ from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import CountingNest, FusionGroup
 from tensorken.programs.ops import STEP_STACK
 from tensorken_wgpu import contractions, cumulative, fourier, scatters, shared_rows, sorting
+from tensorken_wgpu.attention import with_attentions
 from tensorken_wgpu.column_sums import joint_kernels
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.epilogues import with_epilogues
@@ -72,7 +73,7 @@ class FusionTarget:
 
     Attributes:
         device: the device.
-        sources: for each Fourier transform, cumulative sum and sort the values that it reads.
+        sources: for each Fourier transform, cumulative sum, sort and attention the values that it reads.
     """
 
     device: Target
@@ -93,7 +94,7 @@ class FusionTarget:
         return has_scatter_kernels(equation, self.device)
 
     def read_by_call(self, equation: Equation) -> Collection[Variable] | None:
-        """The values that a Fourier transform, a cumulative sum or a sort reads."""
+        """The values that a Fourier transform, a cumulative sum, a sort or an attention reads."""
         return self.sources.get(equation)
 
     def fits(self, operands: Collection[Variable], count: int) -> bool:
@@ -114,6 +115,7 @@ class FusionTarget:
 def plan(program: Program, target: Target) -> Plan:
     """Plan the kernels of a program."""
     program = with_epilogues(sorting.with_joint_sorts(program), fourier.is_fused)
+    program, attentions = with_attentions(program, target)
     transforms = {e: fourier.is_fused(e) for e in program.equations if e.op.name in fourier.OPS}
     transforms |= {e: True for e in program.equations if e.op.name in cumulative.OPS}
     sorts = {e: sorting.is_fused(e) for e in program.equations if e.op.name in sorting.OPS}
@@ -121,6 +123,7 @@ def plan(program: Program, target: Target) -> Plan:
     sources = {
         **sources_of(program, transforms, target),
         **sources_of(program, {e: True for e, is_fused in sorts.items() if is_fused}, fewer),
+        **{e: e.operands for e in attentions},
     }
     if not all(sorts.values()):
         stored = reshape_sources(program)
@@ -130,7 +133,9 @@ def plan(program: Program, target: Target) -> Plan:
     kernels = [
         kernel
         for i, group in enumerate(lowered.groups)
-        for kernel in joint.get(i) or _kernels(group, lowered, sources, target)
+        for kernel in joint.get(i)
+        or attentions.get(lowered.producers[group.values[0]])
+        or _kernels(group, lowered, sources, target)
     ]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*lowered.outputs, *program.inputs, *program.constants], len(kernels)))

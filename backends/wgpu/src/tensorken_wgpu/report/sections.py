@@ -12,6 +12,7 @@ from typing import Any
 import tensorken as tk
 from tensorken_wgpu import adapters
 from tensorken_wgpu.report import torch_cuda
+from tensorken_wgpu.report.attention import attention
 from tensorken_wgpu.report.bench import Bench, Row, attempt
 from tensorken_wgpu.report.laws import laws
 from tensorken_wgpu.report.memory_bound import memory_bound
@@ -103,6 +104,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Bench], Iterator[Row]]]] = {
     "copies": ("Copies", copies),
     "host": ("Time of the host", host),
     "products": ("Products of matrices", products),
+    "attention": ("Attention, float32", attention),
     "memory": ("Work limited by memory", memory_bound),
     "trainings": ("Steps of trainings", trainings),
     "laws": ("Laws of the conformance kit", laws),
