@@ -271,7 +271,7 @@ def in_hardware(_: Sequence[str], select: str) -> Iterator[Row]:
 
 def adapter() -> str:
     """The name and driver of the adapter."""
-    from tensorken_wgpu.adapters import adapter_of, name_of
+    from tensorken_wgpu.device.adapters import adapter_of, name_of
 
     return f"Adapter: {name_of(adapter_of(None))}."
 

@@ -22,10 +22,10 @@ from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.op import Op
 from tensorken_numpy.backend import Numpy
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import specialised_text
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels.kernel import Kernel
+from tensorken_wgpu.wgsl.target import Target
+from tensorken_wgpu.wgsl.templates import specialised_text
 from tools.wgsl_counts import Counts, counts_of
 from tools.workspace import ROOT
 

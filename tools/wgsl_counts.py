@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_wgpu.limits import bytes_of, workgroup_bytes
+from tensorken_wgpu.device.limits import bytes_of, workgroup_bytes
 
 Array = np.ndarray[Any, Any]
 

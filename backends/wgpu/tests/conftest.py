@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tensorken_core.errors import BackendError
-from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ import pytest
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_wgpu import accuracy, declarations
 from tensorken_wgpu.accuracy import declared, largest_distance, measured_ops
-from tensorken_wgpu.failures import KernelError
-from tensorken_wgpu.functions import ERRORS
-from tensorken_wgpu.measurements import Measurements
-from tensorken_wgpu.wgsl import expressions
+from tensorken_wgpu.device.failures import KernelError
+from tensorken_wgpu.device.measurements import Measurements
+from tensorken_wgpu.wgsl.functions import ERRORS
+from tensorken_wgpu.wgsl.ops import expressions
 
 
 def test_the_declared_errors_are_those_of_the_device(raw: Any) -> None:

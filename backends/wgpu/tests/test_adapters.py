@@ -14,10 +14,10 @@ import wgpu
 
 import tensorken as tk
 from tensorken_core.errors import BackendError, MixedBackendError
-from tensorken_wgpu import adapters as adapters_module
-from tensorken_wgpu.adapters import adapter_of, adapters, choice, facts, find_again, name_of, names
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device
+from tensorken_wgpu.device import adapters as adapters_module
+from tensorken_wgpu.device.adapters import adapter_of, adapters, choice, facts, find_again, name_of, names
+from tensorken_wgpu.device.device import Device
 
 
 class Adapter:

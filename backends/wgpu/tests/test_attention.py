@@ -15,16 +15,16 @@ import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_nn import MultiHeadAttention, scaled_dot_product_attention as attention
-from tensorken_wgpu import attention as planned
-from tensorken_wgpu.attention_kernels import AttentionBlock
+from tensorken_wgpu.attention import rewriting
+from tensorken_wgpu.attention.kernels import AttentionBlock
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.planning import Plan, plan
-from tensorken_wgpu.tuning import VARIABLE as TUNING
+from tensorken_wgpu.execution.planning import Plan, plan
+from tensorken_wgpu.execution.tuning import VARIABLE as TUNING
 
 QUERIES, KEYS = 20, 36
 """Multiples of four, as for vectors, but not of a block."""
 
-SMALL, BLOCKS = AttentionBlock(4, 2, 2), planned.BLOCKS
+SMALL, BLOCKS = AttentionBlock(4, 2, 2), rewriting.BLOCKS
 
 rng = np.random.default_rng(0)
 
@@ -33,7 +33,7 @@ rng = np.random.default_rng(0)
 def as_gpu(raw: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A lazy backend that takes the device for a GPU, with small blocks, so that there are several."""
     monkeypatch.setenv(TUNING, "off")
-    monkeypatch.setattr(planned, "BLOCKS", (SMALL,))
+    monkeypatch.setattr(rewriting, "BLOCKS", (SMALL,))
     backend = Wgpu(raw.device)
     backend.target = replace(raw.target, is_software=False)
     return tk.Lazy(backend)
@@ -199,7 +199,7 @@ def test_weights_that_other_values_need_stay_in_memory(as_gpu: Any) -> None:
 
 def test_candidates_fit_in_the_workgroup_memory(as_gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """WebGPU guarantees 16 KiB; 64 rows of many heads are the first choice where they fit."""
-    monkeypatch.setattr(planned, "BLOCKS", BLOCKS)
+    monkeypatch.setattr(rewriting, "BLOCKS", BLOCKS)
     for memory, size, rows in ((2**14, 64, 16), (2**14, 128, 16), (2**15, 64, 64), (2**15, 128, 64)):
         as_gpu.raw.target = replace(as_gpu.raw.target, workgroup_memory=memory)
         found = planned_for(
@@ -247,7 +247,7 @@ def test_lengths_and_sizes_of_all_kinds(as_gpu: Any) -> None:
 @each_of("block", [*BLOCKS, AttentionBlock(8, 2, 4, holds_rows=True)])
 def test_every_block(as_gpu: Any, monkeypatch: pytest.MonkeyPatch, block: AttentionBlock) -> None:
     """With odd parts of blocks, in slices; the columns of the second result are more than registers should hold."""
-    monkeypatch.setattr(planned, "BLOCKS", (block,))
+    monkeypatch.setattr(rewriting, "BLOCKS", (block,))
     small, large = operands(2, queries=70, keys=50, size=40, width=24), operands(2, size=128, width=130)
 
     def of_columns(q: Any, k: Any, v: Any) -> Any:

@@ -16,7 +16,7 @@ from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu import backend as backend_module
-from tensorken_wgpu.dtypes import SIZES
+from tensorken_wgpu.wgsl.dtypes import SIZES
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:
@@ -29,7 +29,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
 
 @pytest.mark.feature(64)
 def test_the_backend_is_selected_by_name() -> None:
-    from tensorken_wgpu.adapters import adapters
+    from tensorken_wgpu.device.adapters import adapters
 
     if not adapters():
         pytest.skip("there is no adapter")

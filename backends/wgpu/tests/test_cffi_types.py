@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cffi import FFI
 
-from tensorken_wgpu.cffi_types import parse_together
+from tensorken_wgpu.device.cffi_types import parse_together
 
 DECLARED = """
 typedef struct WGPUPoint { int x; } WGPUPoint;
@@ -64,7 +64,7 @@ def test_an_unknown_cache_of_cffi_is_not_changed(ffi: Any, monkeypatch: pytest.M
 
 FIRST = """
 import tensorken as tk
-from tensorken_wgpu.cffi_types import C_TYPES, WGPU_FFI
+from tensorken_wgpu.device.cffi_types import C_TYPES, WGPU_FFI
 assert (tk.tensor([1.0, 2.0], backend="wgpu") + 1.0).tolist() == [2.0, 3.0]
 met = [name for name in WGPU_FFI._parsed_types if not name.startswith("__")]
 print(set(C_TYPES) <= set(met), len(met) - len(C_TYPES))

@@ -17,16 +17,16 @@ from tensorken.kernels.products import product_of
 from tensorken.kernels.rows import rows_of
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import contractions, tilings
-from tensorken_wgpu.blocks import Block
-from tensorken_wgpu.contractions import kernels
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.planning import Plan, Step
-from tensorken_wgpu.programs import LoadedProgram
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.tiles import Tile
-from tensorken_wgpu.tilings import Tiling, tiling_of
+from tensorken_wgpu.execution.planning import Plan, Step
+from tensorken_wgpu.execution.programs import LoadedProgram
+from tensorken_wgpu.kernels import contractions, tilings
+from tensorken_wgpu.kernels.blocks import Block
+from tensorken_wgpu.kernels.contractions import kernels
+from tensorken_wgpu.kernels.kernel import Kernel
+from tensorken_wgpu.kernels.tiles import Tile
+from tensorken_wgpu.kernels.tilings import Tiling, tiling_of
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 SOFTWARE, HARDWARE = Target(32, 2**27, True), Target(32, 2**27, False)
 

@@ -11,8 +11,8 @@ import tensorken as tk
 from core.tests.each import each_of
 from tensorken_core.language.op import OPS
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.single_op import Value, single
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.wgsl.single_op import Value, single
 
 SHAPES = [
     ((9,), 0),

@@ -19,11 +19,19 @@ import wgpu
 
 import tensorken as tk
 from tensorken_core.errors import BackendError
-from tensorken_wgpu import device as device_module, encoding, limits, pipelines, queue, reading, staging
-from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device, Memory, Source, Window
-from tensorken_wgpu.failures import (
+from tensorken_wgpu.device import (
+    device as device_module,
+    encoding,
+    limits,
+    pipelines,
+    queue,
+    reading,
+    staging,
+)
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device, Memory, Source, Window
+from tensorken_wgpu.device.failures import (
     ExhaustedError,
     KernelError,
     LostDeviceError,

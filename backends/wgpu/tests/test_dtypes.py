@@ -16,9 +16,9 @@ import tensorken as tk
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import apply
-from tensorken_wgpu.dtypes import FORMATS, SIZES, narrowed, packed, supported_dtypes, widened
 from tensorken_wgpu.subnormals import flushed
-from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, expressions, maxima, sums
+from tensorken_wgpu.wgsl.dtypes import FORMATS, SIZES, narrowed, packed, supported_dtypes, widened
+from tensorken_wgpu.wgsl.ops import CASTS, STORED, TYPES, expressions, maxima, sums
 
 pytestmark = pytest.mark.slow
 

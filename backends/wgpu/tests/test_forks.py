@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has 
 SCRIPT = """
 import os, sys, time
 import tensorken as tk
-from tensorken_wgpu.adapters import adapter_of
-from tensorken_wgpu.device import Device
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device
 
 device = Device(adapter_of(None))
 tk.use_backend("wgpu")

@@ -14,11 +14,11 @@ from tensorken.lazy.interpreter import Lazy
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import fourier
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.fourier import ELEMENTS, MAX_RADIX, radixes
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.single_op import Value, single
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import fourier
+from tensorken_wgpu.kernels.fourier import ELEMENTS, MAX_RADIX, radixes
+from tensorken_wgpu.wgsl.single_op import Value, single
 
 SHAPES = {
     "complex64": [(4,), (300, 8), (2, 5, 32), (128,), (3, 1024), (2, 2048), (1 << 15,)],

@@ -16,7 +16,7 @@ import pytest
 import tensorken as tk
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import apply
-from tensorken_wgpu.functions import DEFINITIONS, needed
+from tensorken_wgpu.wgsl.functions import DEFINITIONS, needed
 
 pytestmark = pytest.mark.slow
 

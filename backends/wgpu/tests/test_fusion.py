@@ -12,9 +12,10 @@ import pytest
 import tensorken as tk
 from tensorken.kernels.rows import Rows
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_wgpu import kernels, planning
-from tensorken_wgpu.kernels import Division
-from tensorken_wgpu.planning import plan
+from tensorken_wgpu.execution import planning
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import kernel
+from tensorken_wgpu.kernels.kernel import Division
 
 SHAPE = (4, 6, 5)
 
@@ -122,9 +123,9 @@ def test_random_programs_with_random_divisions_of_rows(
             rows, Division(invocations, rng.choice([1, 2, 3]) if rows.length > 3 else 1)
         )
 
-    monkeypatch.setattr(kernels, "MIN_VECTORISED", 1)
-    monkeypatch.setattr(kernels, "MAX_VECTORISED_LINES", 10**6)
-    monkeypatch.setattr(kernels, "divide_rows", divided)
+    monkeypatch.setattr(kernel, "MIN_VECTORISED", 1)
+    monkeypatch.setattr(kernel, "MAX_VECTORISED_LINES", 10**6)
+    monkeypatch.setattr(kernel, "divide_rows", divided)
     monkeypatch.setattr(planning, "divide_rows", divided)
     check_against_numpy(drawn_program(seed), lazy, shape, seed, rtol=2e-4, atol=2e-5)
 

@@ -11,9 +11,9 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.each import each_of
-from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.templates import specialised_text
+from tensorken_wgpu.kernels.kernel import Kernel
+from tensorken_wgpu.wgsl.dtypes import size_of
+from tensorken_wgpu.wgsl.templates import specialised_text
 from tools import kernel_counts
 from tools.kernel_counts import Case, kernels_of
 from tools.wgsl_counts import counts_of

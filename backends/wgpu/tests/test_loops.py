@@ -13,7 +13,8 @@ from core.tests.each import each_of
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core import tree
-from tensorken_wgpu import encoding, loops, steps
+from tensorken_wgpu.device import encoding
+from tensorken_wgpu.execution import loops, steps
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:

@@ -18,18 +18,19 @@ from tensorken.programs.ops import STEP_STACK
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation
-from tensorken_wgpu import modules, pipelines, programs
-from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device
-from tensorken_wgpu.dtypes import SIZES
-from tensorken_wgpu.failures import KernelError
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.pipelines import Source
-from tensorken_wgpu.single_op import Value
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.tuning import VARIABLE as TUNING
-from tensorken_wgpu.writer import Writer
+from tensorken_wgpu.device import modules, pipelines
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device
+from tensorken_wgpu.device.failures import KernelError
+from tensorken_wgpu.device.pipelines import Source
+from tensorken_wgpu.execution import programs
+from tensorken_wgpu.execution.tuning import VARIABLE as TUNING
+from tensorken_wgpu.kernels.kernel import Kernel
+from tensorken_wgpu.wgsl.dtypes import SIZES
+from tensorken_wgpu.wgsl.single_op import Value
+from tensorken_wgpu.wgsl.target import Target
+from tensorken_wgpu.wgsl.writer import Writer
 
 HARDWARE = Target(32, 2**27, False)
 

@@ -12,9 +12,9 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_wgpu import tuning
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.planning import plan
+from tensorken_wgpu.execution import tuning
+from tensorken_wgpu.execution.planning import plan
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ import pytest
 
 import tensorken as tk
 from tensorken_core.language.dtypes import float32
-from tensorken_wgpu import bind_groups
-from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.memory import class_of
-from tensorken_wgpu.single_op import Value
-from tensorken_wgpu.slots import slots
+from tensorken_wgpu.device import bind_groups
+from tensorken_wgpu.device.memory import class_of
+from tensorken_wgpu.execution.slots import slots
+from tensorken_wgpu.wgsl.dtypes import size_of
+from tensorken_wgpu.wgsl.single_op import Value
 
 
 @dataclass(frozen=True)

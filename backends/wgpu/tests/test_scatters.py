@@ -12,13 +12,13 @@ import tensorken as tk
 from tensorken.lazy.interpreter import Lazy
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import scatters
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.kernels import WORKGROUP
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.scatters import has_scatter_kernels
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import scatters
+from tensorken_wgpu.kernels.kernel import WORKGROUP
+from tensorken_wgpu.kernels.scatters import has_scatter_kernels
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 SCATTER = OPS["scatter_add"]
 

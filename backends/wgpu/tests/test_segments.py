@@ -15,12 +15,12 @@ import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import segments
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.scatters import has_scatter_kernels
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import segments
+from tensorken_wgpu.kernels.scatters import has_scatter_kernels
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 SCATTER = OPS["scatter_add"]
 GPU = Target(8, 2**28, is_software=False)

@@ -19,11 +19,11 @@ from core.tests.each import each_of
 from tensorken.kernels.positions import with_positions
 from tensorken.kernels.rows import Rows
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_wgpu import column_sums, layouts, shared_rows
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.layouts import layout_of
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.target import Target
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import column_sums, layouts, shared_rows
+from tensorken_wgpu.kernels.layouts import layout_of
+from tensorken_wgpu.wgsl.target import Target
 
 HARDWARE = Target(8, 2**27, False)
 

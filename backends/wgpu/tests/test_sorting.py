@@ -13,10 +13,10 @@ import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import radix
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import radix
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 GPU = Target(8, 2**28, is_software=False)
 

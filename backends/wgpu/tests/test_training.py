@@ -24,9 +24,9 @@ from tensorken_nn.layers import mlp
 from tensorken_nn.losses import cross_entropy
 from tensorken_nn.metrics import correct
 from tensorken_nn.optimizers import Adam, AdamState
-from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
-from tensorken_wgpu.device import Device
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device
 
 STEPS = 50
 WARM = 10

@@ -12,16 +12,17 @@ import pytest
 from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu import measurements, tuning
-from tensorken_wgpu.adapters import adapter_of
-from tensorken_wgpu.device import Device
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.measurements import FORMAT, Measurements, generator_version
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.programs import LoadedProgram
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.tuning import Times, Tuning, best
+from tensorken_wgpu.device import measurements
+from tensorken_wgpu.device.adapters import adapter_of
+from tensorken_wgpu.device.device import Device
+from tensorken_wgpu.device.measurements import FORMAT, Measurements, generator_version
+from tensorken_wgpu.execution import tuning
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.execution.programs import LoadedProgram
+from tensorken_wgpu.execution.tuning import Times, Tuning, best
+from tensorken_wgpu.kernels.kernel import Kernel
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 HARDWARE = Target(32, 2**27, False)
 

@@ -13,9 +13,9 @@ from backends.wgpu.tests.subnormal_numbers import without_subnormals
 from tensorken.kernels.rows import Rows
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.kernels import MAX_ITERATIONS, MIN_VECTORISED, divide_rows
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.target import Target
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels.kernel import MAX_ITERATIONS, MIN_VECTORISED, divide_rows
+from tensorken_wgpu.wgsl.target import Target
 
 SOFTWARE, HARDWARE = Target(32, 2**27, True), Target(32, 2**27, False)
 

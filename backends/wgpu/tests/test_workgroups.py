@@ -13,13 +13,13 @@ import tensorken as tk
 from core.tests.each import each_of
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu import subgroups
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.declarations import declare
-from tensorken_wgpu.limits import SUBGROUPS
-from tensorken_wgpu.measurements import Measurements
-from tensorken_wgpu.planning import plan
-from tensorken_wgpu.templates import specialised_text
+from tensorken_wgpu.device.limits import SUBGROUPS
+from tensorken_wgpu.device.measurements import Measurements
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.kernels import subgroups
+from tensorken_wgpu.wgsl.templates import specialised_text
 from tools.wgsl_counts import counts_of
 
 EMULATED = """

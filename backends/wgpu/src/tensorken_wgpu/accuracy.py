@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tensorken_wgpu.dtypes import FORMATS
-from tensorken_wgpu.functions import ERRORS
-from tensorken_wgpu.templates import NUMBERS, generic_text
-from tensorken_wgpu.wgsl import TYPES, expressions
+from tensorken_wgpu.wgsl.dtypes import FORMATS
+from tensorken_wgpu.wgsl.functions import ERRORS
+from tensorken_wgpu.wgsl.ops import TYPES, expressions
+from tensorken_wgpu.wgsl.templates import NUMBERS, generic_text
 
 if TYPE_CHECKING:
-    from tensorken_wgpu.device import Device
+    from tensorken_wgpu.device.device import Device
 
 COUNT = 2048
 """The results of each op that are measured."""

@@ -16,18 +16,19 @@ from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DType, int32, int64
 from tensorken_core.language.op import OPS as LANGUAGE, Op
 from tensorken_core.language.shapes import Shape
-from tensorken_wgpu import cumulative, declarations, sorting
-from tensorken_wgpu.copies import run_as_copy
-from tensorken_wgpu.device import Device, Memory
-from tensorken_wgpu.dtypes import FORMATS, narrowed, packed, size_of, widened
-from tensorken_wgpu.fourier import OPS as FOURIER, has_kernels
-from tensorken_wgpu.loops import Backend, compiled
-from tensorken_wgpu.planning import Plan, plan
-from tensorken_wgpu.programs import Array, LoadedProgram, add_context
-from tensorken_wgpu.reloading import ReloadingProgram
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.target import Target
-from tensorken_wgpu.wgsl import OPS
+from tensorken_wgpu import declarations
+from tensorken_wgpu.device.device import Device, Memory
+from tensorken_wgpu.execution.copies import run_as_copy
+from tensorken_wgpu.execution.loops import Backend, compiled
+from tensorken_wgpu.execution.planning import Plan, plan
+from tensorken_wgpu.execution.programs import Array, LoadedProgram, add_context
+from tensorken_wgpu.execution.reloading import ReloadingProgram
+from tensorken_wgpu.kernels import cumulative, sorting
+from tensorken_wgpu.kernels.fourier import OPS as FOURIER, has_kernels
+from tensorken_wgpu.wgsl.dtypes import FORMATS, narrowed, packed, size_of, widened
+from tensorken_wgpu.wgsl.ops import OPS
+from tensorken_wgpu.wgsl.single_op import Value, single
+from tensorken_wgpu.wgsl.target import Target
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Program

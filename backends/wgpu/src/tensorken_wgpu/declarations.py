@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu import accuracy, subgroups
-from tensorken_wgpu.dtypes import supported_dtypes
-from tensorken_wgpu.failures import KernelError
-from tensorken_wgpu.measurements import Measurements, cache_file
+from tensorken_wgpu import accuracy
+from tensorken_wgpu.device.failures import KernelError
+from tensorken_wgpu.device.measurements import Measurements, cache_file
+from tensorken_wgpu.kernels import subgroups
 from tensorken_wgpu.subnormals import flushed
+from tensorken_wgpu.wgsl.dtypes import supported_dtypes
 
 if TYPE_CHECKING:
-    from tensorken_wgpu.device import Device
+    from tensorken_wgpu.device.device import Device
 
 FILE = "wgpu-numbers.json"
 

@@ -14,19 +14,19 @@ def tensorken_backend() -> BackendEntry:
 
     def load(device: str | None = None) -> Any:
         from tensorken.lazy.interpreter import Lazy
-        from tensorken_wgpu.adapters import adapter_of
         from tensorken_wgpu.backend import Wgpu
-        from tensorken_wgpu.device import Device
+        from tensorken_wgpu.device.adapters import adapter_of
+        from tensorken_wgpu.device.device import Device
 
         return Lazy(Wgpu(Device(adapter_of(device))))
 
     def devices() -> Sequence[str]:
-        from tensorken_wgpu.adapters import names
+        from tensorken_wgpu.device.adapters import names
 
         return names()
 
     def facts(device: str) -> Mapping[str, str]:
-        from tensorken_wgpu.adapters import facts
+        from tensorken_wgpu.device.adapters import facts
 
         return facts(device)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import tensorken as tk
-from tensorken_wgpu.programs import HOT_RUNS
+from tensorken_wgpu.execution.programs import HOT_RUNS
 from tensorken_wgpu.report.torch_cuda import cuda
 
 if TYPE_CHECKING:
     from tensorken_wgpu.backend import Wgpu
-    from tensorken_wgpu.device import Device
+    from tensorken_wgpu.device.device import Device
 
 MAX_CALLS = 400
 """The most calls of one measurement."""

@@ -17,7 +17,7 @@ from typing import Any
 import tensorken as tk
 from tensorken_cli import Parser
 from tensorken_core.errors import BackendError
-from tensorken_wgpu import adapters
+from tensorken_wgpu.device import adapters
 from tensorken_wgpu.report.bench import Bench
 from tensorken_wgpu.report.page import to_page
 from tensorken_wgpu.report.sections import SECTIONS, Section, measured

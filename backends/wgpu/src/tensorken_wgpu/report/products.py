@@ -11,11 +11,11 @@ from typing import Any
 import tensorken as tk
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
-from tensorken_wgpu.kernels import Kernel
-from tensorken_wgpu.planning import plan
+from tensorken_wgpu.execution.planning import plan
+from tensorken_wgpu.execution.tuning import measure
+from tensorken_wgpu.kernels.kernel import Kernel
 from tensorken_wgpu.report.bench import Bench, Row, attempt
-from tensorken_wgpu.single_op import Value, single
-from tensorken_wgpu.tuning import measure
+from tensorken_wgpu.wgsl.single_op import Value, single
 
 CHECKED = 8
 """The elements of a product that are compared with their exact values."""

@@ -10,7 +10,8 @@ from importlib.metadata import version
 from typing import Any
 
 import tensorken as tk
-from tensorken_wgpu import adapters
+from tensorken_wgpu.device import adapters
+from tensorken_wgpu.execution.tuning import is_off
 from tensorken_wgpu.report import torch_cuda
 from tensorken_wgpu.report.attention import attention
 from tensorken_wgpu.report.bench import Bench, Row, attempt
@@ -19,7 +20,6 @@ from tensorken_wgpu.report.memory_bound import memory_bound
 from tensorken_wgpu.report.products import products
 from tensorken_wgpu.report.trainings import trainings
 from tensorken_wgpu.report.transfers import copies, host
-from tensorken_wgpu.tuning import is_off
 
 WARM_UP, QUICK_WARM_UP = 0.5, 0.05
 """The seconds that the device works before a section."""
