@@ -78,6 +78,8 @@ def stepped(a: Array, b: Array) -> Array:
 def whole_quotient(a: Array, b: Array) -> Array:
     """floor(a / b) if one is infinite, as the array API standard prefers; numpy's result is Python's, NaN or -1."""
     quotient = np.floor_divide(a, b)
+    if quotient.dtype.kind != "f":
+        return quotient
     return np.where(np.isinf(a) | np.isinf(b), a / b, quotient).astype(quotient.dtype)
 
 
