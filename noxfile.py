@@ -47,7 +47,7 @@ LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
     *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
-    *("lowest", "start", "site"),
+    *("gpu-kernels", "lowest", "start", "site"),
 )
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -168,6 +168,7 @@ def nightly(session: nox.Session, part: str) -> None:
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
     kit: all cases of the kit on every backend
+    gpu-kernels: the tests of the wgpu backend and the kit, with the kernels for GPUs on any adapter
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     lowest: the quick tests, with the oldest versions that our distributions accept
@@ -225,6 +226,11 @@ def nightly(session: nox.Session, part: str) -> None:
     elif part == "kit":
         for name in FIRST_PARTY:
             examine(session, name)
+    elif part == "gpu-kernels":
+        kernels = {"TENSORKEN_WGPU_KERNELS": "gpu"}
+        run_pytest(session, "own", *LIMITS, *PARALLEL, "backends/wgpu", environment=kernels)
+        session.env.update(kernels)
+        examine(session, "wgpu")
     elif part == "selftest":
         for options in (["--seeds=20"], ["--deep"]):
             session.run("tensorken", "conformance", "selftest", *options, env=ONE_THREAD)

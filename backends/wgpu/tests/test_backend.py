@@ -16,6 +16,7 @@ from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu import backend as backend_module
+from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.wgsl.dtypes import SIZES
 
 
@@ -166,6 +167,17 @@ def test_unsupported_dtypes_are_errors(lazy: Any, raw: Any, monkeypatch: pytest.
         tk.tensor([1.0], "float64", backend=tk.Lazy(raw))
     with pytest.raises(DTypeError, match=r"new: .* has no int64, only bool, int32, float32; cast to one"):
         raw.new((1,), [1], int64)
+
+
+@pytest.mark.parametrize(("value", "is_software"), [("gpu", False), (" Software", True)])
+def test_a_variable_chooses_the_kernels(
+    device: Any, monkeypatch: pytest.MonkeyPatch, value: str, is_software: bool
+) -> None:
+    monkeypatch.setenv("TENSORKEN_WGPU_KERNELS", value)
+    assert Wgpu(device).target.is_software == is_software
+    monkeypatch.setenv("TENSORKEN_WGPU_KERNELS", "vulkan")
+    with pytest.raises(BackendError, match=r"TENSORKEN_WGPU_KERNELS is 'vulkan'; it is gpu, software"):
+        Wgpu(device)
 
 
 SPECIAL = np.array(

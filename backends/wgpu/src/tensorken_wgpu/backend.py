@@ -28,7 +28,7 @@ from tensorken_wgpu.kernels.fourier import OPS as FOURIER, has_kernels
 from tensorken_wgpu.wgsl.dtypes import FORMATS, narrowed, packed, size_of, widened
 from tensorken_wgpu.wgsl.ops import OPS
 from tensorken_wgpu.wgsl.single_op import Value, single
-from tensorken_wgpu.wgsl.target import Target
+from tensorken_wgpu.wgsl.target import Target, has_software_kernels
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Program
@@ -53,11 +53,12 @@ class Wgpu(Backend):
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        is_software = has_software_kernels(device.is_software)
         self.target = Target(
             device.bindings,
             int(device.limits["max-storage-buffer-binding-size"]),
-            device.is_software,
-            fast_64_bit=device.is_software and "shader-int64" in device.features,
+            is_software,
+            fast_64_bit=is_software and "shader-int64" in device.features,
             workgroup_memory=int(device.limits["max-compute-workgroup-storage-size"]),
         )
         self._single_ops: dict[Any, ReloadingProgram] = {}

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.wgsl.vectors import EIGHT, FOUR
 
 WINDOW_ALIGNMENT = 256
 """Bytes to which windows are aligned: no device requires more."""
+
+VARIABLE = "TENSORKEN_WGPU_KERNELS"
+
+_KERNELS = {"gpu": False, "software": True}
+
+
+def has_software_kernels(is_software: bool) -> bool:
+    """Whether a device gets the kernels for software adapters.
+
+    Args:
+        is_software: whether it is one; `TENSORKEN_WGPU_KERNELS`, gpu or software, overrules it, to test the kernels
+            for GPUs without one.
+
+    Raises:
+        BackendError: if the variable has another value.
+    """
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if value and value not in _KERNELS:
+        raise BackendError(f"wgpu: {VARIABLE} is {value!r}; it is gpu, software or not set")
+    return _KERNELS.get(value, is_software)
 
 
 @dataclass(frozen=True, slots=True)
