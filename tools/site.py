@@ -283,11 +283,9 @@ def silent_images(html: str) -> list[str]:
 
 
 def unsized_images(html: str) -> list[str]:
-    """The images of a page without a width or a height: a page would move while it loads them."""
-    sizes = (r"\swidth=", r"\sheight=")
-    return [
-        tag for tag in re.findall(r"<img\b[^>]*>", html) if not all(re.search(size, tag) for size in sizes)
-    ]
+    """The pictures of a page without a width or a height: a page would move while it loads them."""
+    pictures = [tag for tag in re.findall(r"<img\b[^>]*>", html) if "_images/" in tag]
+    return [tag for tag in pictures if not all(f" {size}=" in tag for size in ("width", "height"))]
 
 
 def _write(file: Path, text: str) -> None:
