@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken_wgpu.report import products, sections, trainings
+from tensorken_wgpu.report import laws, products, sections, trainings
 from tensorken_wgpu.report.bench import Bench, Row, attempt
 from tensorken_wgpu.report.cli import main
 from tensorken_wgpu.report.page import to_page
@@ -120,3 +120,10 @@ def test_it_is_a_subcommand() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "--quick" in done.stdout
     assert "--tiny" not in done.stdout
+
+
+def test_the_groups_of_laws_exist() -> None:
+    pytest.importorskip("tensorken_conformance.laws")  # registers them
+    from tensorken_conformance.law import LAWS
+
+    assert [group for group in laws.GROUPS if not any(law.startswith(group) for law in LAWS)] == []

@@ -30,9 +30,9 @@ GROUPS = (
     "values.factorizations",
     "derivatives",
     "programs",
-    "lifetime.sharing",
+    "lifetime",
     "errors",
-    "honesty",
+    "declarations",
 )
 """The groups of laws, the most important first; a process of its own examines each."""
 
