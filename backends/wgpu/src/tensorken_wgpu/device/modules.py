@@ -32,13 +32,12 @@ wgpu does not have the driver's function, all kernels keep them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
-VARIABLE = "TENSORKEN_WGPU_CHECKS"
+from tensorken_wgpu.device import switches
 
-_ON = frozenset({"1", "true", "yes", "on"})
+VARIABLE = "TENSORKEN_WGPU_CHECKS"
 
 NO_CHECKS = 0
 """The driver's flags for a module without run-time checks."""
@@ -46,7 +45,7 @@ NO_CHECKS = 0
 
 def are_checked() -> bool:
     """Whether the user wants checks in all kernels."""
-    return os.environ.get(VARIABLE, "").strip().lower() in _ON
+    return switches.is_on(VARIABLE)
 
 
 def _direct() -> Callable[[Any, str], Any] | None:

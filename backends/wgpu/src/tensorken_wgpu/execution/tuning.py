@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import os
 import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensorken_core.errors import BackendError
+from tensorken_wgpu.device import switches
 from tensorken_wgpu.device.encoding import Dispatch
 from tensorken_wgpu.device.measurements import Measurements, cache_file
 from tensorken_wgpu.device.pipelines import Source
@@ -52,8 +52,6 @@ MAX_SECONDS = 0.5
 
 MAX_RATIO = 3.0
 """A kernel that takes this many times the time of the fastest is not measured again."""
-
-_OFF = frozenset({"0", "false", "no", "off"})
 
 Times = dict[str, float | None]
 """For each kernel of a choice the least seconds of a run; None if it cannot run."""
@@ -100,7 +98,7 @@ def best(kernel: Kernel, device: Device) -> Kernel:
 
 def is_off() -> bool:
     """Whether the user has turned the measurement off."""
-    return os.environ.get(VARIABLE, "").strip().lower() in _OFF
+    return switches.is_off(VARIABLE)
 
 
 @functools.cache

@@ -8,13 +8,13 @@ TENSORKEN_WGPU_SUBGROUPS=off no kernel uses them.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.index_expressions import variable
 from tensorken_core.language.dtypes import DTYPES
+from tensorken_wgpu.device import switches
 from tensorken_wgpu.device.failures import KernelError
 from tensorken_wgpu.device.limits import SUBGROUPS
 from tensorken_wgpu.kernels.kernel import kernel_template
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "TENSORKEN_WGPU_SUBGROUPS"
 
-_OFF = frozenset({"0", "false", "no", "off"})
-
 SIZES = (64, 256)
 """The invocations of the workgroups that are checked: those of kernels that combine numbers of a workgroup."""
 
@@ -48,7 +46,7 @@ _HALF = 0x3F000000
 
 def are_off() -> bool:
     """Whether the user has turned subgroups off."""
-    return os.environ.get(VARIABLE, "").strip().lower() in _OFF
+    return switches.is_off(VARIABLE)
 
 
 def are_right(device: Device, target: Target) -> bool:

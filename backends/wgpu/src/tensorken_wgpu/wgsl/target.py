@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from tensorken_core.errors import BackendError
+from tensorken_wgpu.device.switches import value_of
 from tensorken_wgpu.wgsl.vectors import EIGHT, FOUR
 
 WINDOW_ALIGNMENT = 256
@@ -26,7 +26,7 @@ def has_software_kernels(is_software: bool) -> bool:
     Raises:
         BackendError: if the variable has another value.
     """
-    value = os.environ.get(VARIABLE, "").strip().lower()
+    value = value_of(VARIABLE)
     if value and value not in _KERNELS:
         raise BackendError(f"wgpu: {VARIABLE} is {value!r}; it is gpu, software or not set")
     return _KERNELS.get(value, is_software)
