@@ -89,6 +89,9 @@ def _floats(float_type: Float, integer: str) -> dict[str, Expression]:
         "cos": lambda x: f"cosine{s}({x})",
         "sqrt": lambda x: f"exact{s}(sqrt({x}))",
         "floor": lambda x: f"floor({x})",
+        # drivers take a == a for true, and select(a, b, b < a) for min(a, b), which drops a NaN
+        "eq": lambda a, b: f"!is_nan{s}({a})" if a == b else f"{a} == {b}",
+        "lt": lambda a, b: f"exact{s}({a}) < {b}",
         "add": lambda a, b: f"exact{s}({a} + {b})",
         "sub": lambda a, b: f"minus_itself{s}({a})" if a == b else f"exact{s}({a} - {b})",
         "mul": lambda a, b: f"exact{s}({a} * {b})",
