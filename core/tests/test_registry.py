@@ -662,6 +662,20 @@ def test_a_device_that_is_not_there_is_an_error(site: Site) -> None:
     assert site.registry.probe(one(site, "none")).status == "unavailable"
 
 
+def test_the_first_device_of_a_kind_needs_no_number(site: Site) -> None:
+    site.backend("torch", facts="devices=('cpu', 'cuda:0', 'cuda:1')")
+    site.backend("jax", facts="devices=('gpu', 'gpu:1', 'cpu')")
+    for choice, device in [
+        ("torch:cuda", "cuda:0"),
+        ("torch:cuda:0", "cuda:0"),
+        ("torch:cuda:1", "cuda:1"),
+        ("jax:gpu:0", "gpu"),
+        ("jax:gpu", "gpu"),
+    ]:
+        interpreter = site.selection.resolve(choice)
+        assert site.registry.name_of(interpreter)[1] == device
+
+
 def test_a_device_without_a_backend_selects_the_backend_in_use(site: Site) -> None:
     site.backend("numpy", facts="devices=('a', 'b')")
     assert site.selection.name_of(site.selection.resolve(device="b")) == ("numpy", "b")

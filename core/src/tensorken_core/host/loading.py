@@ -328,7 +328,7 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
 
 
 def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
-    """The name of the device with this name or number; None: the first device.
+    """The name of the device with this name or number; None: the first device; `cuda` and `cuda:0` are the same.
 
     Raises:
         BackendError: if there is no such device.
@@ -339,7 +339,7 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
         return names[0]
     key = device.strip().lower()
     for name in names:
-        if name.strip().lower() == key:
+        if name.strip().lower().removesuffix(":0") == key.removesuffix(":0"):
             return name
     if key.isdecimal() and int(key) < len(names):
         return names[int(key)]
