@@ -75,7 +75,7 @@ def takes(way: str, dtype: DType) -> bool:
 WAYS_OUT: dict[str, Callable[[Tensor], Any]] = {
     "ravel": lambda x: x.flat(),
     "numpy": np.asarray,
-    "dlpack": np.from_dlpack,
+    "dlpack": lambda x: np.from_dlpack(x, device="cpu"),
     "to_mutable": lambda x: x.to_mutable(),
     "tolist": lambda x: x.tolist(),
 }
