@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorken_wgpu.device import measurements
 from tensorken_wgpu.device.adapters import adapter_of
 from tensorken_wgpu.device.device import Device
 from tensorken_wgpu.device.measurements import FORMAT, Measurements, generator_version
+from tensorken_wgpu.device.pipelines import Source
 from tensorken_wgpu.execution import tuning
 from tensorken_wgpu.execution.planning import plan
 from tensorken_wgpu.execution.programs import LoadedProgram
@@ -35,6 +37,10 @@ class Named:
 
     def __init__(self, driver: str = "driver 1") -> None:
         self.driver = driver
+        self.compiled: list[list[Source]] = []
+
+    def compile(self, sources: list[Source]) -> None:
+        self.compiled.append(sources)
 
 
 DEVICE: Any = Named()
@@ -53,7 +59,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The names of the kernels measured so far, for each choice; the last one is the fastest."""
     calls: list[list[str]] = []
 
-    def measure(kernels: Any, device: Any) -> Times:
+    def measure(kernels: Any, device: Any, is_idle: bool) -> Times:
         calls.append([*kernels])
         return {name: 1.0 / (i + 1) for i, name in enumerate(kernels)}
 
@@ -73,6 +79,11 @@ def fresh(raw: Any) -> Device:
     return Device(adapter_of(None))
 
 
+def fastest_of(found: Tuning, kernel: Kernel, device: Any) -> Kernel:
+    (fastest,) = found.best([kernel], device)
+    return fastest
+
+
 def last(kernel: Kernel) -> Kernel:
     assert kernel.choice is not None
     return [*kernel.choice.kernels.values()][-1]
@@ -85,12 +96,12 @@ def test_the_fastest_is_measured_once_and_the_times_are_kept(
     first = Tuning(Measurements(path))
     assert found.choice is not None
     assert 2 <= len(found.choice.kernels) <= 8
-    assert first.best(found, DEVICE) is last(found)
+    assert fastest_of(first, found, DEVICE) is last(found)
     similar = kernel(36, 68, 60)
-    assert first.best(similar, DEVICE) is last(similar)
-    assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
+    assert fastest_of(first, similar, DEVICE) is last(similar)
+    assert fastest_of(Tuning(Measurements(path)), found, DEVICE) is last(found)
     assert measured == [[*found.choice.kernels]]
-    Tuning(Measurements(path)).best(kernel(32, 128, 32), DEVICE)
+    fastest_of(Tuning(Measurements(path)), kernel(32, 128, 32), DEVICE)
     assert len(measured) == 2
     entry = kept(path)
     assert (entry["driver"], entry["kernels"]) == (DEVICE.driver, generator_version())
@@ -101,19 +112,36 @@ def test_the_fastest_is_measured_once_and_the_times_are_kept(
     assert [x.name for x in path.parent.iterdir()] == ["tuning.json"]
 
 
+def test_the_kernels_of_all_choices_of_a_program_are_compiled_at_once(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    device: Any = Named()
+    known, new = kernel(), [kernel(256, 64, 256), kernel(256, 65, 256)]
+    plain = replace(known, choice=None)
+    found = Tuning(Measurements(tmp_path / "tuning.json"))
+    fastest_of(found, known, device)
+    device.compiled.clear()
+    assert found.best([plain, *new, known], device) == [plain, *map(last, new), last(known)]
+    (sources,) = device.compiled
+    assert {source.text for source in sources} == {
+        tuning.source_of(x).text for y in new if y.choice is not None for x in y.choice.kernels.values()
+    }
+    assert len(measured) == 1 + len({x.choice.key for x in new if x.choice is not None})
+
+
 def test_another_driver_or_other_kernels_are_measured_anew(
     tmp_path: Path, measured: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, found = tmp_path / "tuning.json", kernel()
-    Tuning(Measurements(path)).best(found, DEVICE)
-    Tuning(Measurements(path)).best(found, DEVICE)
+    fastest_of(Tuning(Measurements(path)), found, DEVICE)
+    fastest_of(Tuning(Measurements(path)), found, DEVICE)
     assert len(measured) == 1
     updated: Any = Named("driver 2")
-    Tuning(Measurements(path)).best(found, updated)
+    fastest_of(Tuning(Measurements(path)), found, updated)
     assert len(measured) == 2
     assert kept(path)["driver"] == "driver 2"
     monkeypatch.setattr(measurements, "generator_version", lambda: "other")
-    Tuning(Measurements(path)).best(found, updated)
+    fastest_of(Tuning(Measurements(path)), found, updated)
     assert len(measured) == 3
     assert kept(path)["kernels"] == "other"
 
@@ -139,11 +167,11 @@ def test_damaged_times_are_measured_anew(tmp_path: Path, measured: list[list[str
     ]
     for value in damaged:
         Measurements(path).keep(DEVICE, key, value)
-        assert Tuning(Measurements(path)).best(found, DEVICE) is last(found), value
+        assert fastest_of(Tuning(Measurements(path)), found, DEVICE) is last(found), value
     assert len(measured) == len(damaged)
     # a kernel that this version does not have is ignored
     Measurements(path).keep(DEVICE, key, {**dict.fromkeys(names, 1.0), names[0]: 0.5, "gone": 0.1})
-    assert Tuning(Measurements(path)).best(found, DEVICE).template == found.template
+    assert fastest_of(Tuning(Measurements(path)), found, DEVICE).template == found.template
     assert len(measured) == len(damaged)
 
 
@@ -164,7 +192,7 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, measured: list[list[str]]) -
     for text in texts:
         for encoding in ("utf-16", "utf-8"):
             path.write_text(text, encoding=encoding)
-            assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
+            assert fastest_of(Tuning(Measurements(path)), found, DEVICE) is last(found)
         assert found.choice.key in kept(path)["measured"]
     assert len(measured) == 2 * len(texts)
 
@@ -173,7 +201,7 @@ def test_an_unwritable_folder_is_ignored(tmp_path: Path, measured: list[list[str
     (tmp_path / "file").write_text("")
     found = kernel()
     for path in (tmp_path / "file" / "tuning.json", tmp_path, None):
-        assert Tuning(Measurements(path)).best(found, DEVICE) is last(found)
+        assert fastest_of(Tuning(Measurements(path)), found, DEVICE) is last(found)
 
 
 class Clock:
@@ -256,7 +284,7 @@ def test_tuning_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, measured: lis
     found = kernel()
     for value in ("off", "0", " Off "):
         monkeypatch.setenv(tuning.VARIABLE, value)
-        assert best(found, DEVICE) is found
+        assert best([found], DEVICE) == [found]
     assert not measured
 
 

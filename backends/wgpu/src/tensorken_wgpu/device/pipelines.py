@@ -18,7 +18,7 @@ MAX_PIPELINES = 1024
 Mesa's software driver."""
 
 
-MAX_THREADS = 8
+MAX_THREADS = 16
 """The most threads that compile at once."""
 
 

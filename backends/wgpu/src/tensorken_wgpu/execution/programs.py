@@ -84,7 +84,8 @@ class LoadedProgram:
         self._constants = [*constants.values()]
         self._has_stacks = bool(plan.stacked)
         self._steps = [
-            LoadedKernel(best(step.kernel, device), memory_indices, device, target) for step in plan.steps
+            LoadedKernel(kernel, memory_indices, device, target)
+            for kernel in best([step.kernel for step in plan.steps], device)
         ]
         self._compile(self._steps)
         self._bound = sorted({index for step in self._steps for index in step.bound})

@@ -14,7 +14,7 @@ import functools
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensorken_core.errors import BackendError
@@ -69,31 +69,40 @@ class Tuning:
         self._lock = threading.Lock()
         self._known: dict[str, dict[str, Any]] = {}  # name of a device -> key of a choice -> times
 
-    def best(self, kernel: Kernel, device: Device) -> Kernel:
-        """The fastest of the kernel's choice; the kernel itself if it has none, or if none can be measured."""
-        choice = kernel.choice
-        if choice is None:
-            return kernel
+    def best(self, kernels: Sequence[Kernel], device: Device) -> list[Kernel]:
+        """The fastest of each kernel's choice; the kernel itself if it has none, or if none can be measured.
+
+        The driver compiles the kernels of all choices that are not known yet at once, as it uses several processors.
+        """
+        choices = [kernel.choice for kernel in kernels if kernel.choice is not None]
+        if not choices:
+            return [*kernels]
         with self._lock:
             if device.name not in self._known:
                 self._known[device.name] = self.file.of(device)
             known = self._known[device.name]
-            name = fastest(known.get(choice.key), choice)
-            if name is None:
-                times = measure(choice.kernels, device)
-                name = fastest(times, choice)
-                if name is None:  # no memory left to measure with; try again next time
-                    return kernel
-                known[choice.key] = times
-                self.file.keep(device, choice.key, times)
-            return choice.kernels[name]
+            new = [choice for choice in choices if fastest(known.get(choice.key), choice) is None]
+            device.compile([source_of(kernel) for choice in new for kernel in choice.kernels.values()])
+            for number, choice in enumerate(new):
+                if fastest(known.get(choice.key), choice) is not None:  # one before it had the same key
+                    continue
+                times = measure(choice.kernels, device, is_idle=number == 0)
+                if (
+                    fastest(times, choice) is not None
+                ):  # else no memory is left to measure with: try next time
+                    known[choice.key] = times
+                    self.file.keep(device, choice.key, times)
+            names = iter([fastest(known.get(choice.key), choice) for choice in choices])
+        found = [(kernel, None if kernel.choice is None else next(names)) for kernel in kernels]
+        return [
+            kernel if kernel.choice is None or name is None else kernel.choice.kernels[name]
+            for kernel, name in found
+        ]
 
 
-def best(kernel: Kernel, device: Device) -> Kernel:
-    """The fastest of the kernel's choice."""
-    if kernel.choice is None or is_off():
-        return kernel
-    return _default().best(kernel, device)
+def best(kernels: Sequence[Kernel], device: Device) -> list[Kernel]:
+    """The fastest of each kernel's choice."""
+    return [*kernels] if is_off() else _default().best(kernels, device)
 
 
 def is_off() -> bool:
@@ -123,8 +132,14 @@ def _is_time(seconds: Any) -> bool:
     return is_number and math.isfinite(seconds) and seconds > 0
 
 
-def measure(kernels: Mapping[str, Kernel], device: Device) -> Times:
-    """The least seconds of each kernel, on memory with arbitrary contents; None for those that the device refuses."""
+def measure(kernels: Mapping[str, Kernel], device: Device, is_idle: bool = True) -> Times:
+    """The least seconds of each kernel, on memory with arbitrary contents; None for those that the device refuses.
+
+    Args:
+        kernels: by their names.
+        device: runs them.
+        is_idle: whether the device has to work first, until it reaches its full clock.
+    """
     memories: dict[Variable, Memory] = {}
     times: Times = dict.fromkeys(kernels)
     ready: dict[str, Dispatch] = {}
@@ -134,7 +149,7 @@ def measure(kernels: Mapping[str, Kernel], device: Device) -> Times:
             dispatch = dispatch_of(kernel, device, memories)
             device.seconds([dispatch])  # the driver may compile it now
             ready[name] = dispatch
-    if ready:
+    if ready and is_idle:
         work(next(iter(ready.values())), device)
     runs = {}
     for name in [*ready]:
