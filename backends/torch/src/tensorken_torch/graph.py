@@ -225,11 +225,11 @@ class GraphBuilder:
         return value
 
     def _number(self, v: Literal) -> fx.Node:
-        """A tensor without axes on the CPU, which torch's functions take as a number on any device."""
+        """A tensor without axes on the backend's device: `addcmul` and others take none of the CPU beside others."""
         key = (v.value, math.copysign(1.0, v.value), v.dtype)
         if key not in self._numbers:
             self._numbers[key] = self._constant(
-                torch.tensor(v.value, dtype=TORCH_DTYPES[v.dtype], device="cpu")
+                torch.tensor(v.value, dtype=TORCH_DTYPES[v.dtype], device=self.backend.device)
             )
         return self._numbers[key]
 
