@@ -11,13 +11,14 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
-from tensorken.arrays.functions.operands import as_tensors, promoted_tensors
+from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.searching import nonzero_indices
 from tensorken.arrays.functions.shaping import take
+from tensorken.arrays.indexing import indices_like
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import bool_
-from tensorken_core.language.shapes import short_repr
+from tensorken_core.language.shapes import broadcast, short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -104,12 +105,12 @@ def choose(a: ArrayLike, choices: ArrayLike, mode: str = "raise") -> Tensor:
     [20, 11, 22]
     """
     options = promoted_tensors("choose", choices)
-    index = as_operand("choose", a, options[0])
+    index = indices_like("choose", a, options[0])
     index = within("choose", index, len(options), mode)
     result = options[-1]
     for i in range(len(options) - 2, -1, -1):
         result = index.eq(i).where(options[i], result)
-    return result if len(options) > 1 else result.broadcast_to(as_tensors("choose", (index | 0,))[0].shape)
+    return result.broadcast_to(broadcast(result.shape, index.shape)) if len(options) == 1 else result
 
 
 def within(name: str, index: Tensor, size: int, mode: str) -> Tensor:

@@ -168,7 +168,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
     Raises:
         IndexingError: if data are not an int, a tensor, or a sequence or buffer of numbers.
     """
-    if isinstance(data, type(x)):
+    if isinstance(data, Tensor):  # x may be complex, and its indices are not
         return data.in_index_dtype()
     if hasattr(data, "__index__") and getattr(data, "shape", ()) == ():
         try:

@@ -28,7 +28,7 @@ def get(x: Tensor, key: Any) -> Tensor:
     if shape:  # a fast path for the two most common keys
         if type(key) is int:
             return apply_steps(x, row_steps(shape, in_range(key, 0, shape)))
-        if type(key) is type(x) and key.dtype.kind == "int" and key.shape:
+        if type(key) is Tensor and key.dtype.kind == "int" and key.shape:
             return slices(x, checked("index", key.in_index_dtype(), 0, shape), 0)
     return select(x, key).of(x)
 
