@@ -342,10 +342,12 @@ def test_booleans_have_logic_and_no_other_arithmetic():
             wrong()
     for wrong in (lambda: a - b, lambda: a - True, lambda: True - a, lambda: tk.subtract(a, b)):
         with pytest.raises(
-            DTypeError, match=r"^sub: not defined for bool; .*, or use a \^ b \(logical_xor\)"
+            DTypeError, match=r"^sub(tract)?: not defined for bool; .*, or use a \^ b \(logical_xor\)"
         ):
             wrong()
-    with pytest.raises(DTypeError, match=r"^neg: not defined for bool; .*, or use ~x \(logical_not\)"):
+    with pytest.raises(
+        DTypeError, match=r"^neg(ative)?: not defined for bool; .*, or use ~x \(logical_not\)"
+    ):
         tk.negative(a)
 
 

@@ -409,5 +409,5 @@ def test_a_type_is_registered_once(kind):
         ArgumentError, match=f"^register: {kind.__name__} is registered already; a type is registered"
     ):
         tree.register(kind, lambda x: ((), None), lambda _metadata, _children: None)
-    with pytest.raises(ArgumentError, match=f"^register: {kind.__name__} is registered already"):
+    with pytest.raises(ArgumentError, match=f"^register_leaf: {kind.__name__} is registered already"):
         tree.register_leaf(kind)

@@ -7,9 +7,12 @@ note with the line of the user's code, since the traceback ends in the library.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tensorken_core.source_line import users_line
+from tensorken_core.source_line import users_call
+
+_PREFIX = re.compile(r"[\w.]+: ")
 
 
 class TensorkenError(Exception):
@@ -21,8 +24,27 @@ class TensorkenError(Exception):
     """
 
 
+def _named(arguments: tuple[Any, ...], called: str | None) -> tuple[Any, ...]:
+    """The arguments of an error whose message begins with the function that the user called, not with an inner one."""
+    if (
+        called is None
+        or not arguments
+        or not isinstance(arguments[0], str)
+        or not _PREFIX.match(arguments[0])
+    ):
+        return arguments
+    prefix = f"{called}: "
+    if arguments[0].partition(": ")[0].endswith(f".{called}"):  # with its module
+        return arguments
+    message = _PREFIX.sub("", arguments[0], count=1).removeprefix(prefix)
+    return (prefix + message, *arguments[1:])
+
+
 class OperandError(TensorkenError):
     """The operands of an op do not fit; a note names the line of the user's code.
+
+    The message begins with the public function that this line calls, if it calls one, and not with an op that the
+    function runs.
 
     >>> import tensorken as tk
     >>> try:
@@ -33,8 +55,8 @@ class OperandError(TensorkenError):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        line = users_line()
+        line, called = users_call()
+        super().__init__(*_named(arguments, called))
         if line is not None and not line.is_example:  # in an example doctest would compare the note
             self.add_note(f"at {line}")
 
@@ -95,8 +117,11 @@ class ArgumentError(TensorkenError, TypeError):
     >>> import tensorken as tk
     >>> tk.sin(None)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tensorken_core.errors.ArgumentError: tensor: cannot make a tensor of NoneType...
+    tensorken_core.errors.ArgumentError: sin: cannot make a tensor of NoneType...
     """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*_named(arguments, users_call()[1]))
 
 
 class AxisNameError(ArgumentError, NameError):

@@ -48,7 +48,32 @@ def origin_of(frame: FrameType) -> Origin:
 
 def users_line() -> Origin | None:
     """The innermost line on the stack outside the library; None if there is none."""
+    return users_call()[0]
+
+
+_OPERATORS = {
+    **dict.fromkeys(("__floordiv__", "__rfloordiv__"), "floor_divide"),
+    "__invert__": "invert",
+    "__rshift__": "right_shift",
+    "__pow__": "pow",
+    "__gt__": "greater",
+    "__ge__": "greater_equal",
+    "__le__": "less_equal",
+}
+"""The names of operators that are several ops."""
+
+
+def users_call() -> tuple[Origin | None, str | None]:
+    """The innermost line on the stack outside the library, and the public function that it calls; None if unknown."""
     frame: FrameType | None = sys._getframe(1)
+    name: str | None = None
     while frame is not None and is_ours(frame):
+        code = frame.f_code
+        function = code.co_name
+        is_method = code.co_qualname == f"Tensor.{function}" and function[0] != "_" and function != "apply"
+        if is_method or function in frame.f_globals.get("__all__", ()):
+            name = function
+        elif "<locals>" not in code.co_qualname and (function[0] != "_" or function[:2] == "__"):
+            name = _OPERATORS.get(function)  # other functions than those of decorators and private ones
         frame = frame.f_back
-    return None if frame is None else origin_of(frame)
+    return (None if frame is None else origin_of(frame)), name

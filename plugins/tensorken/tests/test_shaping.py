@@ -600,7 +600,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.roll(M, 0.5), ArgumentError, "roll: a shift must be an int, got 0.5"),
     (lambda: tk.concat([M, V]), ShapeError, r"concat: .* equal except along axis 0, got \(2, 3\) and \(3,\)"),
     (lambda: tk.hstack([M, tk.ones((3, 3))]), ShapeError, "hstack: shapes must be equal except along axis 1"),
-    (lambda: tk.append(M, V, 0), ShapeError, "concatenate: shapes must be equal"),
+    (lambda: tk.append(M, V, 0), ShapeError, "append: shapes must be equal"),
     (lambda: tk.delete(V, 3), IndexingError, "delete: index 3 is out of range for 3 slices; they run from -3 to 2"),
     (lambda: tk.delete(V, [True]), IndexingError, "delete: a mask of size 1 does not fit 3 slices"),
     (lambda: tk.insert(V, 0.5, 1), IndexingError, "insert: need ints, a slice or a vector of bools, got 0.5"),

@@ -134,7 +134,7 @@ def as_dtype(dtype: Any) -> DType:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
         hint = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
         hint = "; give numbers by name, as in maxval=1.0" if isinstance(dtype, float) else hint
-        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(_ALL)}{hint}")
+        raise DTypeError(f"dtype: the dtype {what} is unknown; the dtypes are {', '.join(_ALL)}{hint}")
     return result
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from tensorken_core.errors import DTypeError, TensorkenError
+from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import bool_, minus_one
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
@@ -143,16 +143,13 @@ class Operators(Value):
         return binary(LT, self, other)
 
     def __gt__(self, other: Any) -> Self:
-        return _greater("greater", self, other)
+        return _greater(self, other)
 
     def __le__(self, other: Any) -> Self:
-        try:
-            return binary(LT, self, other).where(True, self.eq(other))
-        except TensorkenError as error:
-            raise renamed(error, LT.name, "less_equal") from None
+        return binary(LT, self, other).where(True, self.eq(other))
 
     def __ge__(self, other: Any) -> Self:
-        return _greater("greater_equal", self, other).where(True, self.eq(other))
+        return _greater(self, other).where(True, self.eq(other))
 
     def maximum(self, other: Any) -> Self:
         return binary(OPS["maximum"], self, other)
@@ -161,24 +158,15 @@ class Operators(Value):
         return binary(OPS["minimum"], self, other)
 
 
-def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
-    """The error of an op, with the name of the function that the user called."""
-    message = str(error)
-    return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
-
-
 def _pair(op: Op, a: O, b: Any) -> tuple[O, O]:
     """Both operands as tensors."""
     return (a, b) if isinstance(b, Value) else with_operand(op, a, b)  # type: ignore[return-value]
 
 
-def _greater(name: str, a: O, b: Any) -> O:
+def _greater(a: O, b: Any) -> O:
     """Whether b is less than a."""
-    try:
-        x, y = _pair(LT, a, b)
-        return binary(LT, y, x)
-    except TensorkenError as error:
-        raise renamed(error, LT.name, name) from None
+    x, y = _pair(LT, a, b)
+    return binary(LT, y, x)
 
 
 def _floor_divided(a: O, b: O) -> O:
@@ -202,10 +190,7 @@ def _power(a: O, b: O) -> O:
     """a**b; integers wrap, as their products do."""
     if a.dtype.inexact or b.dtype.inexact:
         return binary(POW, a, b)
-    try:
-        return binary(INTEGER_POW, a, b)
-    except TensorkenError as error:
-        raise renamed(error, INTEGER_POW.name, POW.name) from None
+    return binary(INTEGER_POW, a, b)
 
 
 def _integer_power(x: O, exponent: int) -> O:

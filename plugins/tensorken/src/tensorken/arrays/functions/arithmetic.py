@@ -13,11 +13,10 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, first_operand, first_tensor
-from tensorken_core.errors import DTypeError, TensorkenError
+from tensorken_core.errors import DTypeError
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import unary
-from tensorken_core.tensor.operators import renamed
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -319,10 +318,7 @@ def clip(
     y = first_operand("clip", x, max if min is None else min)
     for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
         if bound is not None:
-            try:
-                y = binary_op(op, y, bound)
-            except TensorkenError as error:
-                raise renamed(error, op.name, "clip") from None
+            y = binary_op(op, y, bound)
     return y
 
 
