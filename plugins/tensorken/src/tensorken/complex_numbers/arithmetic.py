@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,11 +103,18 @@ def magnitude(z: ComplexTensor) -> Tensor:
 
 
 def sign(z: ComplexTensor) -> ComplexTensor:
-    """z / |z|, and 0 where z is 0, of parts scaled by the larger one, so that the modulus is a normal number."""
-    large = z.real.abs().maximum(z.imag.abs())
+    """z / |z|, and 0 where z is 0, of parts scaled by the larger one, so that the modulus is a normal number.
+
+    One infinite part gives the direction of its axis, as in numpy.
+    """
+    x, y = z.real, z.imag
+    infinite = x.abs().eq(math.inf), y.abs().eq(math.inf)
+    one = infinite[0] ^ infinite[1]
+    x, y = [one.where(far.where(p.sign(), 0.0), p) for p, far in zip((x, y), infinite, strict=True)]
+    large = x.abs().maximum(y.abs())
     zero = large.eq(0.0)
     scale = zero.where(1.0, large)
-    x, y = z.real / scale, z.imag / scale
+    x, y = x / scale, y / scale
     modulus = zero.where(1.0, (x * x + y * y)).sqrt()
     return ComplexTensor(zero.where(0.0, x / modulus), zero.where(0.0, y / modulus))
 
@@ -155,10 +163,31 @@ def cumprod(z: ComplexTensor, axis: int) -> ComplexTensor:
 
 
 def argsort(z: ComplexTensor, axis: int) -> Tensor:
-    """The indices that sort by the real part, and by the imaginary part where the real parts are equal, as in numpy."""
+    """The indices that sort by the real part, and by the imaginary part where the real parts are equal, as in numpy.
+
+    Numbers whose imaginary part alone is NaN come after all others, those whose real part is NaN come last.
+    """
     order: Tensor = apply(OPS["argsort"], (z.imag,), (axis,))
-    by_real: Tensor = apply(OPS["argsort"], (_taken(z.real, order, axis),), (axis,))
-    return _taken(order, by_real, axis)
+    for key in (z.real, _nan_rank(z)):  # each sort keeps the order of the sort before among equal keys
+        order = _taken(order, apply(OPS["argsort"], (_taken(key, order, axis),), (axis,)), axis)
+    return order
+
+
+def _nan_rank(z: ComplexTensor) -> Tensor:
+    """0 for a number, 1 if the imaginary part alone is NaN, 2 if the real part is."""
+    rank: Tensor = z.imag.eq(z.imag).where(z.real.scalar(0.0), 1.0)
+    return z.real.eq(z.real).where(rank, 2.0)
+
+
+def precedes(a: ComplexTensor, b: ComplexTensor, real_precedes: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Whether a comes before b in the order of `argsort`.
+
+    Args:
+        real_precedes: the same for real tensors.
+    """
+    first, second = _nan_rank(a), _nan_rank(b)
+    tied = ~real_precedes(b.real, a.real) & real_precedes(a.imag, b.imag)
+    return (first < second) | (first.eq(second) & (real_precedes(a.real, b.real) | tied))
 
 
 def sort(z: ComplexTensor, axis: int) -> ComplexTensor:

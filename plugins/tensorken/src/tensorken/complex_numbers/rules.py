@@ -10,7 +10,7 @@ from tensorken.complex_numbers.arithmetic import bilinear, each_part
 from tensorken.complex_numbers.parts import FORMS
 from tensorken.complex_numbers.tensor import ComplexTensor, complex_of
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import promote
+from tensorken_core.language.dtypes import bool_, promote
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.tensor import Tensor
@@ -74,6 +74,10 @@ def apply_complex(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -
     [(-1+0j), 2j]
     """
     rule = RULES.get(op.name)
+    if op.name == "where" and operands[0].dtype is not bool_:
+        raise DTypeError(
+            f"where: the condition must be bool, got {operands[0].dtype}; compare first, as in x != 0"
+        )
     dtype = next(x.dtype for x in operands if x.dtype.kind == "complex")
     if rule is None:
         hint = "complex numbers have no order" if op.name in _ORDER else "take x.real, x.imag or abs(x)"

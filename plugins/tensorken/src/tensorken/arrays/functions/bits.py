@@ -38,7 +38,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Te
     """
     places = _places("packbits", bitorder)
     x = as_tensor(a)
-    if x.dtype.kind == "float":
+    if x.dtype.inexact:
         raise DTypeError(f"packbits: need bools or integers, got {x.dtype}; compare x with a number first")
     x = (x != 0).astype(uint8)
     x, axis = _along("packbits", x, axis)

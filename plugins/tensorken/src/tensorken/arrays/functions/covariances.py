@@ -12,9 +12,12 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import clip
 from tensorken.arrays.functions.broadcasting import atleast_2d
+from tensorken.arrays.functions.complex_parts import conj, real
 from tensorken.arrays.functions.diagonals import diagonal
 from tensorken.arrays.functions.operands import first_operand, floating_of, promoted_tensors
+from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.errors import ShapeError
+from tensorken_core.language.dtypes import real_dtype
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
 
@@ -31,6 +34,8 @@ def cov(
     aweights: ArrayLike | None = None,
 ) -> Tensor:
     """The covariance matrix of variables: a row of x is a variable, a column an observation.
+
+    The covariance of complex variables is the mean of a * conj(b), for their differences a and b from the means.
 
     Args:
         x: one variable or a matrix of several.
@@ -56,7 +61,7 @@ def cov(
     weights: Any = None
     for given in (fweights, aweights):
         if given is not None:
-            w = as_operand("cov", given, rows).astype(rows.dtype)
+            w = as_operand("cov", given, rows).astype(real_dtype(rows.dtype))
             if w.shape != (count,):
                 raise ShapeError(f"cov: need a weight for each of {count} observations, got shape {w.shape}")
             weights = w if weights is None else weights * w
@@ -64,14 +69,14 @@ def cov(
     total: Any = count if weights is None else weights.sum()
     degrees: Any = total - subtracted
     if aweights is not None and subtracted:
-        a = as_operand("cov", aweights, rows).astype(rows.dtype)
+        a = as_operand("cov", aweights, rows).astype(real_dtype(rows.dtype))
         degrees = total - subtracted * (weights * a).sum() / total
     weighed = rows if weights is None else rows * weights
     distance: Any = rows - weighed.sum(1, True) / total
-    products = (distance if weights is None else distance * weights) @ distance.mT
-    if isinstance(degrees, int):
-        degrees = products.scalar(max(degrees, 0))
-    matrix: Tensor = products / degrees.maximum(0.0)
+    products = (distance if weights is None else distance * weights) @ conj(distance).mT
+    matrix: Tensor = products / (
+        max(degrees, 0) if isinstance(degrees, int | float) else degrees.maximum(0.0)
+    )
     return matrix.reshape(()) if matrix.shape == (1, 1) else matrix
 
 
@@ -94,8 +99,11 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> T
     if c.ndim == 0:
         one: Tensor = c / c
         return one
-    deviations = diagonal(c).sqrt()
-    return clip(c / deviations.reshape((-1, 1)) / deviations, -1.0, 1.0)
+    deviations = real(diagonal(c)).sqrt()
+    r = c / deviations.reshape((-1, 1)) / deviations
+    if isinstance(r, ComplexTensor):
+        return ComplexTensor(clip(r.real, -1.0, 1.0), clip(r.imag, -1.0, 1.0))
+    return clip(r, -1.0, 1.0)
 
 
 def _variables(name: str, x: Any, y: Any, rowvar: bool) -> Tensor:

@@ -37,6 +37,8 @@ def frexp(x: ArrayLike) -> tuple[Tensor, Tensor]:
     [[0.5, -0.75, 0.0], [4, 0, 0]]
     """
     y: Any = floating_of(as_tensor(x))
+    if y.dtype.kind == "complex":
+        raise DTypeError(f"frexp: not defined for {y.dtype}; take x.real, x.imag or abs(x)")
     wide = y.astype(y.dtype.wide)
     _, width, bias = _BITS[wide.dtype]
     regular = (wide.abs() < math.inf) & ~wide.eq(0.0)

@@ -11,6 +11,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, unary_op
 from tensorken.arrays.functions.promotion import finfo
 from tensorken.complex_numbers.tensor import ComplexTensor
+from tensorken_core.errors import DTypeError
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -73,7 +74,7 @@ def isposinf(x: ArrayLike) -> Tensor:
     >>> tk.isposinf([0.0, float("inf"), float("-inf")]).tolist()
     [False, True, False]
     """
-    return _is_infinity(as_tensor(x), float("inf"))
+    return _is_infinity("isposinf", as_tensor(x), float("inf"))
 
 
 def isneginf(x: ArrayLike) -> Tensor:
@@ -83,11 +84,13 @@ def isneginf(x: ArrayLike) -> Tensor:
     >>> tk.isneginf([0.0, float("inf"), float("-inf")]).tolist()
     [False, False, True]
     """
-    return _is_infinity(as_tensor(x), float("-inf"))
+    return _is_infinity("isneginf", as_tensor(x), float("-inf"))
 
 
-def _is_infinity(x: Tensor, infinity: float) -> Tensor:
-    return x.eq(infinity) if x.dtype.kind == "float" else ~x.eq(x)
+def _is_infinity(name: str, x: Tensor, infinity: float) -> Tensor:
+    if x.dtype.kind == "complex":
+        raise DTypeError(f"{name}: not defined for {x.dtype}; take x.real or x.imag, or use tk.isinf")
+    return x.eq(infinity) if x.dtype.inexact else ~x.eq(x)
 
 
 def nan_to_num(

@@ -220,7 +220,7 @@ def _extreme(
     reduction: Any, worst: float, x: Tensor, axis: Axis, keepdims: bool, initial: Any, where: Any
 ) -> Tensor:
     result: Tensor = reduction(_replaced(x, worst), axis, keepdims, initial=initial, where=where)
-    if x.dtype.kind != "float" or initial is not None:
+    if not x.dtype.inexact or initial is not None:
         return result
     return reductions.all(isnan(x), axis, keepdims).where(math.nan, result)
 
@@ -257,7 +257,7 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 def _some_number(name: str, x: Tensor, worst: float, axis: int | None) -> Tensor:
     """x with NaN replaced; an error if some slice along the axis is known to be NaN alone."""
-    limits = bounds(reductions.all(isnan(x), axis)) if x.dtype.kind == "float" and x.size else None
+    limits = bounds(reductions.all(isnan(x), axis)) if x.dtype.inexact and x.size else None
     if limits is not None and limits[1]:
         raise ArgumentError(f"{name}: all elements along an axis are NaN; use tk.where to replace NaN first")
     return _replaced(x, worst)
@@ -308,7 +308,7 @@ def nanpercentile(
 
 def _replaced(x: Tensor, number: float) -> Tensor:
     """x with a number in place of NaN."""
-    return isnan(x).where(number, x) if x.dtype.kind == "float" else x
+    return isnan(x).where(number, x) if x.dtype.inexact else x
 
 
 def _numbers(x: Tensor, where: Any) -> Any:

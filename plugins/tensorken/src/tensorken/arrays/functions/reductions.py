@@ -19,7 +19,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.language.dtypes import bool_, int32, real_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 from tensorken_core.tensor.coercion import as_operand
@@ -130,8 +130,8 @@ def selected(name: str, x: Tensor, where: Any, other: Any) -> Tensor:
 
 
 def counted(name: str, x: Tensor, where: Any, axes: Axes, keepdims: bool) -> Tensor:
-    """The number of elements of x for which `where` is True, in the dtype of x."""
-    return _condition(name, x, where).astype(x.dtype).sum(axes, keepdims)
+    """The number of elements of x for which `where` is True, in the dtype of x, or of its parts."""
+    return _condition(name, x, where).astype(real_dtype(x.dtype)).sum(axes, keepdims)
 
 
 def _condition(name: str, x: Tensor, where: Any) -> Tensor:

@@ -13,6 +13,8 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing import checked
 from tensorken.arrays.indexing.masks import true_indices
+from tensorken.complex_numbers.arithmetic import precedes
+from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.shapes import Shape, short_repr
@@ -181,10 +183,13 @@ def insertion_points(a: Tensor, values: Tensor, side: str) -> Tensor:
 
 
 def _is_before(element: Tensor, value: Tensor, side: str) -> Tensor:
-    """Whether an element comes before the insertion point of a value; NaN is greater than all numbers."""
-    is_float = element.dtype.kind == "float"
-    if side == "left":
-        before: Tensor = element < value
-        return before | (element.eq(element) & ~value.eq(value)) if is_float else before
-    after = value < element
-    return ~(after | (value.eq(value) & ~element.eq(element))) if is_float else ~after
+    """Whether an element comes before the insertion point of a value."""
+    return _precedes(element, value) if side == "left" else ~_precedes(value, element)
+
+
+def _precedes(a: Tensor, b: Tensor) -> Tensor:
+    """Whether a comes before b in the order of `sort`: NaN is greater than all numbers."""
+    if isinstance(a, ComplexTensor) and isinstance(b, ComplexTensor):
+        return precedes(a, b, _precedes)
+    before: Tensor = a < b
+    return before | (a.eq(a) & ~b.eq(b)) if a.dtype.kind == "float" else before

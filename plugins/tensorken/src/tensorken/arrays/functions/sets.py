@@ -140,7 +140,7 @@ def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
     order = flat.argsort(0)
     ordered = flat.gather(order, 0)
     differs = ordered.crop(((min(n, 1), n),)) != ordered.crop(((0, max(n - 1, 0)),))
-    if equal_nan and x.dtype.kind == "float":
+    if equal_nan and x.dtype.inexact:
         is_number = ordered.eq(ordered).crop(((0, max(n - 1, 0)),))
         differs = differs & is_number
     first, last = order.constant([True] * min(n, 1), bool_, (min(n, 1),)), order.constant([n], int32, (1,))

@@ -14,12 +14,13 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
+from tensorken.arrays.functions.complex_parts import conj
 from tensorken.arrays.functions.convolution import convolution
 from tensorken.arrays.functions.cumulative import cumsum, diff
-from tensorken.arrays.functions.operands import first_operand, floating_of, promoted_tensors
+from tensorken.arrays.functions.operands import as_tensors, first_operand, floating_of, promoted_tensors
 from tensorken.arrays.functions.searching import insertion_points
-from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.dtypes import bool_, int32, promote, real_dtype
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
@@ -61,7 +62,16 @@ def interp(
     >>> tk.interp([0.5, 1.5, 9.0], [0.0, 1.0, 2.0], [10.0, 20.0, 40.0]).tolist()
     [15.0, 30.0, 40.0]
     """
-    at, points, values = [floating_of(t) for t in promoted_tensors("interp", (x, xp, fp))]
+    at, points, values = [floating_of(t) for t in as_tensors("interp", (x, xp, fp))]
+    at, points = promoted_tensors("interp", (at, points))
+    if at.dtype.kind == "complex":
+        raise DTypeError(f"interp: x and xp must be real, got {at.dtype}; take x.real; fp may be complex")
+    common = promote(at.dtype, values.dtype)
+    at, points, values = (
+        at.astype(real_dtype(common)),
+        points.astype(real_dtype(common)),
+        values.astype(common),
+    )
     if points.ndim != 1 or values.shape != points.shape or points.size == 0:
         raise ShapeError(
             f"interp: xp and fp must be vectors of one size from 1, got {points.shape} and {values.shape}"
@@ -109,7 +119,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Tensor:
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Tensor:
-    """The cross-correlation of two vectors: element k is the sum of a[k + i] * v[i] over all i.
+    """The cross-correlation of two vectors: element k is the sum of a[k + i] * conj(v[i]) over all i.
 
     Args:
         mode: "valid" for the elements at which the vectors overlap completely; "same" for as many as the longer vector
@@ -126,7 +136,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Tensor:
     x, kernel = _vectors("correlate", a, v, mode)
     shorter = min(x.size, kernel.size)
     start = (shorter - 1) // 2
-    return _sliding(x, kernel, mode, start if x.size >= kernel.size else shorter - 1 - start)
+    return _sliding(x, conj(kernel), mode, start if x.size >= kernel.size else shorter - 1 - start)
 
 
 def _vectors(name: str, a: Any, v: Any, mode: str) -> tuple[Tensor, Tensor]:

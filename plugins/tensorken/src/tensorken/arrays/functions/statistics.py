@@ -267,13 +267,17 @@ def quantiles(
         y, fractions = _fractions(name, y, as_operand(name, q, y), scale)
     else:
         _check_numbers(name, q, scale)
+    if y.dtype.kind == "complex" and "median" not in name:  # as in numpy, which sorts for a median alone
+        raise DTypeError(f"{name}: not defined for {y.dtype}; take x.real, x.imag or abs(x)")
     axes = axes_of(name, y.shape, axis)
     kept = tuple([1 if i in axes else n for i, n in enumerate(y.shape)])
     shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
     ordered = _as_rows(y, axes).sort(1)
     if skips_nan and fractions is None:
         numbers = [float(number) / scale for number in (q if isinstance(q, Sequence) else [q])]
-        fractions = y.constant(numbers, y.dtype, (len(numbers),) if isinstance(q, Sequence) else ())
+        fractions = y.constant(
+            numbers, real_dtype(y.dtype), (len(numbers),) if isinstance(q, Sequence) else ()
+        )
     if fractions is not None:
         rows = _interpolated_at_each(
             ordered, fractions.reshape((1, fractions.size)), METHODS[method], skips_nan

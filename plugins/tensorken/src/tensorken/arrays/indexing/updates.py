@@ -19,7 +19,7 @@ from tensorken.arrays.indexing.repeats import (
     values_by_position,
 )
 from tensorken.arrays.indexing.selection import Grouping, Selection, outer, select, together, vectorized
-from tensorken_core.errors import ImmutableError, ShapeError
+from tensorken_core.errors import DTypeError, ImmutableError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32, int64, promote
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
@@ -135,6 +135,16 @@ class Part:
     def _changed(self, value: Any, change: Change) -> Tensor:
         x, selection = self._tensor, self._selection
         operand = as_operand("at", value, x)
+        is_complex = "complex" in (x.dtype.kind, operand.dtype.kind)
+        if is_complex and (x.dtype.kind != "complex" or change.fold in ("maximum", "minimum")):
+            raise DTypeError(
+                f"at: a tensor of {x.dtype} takes no {operand.dtype} here; "
+                + (
+                    "complex numbers have no order"
+                    if x.dtype.kind == "complex"
+                    else "take value.real, or cast the tensor (x.astype)"
+                )
+            )
         if change is SET or operand.dtype is bool_:
             operand = operand.astype(x.dtype)
         if x.dtype is bool_ and change is not SET:  # as 0 and 1
