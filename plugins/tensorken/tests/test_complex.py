@@ -443,6 +443,43 @@ def test_interchange_with_numpy_python_and_pickle():
     assert tk.jit(lambda z: z + 1)(2j).item() == 1 + 2j
 
 
+class Memory:
+    """An array of another library, which offers its memory by one protocol alone."""
+
+    def __init__(self, array: Array, *protocol: str) -> None:
+        self.__dict__ |= {name: getattr(array, name) for name in protocol}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", ">c8", ">c16"])
+def test_every_way_in_takes_complex_numbers(dtype, tmp_path):
+    n = drawn((2, 3), "complex128", 15).astype(dtype)
+    plain = n.astype(n.dtype.newbyteorder("="))
+    found = {
+        "buffer": lambda: tk.tensor(memoryview(plain)),
+        "transposed buffer": lambda: tk.tensor(memoryview(plain.T)).T,
+        "interface": lambda: tk.tensor(Memory(n[::-1], "__array_interface__"))[::-1],
+        "dlpack": lambda: tk.from_dlpack(plain),
+        "dlpack of strides": lambda: tk.from_dlpack(plain.T[::-1])[::-1].T,
+        "dlpack alone": lambda: tk.from_dlpack(Memory(plain, "__dlpack__", "__dlpack_device__")),
+        "dlpack elsewhere": lambda: tk.from_dlpack(plain, backend="reference"),
+        "list": lambda: tk.tensor([memoryview(row) for row in plain], str(plain.dtype)),
+        "bytes": lambda: tk.frombuffer(plain.tobytes(), plain.dtype).reshape((2, 3)),
+    }
+    for way, read in found.items():
+        z = read()
+        assert z.dtype == str(plain.dtype) and z.tolist() == n.tolist(), way
+    np.save(tmp_path / "theirs.npy", n)
+    tk.save(tmp_path / "ours.npy", tk.tensor(n))
+    tk.savez(tmp_path / "several.npz", z=tk.tensor(n))
+    assert tk.load(tmp_path / "theirs.npy").tolist() == n.tolist()
+    assert np.load(tmp_path / "ours.npy").tolist() == n.tolist()
+    assert tk.load(tmp_path / "several.npz")["z"].tolist() == n.tolist()
+    mutable = plain.copy()
+    z = tk.from_dlpack(mutable, copy=False)
+    mutable[0, 0] = 7j
+    assert z[0, 0].item() == 7j
+
+
 ERRORS = {
     "order": (lambda z: z < z, DTypeError, "complex numbers have no order"),
     "max": (lambda z: z.max(), DTypeError, "complex numbers have no order"),

@@ -149,12 +149,13 @@ CALLS = {
     "{}(none, axis=0)": "sum prod mean sort var median nanmean any all",
     # ---- refused, as by numpy or as complex numbers have no order ------------------------------------------------
     "{}(z) ": """bitwise_invert bitwise_not cbrt ceil celu cummax cummin elu erf erfinv fix floor frexp gelu
-        hard_sigmoid hard_silu hard_swish hard_tanh histogram histogram_bin_edges i0 invert isneginf isposinf leaky_relu log_sigmoid
-        log_softmax logsumexp amax amin argmax argmin max min mish modf nanargmax nanargmin nanmax nanmin ptp packbits
-        relu relu6 selu signbit softmax softplus spacing squareplus trunc unwrap unpackbits fft.rfft fft.ihfft
-        bitwise_count special.digamma special.entr special.erfc special.erfcx special.gammaln special.i0 special.i0e
-        special.i1 special.i1e special.log_ndtr special.ndtr special.ndtri special.psi special.erf special.erfinv
-        special.logsumexp special.softmax special.log_softmax""",
+        hard_sigmoid hard_silu hard_swish hard_tanh histogram histogram_bin_edges i0 invert isneginf isposinf
+        leaky_relu log_sigmoid log_softmax logsumexp amax amin argmax argmin max min mish modf nanargmax
+        nanargmin nanmax nanmin ptp packbits relu relu6 selu signbit softmax softplus spacing squareplus trunc
+        unwrap unpackbits fft.rfft fft.ihfft bitwise_count special.digamma special.entr special.erfc
+        special.erfcx special.gammaln special.i0 special.i0e special.i1 special.i1e special.log_ndtr
+        special.ndtr special.ndtri special.psi special.erf special.erfinv special.logsumexp special.softmax
+        special.log_softmax""",
     "{}(z, w) ": """arctan2 atan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign
         digitize divmod floor_divide fmax fmin fmod gcd greater greater_equal heaviside histogram2d hypot lcm ldexp less
         less_equal logaddexp logaddexp2 left_shift right_shift maximum minimum mod nextafter remainder

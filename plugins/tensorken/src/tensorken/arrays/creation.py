@@ -134,6 +134,8 @@ def shared(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any]) 
         ExchangeError: if the values must be copied; a subclass of ValueError and of BufferError.
         DTypeError: if it is a masked array.
     """
+    if is_complex_array(x) and dtype in (None, as_dtype(x.dtype)):
+        return ComplexTensor(*[shared(name, part, None, interpreter) for part in (x.real, x.imag)])
     found = adopted(name, x, dtype, interpreter, copy=False) if hasattr(x, "__dlpack__") else None
     if found is None:
         raise ExchangeError(f"{name}: cannot avoid a copy of these values; leave out copy=False")
@@ -323,7 +325,7 @@ def of_flat(
     """The tensor of elements in row-major order: a list, or a buffer of the dtype's format."""
     interpreter = resolve(backend, device)
     check_supported(name, interpreter, dtype)
-    return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
+    return Tensor.from_flat(interpreter, shape, flat, dtype)
 
 
 def shape_of(name: str, shape: ShapeLike) -> Shape:

@@ -11,7 +11,7 @@ from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import strided_of
 from tensorken.interchange.strided import BFLOAT16, Strided
 from tensorken_core.errors import ArgumentError, DTypeError
-from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
+from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, bfloat16
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.nested import NUMBERS, collect, typed
 
@@ -21,6 +21,7 @@ _KINDS = {
     **dict.fromkeys("bhilqn", ("int", True)),
     **dict.fromkeys("BHILQN", ("int", False)),
     **dict.fromkeys("efd", ("float", True)),
+    **dict.fromkeys(("Zf", "Zd"), ("complex", True)),
 }
 _ADVICE = {
     "M": "count the days or seconds with x.astype('int64')",
@@ -68,7 +69,11 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
     buffer_dtype = next(
-        (d for d in DTYPES.values() if (d.kind, d.signed) == kind and d.itemsize == view.itemsize),
+        (
+            d
+            for d in (DTYPES | COMPLEX).values()
+            if (d.kind, d.signed) == kind and d.itemsize == view.itemsize
+        ),
         bfloat16 if code == BFLOAT16 else None,
     )
     if buffer_dtype is None and (dtype is None or kind is None):
@@ -89,5 +94,7 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
             else (shape, *typed("tensor", list(flat), dtype))
         )
     count = view.nbytes // view.itemsize
-    values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
+    values = list(struct.unpack(f"{order}{count * len(code)}{code[-1]}", view.tobytes()))
+    if len(code) == 2:  # complex numbers are pairs
+        values = list(map(complex, values[::2], values[1::2]))
     return (shape, *typed("tensor", values, dtype or buffer_dtype))

@@ -34,11 +34,12 @@ _FORMATS = {
     **{(1, bits): code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
     **{(2, bits): code for bits, code in ((16, "e"), (32, "f"), (64, "d"))},
     (_BFLOAT, 16): BFLOAT16,
+    **{(5, bits): code for bits, code in ((64, "Zf"), (128, "Zd"))},
     (6, 8): "?",
 }
 """Formats by DLPack's type code and number of bits."""
 
-_NAMES = {3: "opaque", 5: "complex"}
+_NAMES = {3: "opaque", 5: "complex"}  # of dtypes that are not here, as complex32
 
 
 class _DLTensor(ctypes.Structure):

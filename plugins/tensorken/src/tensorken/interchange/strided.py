@@ -87,9 +87,10 @@ _FORMATS = {
     **{f"i{size}": code for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
     **{f"u{size}": code for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))},
     **{f"f{size}": code for size, code in ((2, "e"), (4, "f"), (8, "d"))},
+    **{f"c{size}": code for size, code in ((8, "Zf"), (16, "Zd"))},
     "b1": "?",
 }
-"""Formats of the struct module, by kind and size of `__array_interface__`."""
+"""Formats of the buffer protocol, by kind and size of `__array_interface__`."""
 
 
 def of_interface(interface: Mapping[str, Any], keep: list[Any], dtype: str = "") -> Strided | None:

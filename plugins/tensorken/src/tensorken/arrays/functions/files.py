@@ -20,7 +20,7 @@ from tensorken.arrays.creation import of_flat
 from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import to_bytes
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, bfloat16, float32
+from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, as_dtype, bfloat16, float32, real_dtype
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["frombuffer", "load", "save", "savez", "savez_compressed"]
@@ -163,9 +163,7 @@ def _written(name: str, x: Any) -> tuple[bytes, bytes | memoryview]:
     if y.dtype is bfloat16:
         raise DTypeError(f"{name}: numpy's format has no bfloat16; cast it (x.astype), or write a checkpoint")
     order = "|" if y.dtype.itemsize == 1 else ORDER
-    kind = (
-        "b" if y.dtype.kind == "bool" else "f" if y.dtype.kind == "float" else "i" if y.dtype.signed else "u"
-    )
+    kind = y.dtype.kind[0] if y.dtype.signed else "u"
     text = f"{{'descr': '{order}{kind}{y.dtype.itemsize}', 'fortran_order': False, 'shape': {y.shape!r}, }}"
     start = len(MAGIC) + 4
     padded = text + " " * (-(start + len(text) + 1) % 64) + "\n"
@@ -246,9 +244,9 @@ def _read(file: IO[bytes], backend: Any, device: str | None) -> Tensor:
     count = math.prod(shape)
     data = _bytes(file, count * dtype.itemsize)
     if order not in ("|", "=", ORDER) and dtype.itemsize > 1:
-        swapped = bytearray(len(data))
-        for i in range(dtype.itemsize):
-            swapped[i :: dtype.itemsize] = data[dtype.itemsize - 1 - i :: dtype.itemsize]
+        swapped, width = bytearray(len(data)), real_dtype(dtype).itemsize
+        for i in range(width):
+            swapped[i::width] = data[width - 1 - i :: width]
         data = bytes(swapped)
     stored = shape[::-1] if by_columns else shape
     x = of_flat("load", stored, unpacked(data, dtype), dtype, backend, device)
@@ -258,9 +256,10 @@ def _read(file: IO[bytes], backend: Any, device: str | None) -> Tensor:
 def _dtype_of(descr: Any) -> tuple[DType, str]:
     """The dtype and the byte order of a header's description, such as `<f4`."""
     kinds = {"b": ("bool", True), "i": ("int", True), "u": ("int", False), "f": ("float", True)}
+    kinds["c"] = ("complex", True)
     if isinstance(descr, str) and descr[1:2] in kinds and descr[2:].isdecimal():
         kind, signed = kinds[descr[1]]
-        for dtype in DTYPES.values():
+        for dtype in (DTYPES | COMPLEX).values():
             if (dtype.kind, dtype.itemsize) == (kind, int(descr[2:])) and (
                 kind != "int" or dtype.signed == signed
             ):

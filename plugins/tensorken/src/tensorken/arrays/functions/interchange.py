@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.arrays.creation import adopted, shared, tensor
+from tensorken.arrays.creation import adopted, is_complex_array, shared, tensor
 from tensorken.interchange.dlpack import release_unclaimed
 from tensorken.interchange.interop import check_exporter, strided_of_dlpack
 from tensorken_core.errors import DTypeError
@@ -43,6 +43,8 @@ def from_dlpack(
     interpreter = resolve(backend, device)
     if copy is False:
         return shared("from_dlpack", x, None, interpreter)
+    if is_complex_array(x):
+        return tensor(x, backend=interpreter)
     found = adopted("from_dlpack", x, None, interpreter, copy=True)
     if found is not None:
         return found
