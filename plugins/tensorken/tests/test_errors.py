@@ -298,7 +298,7 @@ USES = [
     row(lambda: list(S), ArgumentError, "iteration:", "shape ()", "x.item()"),
     row(lambda: range(S), ArgumentError, "index:", "integer of shape ()", "float32 of shape ()", "int(x)"),
     row(lambda: [1, 2, 3][I], ArgumentError, "index:", "integer of shape ()", "int32 of shape (3,)", "int(x)"),
-    row(lambda: np.array(V, copy=False), ExchangeError, "__array__:", "copied", "leave out copy=False"),
+    row(lambda: np.array(V, "int8", copy=False), ExchangeError, "__array__:", "copied", "leave out copy=False"),
     row(lambda: V + OTHER, MixedBackendError, "add:", "different backends", "move one with x.to"),
     row(lambda: tk.where(B, V, OTHER), MixedBackendError, "where:", "different backends", "x.to"),
     row(lambda: tk.concatenate([V, OTHER]), MixedBackendError, "concatenate:", "different backends", "x.to"),

@@ -308,7 +308,7 @@ class Methods(Tensor):
         return iter([self[i] for i in range(self.shape[0])])
 
     def numpy(self) -> Any:
-        """A new numpy array of the values, as `numpy.asarray(x)` returns.
+        """A new numpy array of the values, which may be changed; `numpy.asarray(x)` copies nothing, and is read-only.
 
         Raises:
             ConcretizationError: inside a transform, where the derivative would be lost.
@@ -317,7 +317,7 @@ class Methods(Tensor):
         >>> tk.tensor([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
         """
-        return interop.to_numpy(self)
+        return interop.to_numpy(self, copy=True)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -330,7 +330,11 @@ class Methods(Tensor):
         return numpy_functions.call_ufunc(ufunc, method, operands, keywords)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A new numpy array of the values; an error inside a transform, since the derivative would be lost."""
+        """A numpy array of the values; an error inside a transform, since the derivative would be lost.
+
+        It is read-only and shares the tensor's memory where the backend's arrays are in the memory of the host.
+        `numpy.array(x)` and casts make a new array that may be changed; copy=False is an error if a copy is needed.
+        """
         return interop.to_numpy(self, dtype, copy)
 
     def __dlpack__(

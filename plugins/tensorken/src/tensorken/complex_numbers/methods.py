@@ -37,17 +37,18 @@ class Methods(ComplexTensor):
         return ComplexTensor(self.real.to(backend, device), self.imag.to(backend, device), self.is_real)
 
     def numpy(self) -> Any:
-        """A new numpy array of the values."""
-        return self.__array__()
+        """A new numpy array of the values, which may be changed."""
+        return self.__array__(copy=True)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A new numpy array of the values; an error inside a transform, since the derivative would be lost."""
-        if copy is False:
-            raise ExchangeError("__array__: the values are always copied; leave out copy=False")
+        """A new numpy array of the values; an error inside a transform, since the derivative would be lost.
+
+        As that of a real tensor, it is read-only unless copy is True or the values are cast.
+        """
         real, imag = interop.to_numpy(self.real), interop.to_numpy(self.imag)
         values = real.astype(self.dtype.name)
         values.imag = imag
-        return values if dtype is None else values.astype(dtype, copy=False)
+        return interop.as_asked(values, dtype, copy, False)
 
     def array(self) -> Any:
         """An error: no library of a backend holds complex values."""
@@ -61,7 +62,7 @@ class Methods(ComplexTensor):
 
     def __dlpack__(self, **keywords: Any) -> Any:
         """A DLPack capsule of a numpy array of the values."""
-        return self.__array__().__dlpack__(**keywords)
+        return self.__array__(copy=True).__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The CPU."""

@@ -1,7 +1,7 @@
 """Interop: exporting tensors to other array libraries, and reading the arrays of other libraries.
 
-Values are copied on import, unless the caller asks to share memory.  On export by DLPack, memory is shared and marked
-as read-only, if the backend's library exports its arrays; else it is copied.
+Values are copied on import, unless the caller asks to share memory.  On export, to numpy or by DLPack, memory is shared
+and marked as read-only, if the backend's library exports its arrays; else it is copied.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """A new numpy array of the values: the implementation of `__array__`, which numpy calls on a tensor."""
-    flat = _elements_outside_transforms("__array__", x)
-    if copy is False:
-        raise ExchangeError("__array__: the values are always copied; leave out copy=False")
+    """A numpy array of the values: the implementation of `__array__`, which numpy calls on a tensor.
+
+    The array is read-only, as a tensor never changes, and shares the memory of the backend if that is the host's.  If
+    copy is True, or the values are cast, it is a new array that may be changed.
+    """
     numpy = import_module("numpy")  # only numpy calls this
     if x.dtype is bfloat16:
         try:
@@ -43,8 +44,40 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
             raise ExchangeError(
                 "__array__: numpy has no bfloat16 without ml_dtypes; run pip install ml_dtypes, or cast it (x.astype)"
             ) from None
-    values = numpy.asarray(flat, dtype=x.dtype.name).reshape(x.shape)
-    return values if dtype is None else values.astype(dtype, copy=False)
+    found = shared = None if copy else _on_host(x, numpy)
+    if found is None:
+        found = numpy.array(_elements_outside_transforms("__array__", x), x.dtype.name).reshape(x.shape)
+    return as_asked(found, dtype, copy, shared is not None)
+
+
+def as_asked(array: Any, dtype: Any, copy: bool | None, is_shared: bool) -> Any:
+    """An array as the arguments of `__array__` ask for it, which is new unless it is shared.
+
+    Raises:
+        ExchangeError: if copy is False, and the values must be copied.
+    """
+    result = array if dtype is None else array.astype(dtype, copy=False)
+    if copy is False and (result is not array or not is_shared):
+        reason = (
+            f"to cast them to {result.dtype}" if result is not array else "as the backend has no such array"
+        )
+        raise ExchangeError(f"__array__: the values must be copied, {reason}; leave out copy=False")
+    if result is array and not copy:
+        array.flags.writeable = False
+    return result
+
+
+def _on_host(x: Tensor, numpy: Any) -> Any:
+    """A new view of the backend's memory as a numpy array; None if it is not the host's, or not in numpy's form."""
+    array = _exported("__array__", x)
+    if array is None or not hasattr(array, "__array__"):
+        return None
+    try:
+        if type(array) is not numpy.ndarray:
+            array = numpy.asarray(array)
+    except (TypeError, RuntimeError):  # a tensor on a device, or of a dtype that the library does not convert
+        return None
+    return array.view() if array.dtype == x.dtype.name else None
 
 
 def _numpy_dtype(dtype: DType) -> Any:
@@ -52,15 +85,6 @@ def _numpy_dtype(dtype: DType) -> Any:
 
 
 DType.dtype = DType.__numpy_dtype__ = property(_numpy_dtype)  # type: ignore[attr-defined] # as in numpy.zeros(3, x.dtype)
-
-
-def to_readonly_numpy(x: Tensor) -> Any:
-    """The values as a read-only numpy array, without a copy if the backend's arrays are numpy's."""
-    array = _exported("__array__", x)
-    numpy = import_module("numpy")
-    array = array.view() if type(array) is numpy.ndarray else to_numpy(x)
-    array.flags.writeable = False
-    return array
 
 
 def own_array(x: Tensor) -> Any:

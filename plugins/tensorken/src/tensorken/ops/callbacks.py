@@ -148,7 +148,7 @@ def _body(backend: RawTensor[Any], *args: Any) -> tuple[Tensor, ...]:
     *xs, callback = args
     try:
         with levels_on(backend):
-            ys = callback([to_numpy(x) for x in xs])
+            ys = callback([to_numpy(x, copy=True) for x in xs])
     except Exception as error:
         at = "" if callback.origin is None else f", called at {callback.origin}"
         error.add_note(f"tensorken: in {callback.name}{at}")

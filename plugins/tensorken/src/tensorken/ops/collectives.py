@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.interchange.interop import to_readonly_numpy
+from tensorken.interchange.interop import to_numpy
 from tensorken_core.errors import AxisNameError
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.op import Op
@@ -89,7 +89,7 @@ def _body(name: str) -> Callable[..., Tensor]:
     """The meaning on a backend: ask the group of the axis."""
 
     def body(backend: Any, x: Tensor, axis: Axis, *params: Any) -> Tensor:
-        y = _group(name, axis).collective(name, to_readonly_numpy(x), axis.name, *params)
+        y = _group(name, axis).collective(name, to_numpy(x), axis.name, *params)
         # Only where arrays are numpy's: JAX would tie the array to one device.
         shared = type(backend.export(x.representation)) is type(y)
         representation = backend.adopt(y, False) if shared else None
