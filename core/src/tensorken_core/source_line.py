@@ -62,18 +62,26 @@ _OPERATORS = {
 }
 """The names of operators that are several ops."""
 
+_TRANSFORMS = frozenset({"transforms", "levels", "programs", "compilation", "control_flow"})
+"""The packages of functions that call the functions that they are given."""
+
 
 def users_call() -> tuple[Origin | None, str | None]:
     """The innermost line on the stack outside the library, and the public function that it calls; None if unknown."""
     frame: FrameType | None = sys._getframe(1)
     name: str | None = None
     while frame is not None and is_ours(frame):
-        code = frame.f_code
-        function = code.co_name
+        code, package = frame.f_code, str(frame.f_globals.get("__package__"))
+        public = frame.f_globals.get("__all__") or getattr(sys.modules.get(package), "__all__", ())
+        function, is_transform = code.co_name, package.partition(".")[2] in _TRANSFORMS
         is_method = code.co_qualname == f"Tensor.{function}" and function[0] != "_" and function != "apply"
-        if is_method or function in frame.f_globals.get("__all__", ()):
-            name = function
-        elif "<locals>" not in code.co_qualname and (function[0] != "_" or function[:2] == "__"):
+        if is_method or function in public:
+            name = name if name and is_transform else function  # which calls a function of the library
+        elif (
+            not is_transform
+            and "<locals>" not in code.co_qualname
+            and (function[0] != "_" or function[:2] == "__")
+        ):
             name = _OPERATORS.get(function)  # other functions than those of decorators and private ones
         frame = frame.f_back
     return (None if frame is None else origin_of(frame)), name
