@@ -47,7 +47,7 @@ LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
     *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
-    *("gpu-kernels", "lowest", "start", "site"),
+    *("gpu-kernels", "lowest", "start", "site", "large"),
 )
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -169,6 +169,7 @@ def nightly(session: nox.Session, part: str) -> None:
     llvm: the tests and the kit with compiled programs, also for lesser processors
     kit: all cases of the kit on every backend
     gpu-kernels: the tests of the wgpu backend and the kit, with the kernels for GPUs on any adapter
+    large: functions of positions, counts and sums of more than 2**31 elements, one at a time, each in 16 GB
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     lowest: the quick tests, with the oldest versions that our distributions accept
@@ -190,7 +191,12 @@ def nightly(session: nox.Session, part: str) -> None:
     groups = needed.get(part, [])
     install_workspace(session, "test", *groups, optional=[part] if part in OPTIONAL else [])
     if part == "random":
-        selection = session.posargs or ["-m", "nightly or hypothesis", "--hypothesis-profile=many", *PARALLEL]
+        selection = session.posargs or [
+            "-m",
+            "nightly and not large or hypothesis",
+            "--hypothesis-profile=many",
+            *PARALLEL,
+        ]
         run_pytest(session, "any", "--timeout=3600", *selection)
     elif part == "jax":
         compare_with_jax(session, "--timeout=3600")
@@ -231,6 +237,8 @@ def nightly(session: nox.Session, part: str) -> None:
         run_pytest(session, "own", *LIMITS, *PARALLEL, "backends/wgpu", environment=kernels)
         session.env.update(kernels)
         examine(session, "wgpu")
+    elif part == "large":
+        run_pytest(session, "own", "--timeout=3600", "-m", "large", "plugins/tensorken/tests/test_large.py")
     elif part == "selftest":
         for options in (["--seeds=20"], ["--deep"]):
             session.run("tensorken", "conformance", "selftest", *options, env=ONE_THREAD)

@@ -226,6 +226,15 @@ def index_dtype(dtype: DType) -> DType:
     return int64 if dtype.itemsize + (not dtype.signed) > 4 else int32
 
 
+def position_dtype(size: int) -> DType:
+    """The dtype of positions along an axis of a size, and of counts of its elements: int32, or int64 for 2**31 or more.
+
+    >>> position_dtype(2**31 - 1), position_dtype(2**31)
+    (tensorken.int32, tensorken.int64)
+    """
+    return int32 if size < 2**31 else int64
+
+
 def integer_bounds(dtype: DType) -> tuple[int, int]:
     """The smallest and the largest number of an integer dtype.
 

@@ -157,14 +157,27 @@ def concatenated(*args: object) -> Shape:
 
 
 def without_axis(x: Shape, axis: int) -> Shape:
-    """argmax and argmin: the axis is kept with size 1, and must not be empty."""
-    return reduced_nonempty(x, (axis,))
+    """argmax and argmin: the axis is kept with size 1, and must not be empty; its positions fit int32."""
+    return _with_positions(reduced_nonempty(x, (axis,)), x[axis])
 
 
 def along_axis(x: Shape, axis: int) -> Shape:
     """Scans and sorts along an axis: the shape is unchanged."""
     check_axes(x, (axis,))
     return x
+
+
+def sorted_positions(x: Shape, axis: int) -> Shape:
+    """argsort: the shape is unchanged; the positions along the axis fit int32."""
+    return _with_positions(along_axis(x, axis), x[axis])
+
+
+def _with_positions(result: Shape, size: int) -> Shape:
+    if size > 2**31:
+        raise ShapeError(
+            f"an axis of {size} elements has positions that do not fit int32; split it into shorter ones"
+        )
+    return result
 
 
 def check_axes(x: Shape, axes: Sequence[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken_core.errors import (
@@ -16,9 +16,12 @@ from tensorken_core.errors import (
 from tensorken_core.language.dtypes import (
     DType,
     as_dtype,
+    bool_,
     check_scalar,
     index_dtype,
+    int32,
     int64,
+    position_dtype,
     real_dtype,
     sum_dtype,
     uint32,
@@ -26,7 +29,7 @@ from tensorken_core.language.dtypes import (
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.language.shapes import Axes, Shape, broadcast
 from tensorken_core.tensor.attached import Attached
 from tensorken_core.tensor.coercion import check_supported, is_supported, pair_of_operands
 from tensorken_core.tensor.dispatch import apply, unary
@@ -47,7 +50,7 @@ INTS = frozenset({int})
 """The type of sizes and axes that need no conversion."""
 
 SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "reshape", "permute", "expand"))
-WHERE, CAST = OPS["where"], OPS["cast"]
+WHERE, CAST, ADD, MUL = OPS["where"], OPS["cast"], OPS["add"], OPS["mul"]
 
 
 class Tensor(Attached):
@@ -261,9 +264,17 @@ class Tensor(Attached):
     # ---- reductions ------------------------------------------------------------------------------------------
 
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-        """The sum over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given."""
-        x = self if dtype is None and self.dtype.kind == "float" else self.in_sum_dtype(dtype)
-        return _reduce(SUM, x, axis, keepdims)
+        """The sum over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given.
+
+        The sum of 2**31 bools or more is int64.
+        """
+        if dtype is None:
+            if self.dtype.kind == "float":
+                return _reduce(SUM, self, axis, keepdims)
+            if self.dtype is bool_:
+                axes = range(self.ndim) if axis is None else axes_of("sum", self.shape, axis)
+                dtype = position_dtype(math.prod([self.shape[i] for i in axes]))
+        return _reduced_in(SUM, ADD, self, axis, keepdims, dtype)
 
     def sum_in_own_dtype(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The sum over axes in this dtype, also of small integers, which wrap: the op `sum` of the language.
@@ -284,7 +295,7 @@ class Tensor(Attached):
 
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The product over axes, all by default; of bool and of small integers in 32 bits, unless a dtype is given."""
-        return _reduce(OPS["prod"], self.in_sum_dtype(dtype), axis, keepdims)
+        return _reduced_in(OPS["prod"], MUL, self, axis, keepdims, dtype)
 
     def in_sum_dtype(self, dtype: Any = None) -> Tensor:
         """This tensor in the dtype of its sums and products: see `sum_dtype`, unless a dtype is given.
@@ -295,11 +306,17 @@ class Tensor(Attached):
         >>> tk.tensor([True, True]).in_sum_dtype().tolist()
         [1, 1]
         """
-        if dtype is None:
-            dtype = sum_dtype(self.dtype)
-            if dtype is uint32 and not is_supported(self.interpreter.base, dtype):
-                dtype = int64
-        return self.astype(dtype)
+        return self.astype(self.sum_dtype() if dtype is None else dtype)
+
+    def sum_dtype(self) -> DType:
+        """The dtype of sums and products of the elements: see `in_sum_dtype`.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2], dtype="int8").sum_dtype()
+        tensorken.int32
+        """
+        dtype = sum_dtype(self.dtype)
+        return int64 if dtype is uint32 and not is_supported(self.interpreter.base, dtype) else dtype
 
     def in_index_dtype(self) -> Tensor:
         """Integers in the dtype of indices, int32 or int64; other dtypes as they are.
@@ -486,6 +503,72 @@ def _coerced(data: Any, dtype: Any = None, interpreter: Interpreter[Any] | None 
 
 Interpreter.tensor_type = Tensor
 Interpreter.coerce = staticmethod(_coerced)
+
+
+PIECE = 2**22
+"""The number of elements of a piece of a large tensor, whose conversion to a wider dtype takes little memory."""
+
+
+def pieces(x: Tensor, axis: int) -> list[Tensor]:
+    """A tensor along an axis: the whole, or pieces of some `PIECE` elements if it has many more.
+
+    A program has fewer and larger pieces, as each makes it longer.
+    """
+    size, shape = x.shape[axis], x.shape
+    length = PIECE if x.interpreter.below is None else 16 * PIECE
+    if x.size <= 4 * length:
+        return [x]
+    step = max(length * size // x.size, 1)
+    limits = [(start, min(start + step, size)) for start in range(0, size, step)]
+    return [x.crop([pair if i == axis else (0, n) for i, n in enumerate(shape)]) for pair in limits]
+
+
+def reduced_by_pieces(x: Tensor, axes: Axes, reduce: Callable[[Tensor], Tensor], pair: Op) -> Tensor:
+    """A reduction of a tensor, of a large one by pieces, as the whole would take many times its memory.
+
+    Args:
+        x: the tensor.
+        axes: of the reduction.
+        reduce: the reduction of a piece, which keeps the axes.
+        pair: the op that combines the results of two pieces.
+    """
+    split = max(range(x.ndim), key=x.shape.__getitem__, default=0)
+    first, *rest = map(reduce, pieces(x, split) if x.ndim else [x])
+    if split not in axes:
+        return first.concatenate(*rest, axis=split) if rest else first
+    for part in rest:
+        first = apply(pair, (first, part))
+    return first
+
+
+def without_axes(x: Tensor, axes: Axes) -> Tensor:
+    """The tensor without axes of size 1."""
+    return x.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+
+
+def _reduced_in(op: Op, pair: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: Any) -> Tensor:
+    """The reduction in a dtype, to which the elements are converted as it goes.
+
+    Args:
+        op: the reduction.
+        pair: the op that combines the results of two pieces.
+        x, axis, keepdims, dtype: as those of `Tensor.sum`.
+    """
+    to = x.sum_dtype() if dtype is None else as_dtype(dtype)
+    # A derivative would put the cotangent of each piece into a tensor of the whole size.
+    is_plain = not x.dtype.inexact or x.interpreter.below is None
+    if not (is_plain and to.itemsize > x.dtype.itemsize and to.kind != "complex"):
+        return _reduce(op, x.astype(to), axis, keepdims)
+    axes = tuple(range(x.ndim)) if axis is None else axes_of(op.name, x.shape, axis)
+
+    def reduced(piece: Tensor) -> Tensor:
+        # The sum of so few bytes fits int32, in which it is faster.
+        few = math.prod([piece.shape[i] for i in axes]) < 2**23
+        narrow = int32 if few and op is SUM and to.kind == "int" and x.dtype.itemsize == 1 else to
+        return unary(op, piece.astype(narrow), (axes,)).astype(to)
+
+    result = reduced_by_pieces(x, axes, reduced, pair)
+    return result if keepdims or not axes else without_axes(result, axes)
 
 
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken_core.language.bodies.arithmetic import either, is_nan
-from tensorken_core.language.dtypes import bool_, int32, int64, integer_bounds, minus_one
+from tensorken_core.language.dtypes import bool_, int32, integer_bounds, minus_one, position_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 
@@ -174,7 +174,7 @@ def flat_indices(indices: Tensor, n: int, axis: int) -> Tensor:
     """Convert indices along an axis of size n to indices into the flattened tensor, as a vector."""
     shape = indices.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    dtype = int32 if outer * n * inner <= 2**31 else int64
+    dtype = position_dtype(outer * n * inner)
     offsets = indices.astype(dtype).reshape((outer, shape[axis], inner)) * inner
     starts = offsets.constant(multiples(n * inner, outer), dtype, (outer, 1, 1))
     return (offsets + starts + iota(offsets, 2).astype(dtype)).reshape((indices.size,))

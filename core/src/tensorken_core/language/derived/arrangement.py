@@ -16,6 +16,7 @@ from tensorken_core.language.shapes import (
     concatenated,
     reduced,
     reduced_nonempty,
+    sorted_positions,
     without_axis,
 )
 
@@ -149,7 +150,7 @@ class Arrangement(Interpreter[R]):
         """The elements in ascending order along the axis; the sort is stable, and NaN comes last."""
 
     @primitive(
-        shape=along_axis,
+        shape=sorted_positions,
         dtype=position(1),
         body=arrangement.argsort,
         samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.complex_numbers.tensor import ComplexTensor
+from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import apply, binary
 from tensorken_core.tensor.tensor import Tensor
@@ -169,7 +170,7 @@ def argsort(z: ComplexTensor, axis: int) -> Tensor:
     """
     order: Tensor = apply(OPS["argsort"], (z.imag,), (axis,))
     for key in (z.real, _nan_rank(z)):  # each sort keeps the order of the sort before among equal keys
-        order = _taken(order, apply(OPS["argsort"], (_taken(key, order, axis),), (axis,)), axis)
+        order = take_along(order, apply(OPS["argsort"], (take_along(key, order, axis),), (axis,)), axis)
     return order
 
 
@@ -193,19 +194,7 @@ def precedes(a: ComplexTensor, b: ComplexTensor, real_precedes: Callable[[Tensor
 def sort(z: ComplexTensor, axis: int) -> ComplexTensor:
     """The elements in the order of `argsort`."""
     order = argsort(z, axis)
-    return ComplexTensor(_taken(z.real, order, axis), _taken(z.imag, order, axis))
-
-
-def _taken(x: Tensor, order: Tensor, axis: int) -> Tensor:
-    """The elements at the indices along an axis, for each index of the other axes."""
-    last = [i for i in range(x.ndim) if i != axis] + [axis]
-    rows, places = x.permute(last), order.permute(last)
-    size = rows.shape[-1]
-    count = rows.size // size if size else 0
-    starts = order.constant(range(0, count * size, max(size, 1)), order.dtype, (count, 1))
-    indices = (places.reshape((count, size)) + starts).reshape((count * size,))
-    found = rows.reshape((count * size,)).gather(indices, 0).reshape(rows.shape)
-    return found.permute([last.index(i) for i in range(x.ndim)])
+    return ComplexTensor(take_along(z.real, order, axis), take_along(z.imag, order, axis))
 
 
 def sum_of_products(a: Tensor, b: Tensor, axes: int | tuple[int, ...]) -> Tensor:

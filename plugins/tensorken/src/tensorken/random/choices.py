@@ -14,6 +14,7 @@ from tensorken.random.distributions import gumbel, uniform
 from tensorken.random.integers import randint
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.dtypes import position_dtype
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
@@ -94,7 +95,7 @@ def choice(
         axis: the axis of `a` to choose along.
 
     Returns:
-        int32 of the shape, or a tensor like `a` with the axis replaced by the shape, differentiable with respect to it.
+        int32 of the shape (int64 for 2**31 numbers or more), or a tensor like `a` with the axis replaced by the shape, differentiable with respect to it.
 
     Raises:
         ArgumentError: if `a` has no axis and is not an int.
@@ -129,7 +130,9 @@ def choice(
     probabilities = None if p is None else _probabilities(key, p, n)
     if replace:
         indices = (
-            randint(key, (count,), 0, n) if probabilities is None else _draw_by_p(key, probabilities, count)
+            randint(key, (count,), 0, n, position_dtype(n))
+            if probabilities is None
+            else _draw_by_p(key, probabilities, count)
         )
     elif probabilities is None:
         indices = permutation(key, n).crop(((0, count),))

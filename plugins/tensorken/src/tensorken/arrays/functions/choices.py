@@ -15,7 +15,7 @@ from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.searching import nonzero_indices
 from tensorken.arrays.functions.shaping import take
 from tensorken.arrays.indexing import indices_like
-from tensorken.arrays.indexing.checks import bounds
+from tensorken.arrays.indexing.checks import bounds, with_size
 from tensorken_core.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.shapes import broadcast, short_repr
@@ -119,6 +119,7 @@ def within(name: str, index: Tensor, size: int, mode: str) -> Tensor:
         raise ArgumentError(f"{name}: mode must be 'raise', 'wrap' or 'clip', got {short_repr(mode)}")
     if index.dtype.kind != "int":
         raise DTypeError(f"{name}: indices must be ints, got {index.dtype}; cast them (x.astype)")
+    index = with_size(index, size)
     if mode == "wrap":
         return index % size
     limits = bounds(index) if mode == "raise" else None

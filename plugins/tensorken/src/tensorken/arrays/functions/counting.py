@@ -9,9 +9,9 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
-from tensorken_core.language.dtypes import int32, promote
+from tensorken_core.language.dtypes import position_dtype, promote
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, pieces
 
 __all__ = [
     "bincount",
@@ -46,13 +46,19 @@ def bincount(
     y = first_operand("bincount", x, weights)
     if y.dtype.kind != "int":
         raise DTypeError(f"bincount: x must be integers, got {y.dtype}; cast first (x.astype)")
-    y = y.in_index_dtype()
     if y.ndim != 1:
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:
         length = max(_known_extent(y), minlength)
-    amounts = weights_of("bincount", y, weights)
-    return scatter_weights(y, amounts, length)
+    amounts = pieces(weights_of("bincount", y, weights), 0)
+    totals = [
+        scatter_weights(piece.in_index_dtype(), of_piece, length)
+        for piece, of_piece in zip(pieces(y, 0), amounts, strict=True)
+    ]
+    total = totals[0]
+    for further in totals[1:]:
+        total = total + further
+    return total
 
 
 def _known_extent(x: Tensor) -> int:
@@ -75,7 +81,7 @@ def _known_extent(x: Tensor) -> int:
 def weights_of(name: str, x: Tensor, weights: Any) -> Tensor:
     """The weight of each element, 1 by default."""
     if weights is None:
-        return x.constant([1], int32, (1,)).reshape(()).broadcast_to(x.shape)
+        return x.constant([1], position_dtype(x.size), (1,)).reshape(()).broadcast_to(x.shape)
     amounts = as_operand(name, weights, x)
     if amounts.shape != x.shape:
         raise ShapeError(

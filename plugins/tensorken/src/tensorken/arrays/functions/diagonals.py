@@ -9,7 +9,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.constants import full
 from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota
-from tensorken_core.language.dtypes import as_dtype, float32, int32, int64
+from tensorken_core.language.dtypes import as_dtype, float32, position_dtype
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -205,7 +205,7 @@ def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tens
     row, column = max(-k, 0), max(k, 0)
     count = max(min(n - row, m - column), 0)
     positions = [(row + i) * m + column + i for i in range(count)]
-    indices = x.constant(positions, int32 if n * m <= 2**31 else int64, (count,))
+    indices = x.constant(positions, position_dtype(n * m), (count,))
     flat = x.permute((*others, first, second)).reshape((*[x.shape[i] for i in others], n * m))
     return flat.gather(indices, -1)
 

@@ -22,6 +22,9 @@ __all__ = [
     "insert",
 ]
 
+FEW = 16
+"""The most slices that are deleted or inserted without a list of all others, by runs of slices between them."""
+
 
 def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Tensor:
     """x with values appended along an axis; without an axis both are flattened.
@@ -53,8 +56,14 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Tensor:
     [11, 12]
     """
     old, along = _along("delete", x, axis)
-    deleted = set(_indices("delete", obj, old.shape[along], old.shape[along]))
-    return slices_at(old, [i for i in range(old.shape[along]) if i not in deleted], along)
+    n = old.shape[along]
+    deleted = sorted({*_indices("delete", obj, n, n)})
+    if len(deleted) > FEW:
+        gone = set(deleted)
+        return slices_at(old, [i for i in range(n) if i not in gone], along)
+    limits = zip([0, *[i + 1 for i in deleted]], [*deleted, n], strict=True)
+    runs = [_run(old, start, end, along) for start, end in limits]
+    return runs[0].concatenate(*runs[1:], axis=along)
 
 
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Tensor:
@@ -93,9 +102,21 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
         raise ShapeError(
             f"insert: values of shape {new.shape} do not broadcast to {shape}, with {len(positions)} along axis {along}"
         ) from None
+    if len(positions) <= FEW:
+        parts, start = [], 0
+        for i, k in sorted(zip(positions, range(len(positions)), strict=True)):
+            parts += [_run(old, start, i, along), _run(new, k, k + 1, along)]
+            start = i
+        parts.append(_run(old, start, n, along))
+        return parts[0].concatenate(*parts[1:], axis=along)
     # A stable sort by position puts inserted slices before the existing slice and keeps their order.
     order = sorted([(i, 0, n + k) for k, i in enumerate(positions)] + [(i, 1, i) for i in range(n)])
     return slices_at(old.concatenate(new, axis=along), [source for _, _, source in order], along)
+
+
+def _run(x: Tensor, start: int, end: int, axis: int) -> Tensor:
+    """The slices from start to end along an axis."""
+    return x.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)])
 
 
 # ---- shared code -------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tensorken.arrays.functions.operands import as_tensors
 from tensorken.arrays.functions.ranges import arange
 from tensorken.arrays.functions.searching import nonzero
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32, int64
+from tensorken_core.language.dtypes import bool_, int32, position_dtype
 from tensorken_core.language.shapes import Shape, short_repr
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -216,7 +216,7 @@ def ravel_multi_index(multi_index: ArrayLike, dims: Any, mode: Any = "raise", or
         raise ArgumentError(
             f"ravel_multi_index: need an index and a mode for each axis of {sizes}, got {len(given)} and {len(modes)}"
         )
-    wide = int64 if math.prod(sizes) > 2**31 else int32
+    wide = position_dtype(math.prod(sizes))
     flat: Any = 0
     for x, size, step, how in zip(
         given, sizes, _steps("ravel_multi_index", sizes, order), modes, strict=True

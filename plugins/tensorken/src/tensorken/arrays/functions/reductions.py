@@ -19,13 +19,14 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32, real_dtype
+from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.dtypes import bool_, float32, int32, int64, position_dtype, real_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import binary, unary
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of
-from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor, reduced_by_pieces, without_axes
 
 __all__ = [
     "all",
@@ -114,14 +115,15 @@ def mean(
     >>> tk.mean([1, 2, 4, 5]).item()
     3.0
     """
-    y = floating_of(as_tensor(x))
+    y = as_tensor(x)
+    dtype = y.dtype if y.dtype.inexact else float32
     axes = axes_of("mean", y.shape, axis)
-    wide = y.astype(y.dtype.wide)
     count: Any = math.prod([y.shape[i] for i in axes])
     if where is not None:
-        wide, count = selected("mean", wide, where, 0), counted("mean", wide, where, axes, keepdims)
-    result: Tensor = wide.sum(axes, keepdims) / count
-    return result.astype(y.dtype)
+        count = _condition("mean", y, where).astype(real_dtype(dtype.wide)).sum(axes, keepdims)
+        y = selected("mean", y, where, 0)
+    result: Tensor = y.sum(axes, keepdims, dtype=dtype.wide) / count
+    return result.astype(dtype)
 
 
 def selected(name: str, x: Tensor, where: Any, other: Any) -> Tensor:
@@ -235,7 +237,9 @@ def ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @with_numpys_names
 def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The int32 index of the first maximum along an axis, or in the flattened tensor; a NaN counts as the maximum.
+    """The index of the first maximum along an axis, or in the flattened tensor; a NaN counts as the maximum.
+
+    It is int32, and int64 along an axis of 2**31 elements or more.
 
     Raises:
         ShapeError: if there are no elements along the axis.
@@ -249,7 +253,9 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 
 @with_numpys_names
 def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The int32 index of the first minimum along an axis, or in the flattened tensor; a NaN counts as the minimum.
+    """The index of the first minimum along an axis, or in the flattened tensor; a NaN counts as the minimum.
+
+    It is int32, and int64 along an axis of 2**31 elements or more.
 
     Raises:
         ShapeError: if there are no elements along the axis.
@@ -267,8 +273,36 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
         index = _extreme_index(name, x.ravel(), 0, False)
         return index.reshape((1,) * x.ndim) if keepdims else index
     axis = axis_of(name, x.shape, axis)
-    result = unary(OPS[name], x, (axis,))
+    if position_dtype(x.shape[axis]) is int64:
+        result = _long_extreme_index(name, x, axis)
+    else:
+        result = unary(OPS[name], x, (axis,))
     return result if keepdims else result.reshape(x.shape[:axis] + x.shape[axis + 1 :])
+
+
+ROW = 2**16
+"""The elements of the rows into which an axis is divided whose positions do not fit int32."""
+
+
+def _long_extreme_index(name: str, x: Tensor, axis: int) -> Tensor:
+    """The int64 index along an axis whose positions do not fit int32: in rows of it, and then among the rows."""
+    op, extreme = OPS[name], OPS[name.removeprefix("arg")]
+    size, outer, inner = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
+    whole = size // ROW * ROW
+    values, indices = [], []
+    for start, end, count in ((0, whole, whole // ROW), (whole, size, 1)):
+        if start < end:
+            part = x.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)])
+            rows = part.reshape((*outer, count, (end - start) // count, *inner))
+            for found, best in (
+                (values, unary(extreme, rows, ((axis + 1,),))),
+                (indices, unary(op, rows, (axis + 1,))),
+            ):
+                found.append(best.reshape((*outer, count, *inner)))
+    index = indices[0].concatenate(*indices[1:], axis=axis).astype(int64)
+    starts = index.constant(range(0, size, ROW), int64, (index.shape[axis],))
+    row = unary(op, values[0].concatenate(*values[1:], axis=axis), (axis,))
+    return take_along(index + starts.reshape((-1, *[1] * len(inner))), row, axis)
 
 
 # ---- any, all, counts --------------------------------------------------------------------------------------
@@ -303,14 +337,22 @@ def all(x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, where: Array
 
 @with_numpys_names
 def count_nonzero(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The number of nonzero elements (NaN is one) along axes, all by default, as int32.
+    """The number of nonzero elements (NaN is one) along axes, all by default: int32, int64 of 2**31 elements or more.
 
     >>> import tensorken as tk
     >>> tk.count_nonzero([[0, 1], [2, 3]], axis=1).tolist()
     [1, 2]
     """
-    truths = as_tensor(x).astype(bool_)
-    return truths.sum(axes_of("count_nonzero", truths.shape, axis), keepdims)
+    y = as_tensor(x)
+    axes = axes_of("count_nonzero", y.shape, axis)
+    dtype = position_dtype(math.prod([y.shape[i] for i in axes]))
+
+    def counts(piece: Tensor) -> Tensor:
+        few = position_dtype(math.prod([piece.shape[i] for i in axes]))
+        return unary(OPS["sum"], piece.astype(bool_).astype(few), (axes,)).astype(dtype)
+
+    result = reduced_by_pieces(y, axes, counts, OPS["add"])
+    return result if keepdims else without_axes(result, axes)
 
 
 # ---- softmax -----------------------------------------------------------------------------------------------

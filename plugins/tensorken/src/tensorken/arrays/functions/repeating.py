@@ -9,7 +9,7 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
-from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.dtypes import position_dtype
 from tensorken_core.language.shapes import Pairs, short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
@@ -220,7 +220,7 @@ def _as_int(value: Any) -> int:
 
 def slices_at(x: Tensor, indices: list[int], axis: int) -> Tensor:
     """The slices of x at these indices along an axis."""
-    dtype = int32 if x.shape[axis] <= 2**31 else int64
+    dtype = position_dtype(x.shape[axis])
     return x.gather(x.constant(indices, dtype, (len(indices),)), axis)
 
 

@@ -16,7 +16,7 @@ from tensorken.arrays.indexing.masks import true_indices
 from tensorken.complex_numbers.arithmetic import precedes
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.language.dtypes import bool_, int32, position_dtype
 from tensorken_core.language.shapes import Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -171,7 +171,7 @@ def searchsorted(
 def insertion_points(a: Tensor, values: Tensor, side: str) -> Tensor:
     """Binary search for all values at once: one gather for each bit of an index."""
     n, flat = a.shape[0], values.ravel()
-    count = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)
+    count = flat.constant([0], position_dtype(n), (1,)).broadcast_to(flat.shape)
     if n == 0:
         return count.reshape(values.shape)
     for bit in reversed(range(n.bit_length())):

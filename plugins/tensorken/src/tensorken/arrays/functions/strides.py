@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensorken.array_like import ArrayLike
 from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.bodies.arrangement import multiples
-from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.dtypes import position_dtype
 from tensorken_core.tensor.normalization import sizes_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -54,7 +54,7 @@ def as_strided(
             f"as_strided: shape {sizes} with strides {steps} from {start} spans elements {low} to {high}, "
             f"but there are {flat.size} elements; make the shape, the strides or the offset smaller"
         )
-    dtype = int32 if flat.size < 2**31 else int64
+    dtype = position_dtype(flat.size)
     indices = flat.constant([start], dtype, (1,))
     for size, step in zip(sizes, steps, strict=True):
         along = flat.constant(multiples(step, size), dtype, (size,))

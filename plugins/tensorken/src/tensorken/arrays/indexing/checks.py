@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorken_core.errors import ConcretizationError, IndexingError
+from tensorken_core.language.dtypes import integer_bounds, position_dtype
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
@@ -33,6 +34,7 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
         IndexingError: if an index is known to be out of range.
     """
     size = shape[axis]
+    indices = with_size(indices, size)
     limits = bounds(indices)
     if limits is not None:
         low, high = limits
@@ -50,6 +52,11 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
         return wrapped
     clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
     return clamped
+
+
+def with_size(indices: Tensor, size: int) -> Tensor:
+    """Integer indices in a dtype that has the size, to which negative ones are added."""
+    return indices if size <= integer_bounds(indices.dtype)[1] else indices.astype(position_dtype(size))
 
 
 def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:

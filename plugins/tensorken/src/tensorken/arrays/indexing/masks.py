@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import compress
 
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.dtypes import DType, int32, position_dtype
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.level import lower
 from tensorken_core.tensor.tensor import Tensor
+
+PIECE = 2**22
+"""The number of elements whose positions are found at a time, which takes some ten times their memory."""
 
 FEW = 1024
 """The largest number of elements for which reading all is faster than finding the positions on the backend."""
@@ -23,7 +26,7 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
         ConcretizationError: if the mask has no known value, or different values in the examples of a batch.
     """
     size = mask.size
-    dtype = int32 if size < 2**31 else int64
+    dtype = position_dtype(size)
     try:
         base, value = lower(mask.representation, mask.interpreter)
         if not isinstance(base, RawTensor):
@@ -32,15 +35,23 @@ def true_indices(name: str, mask: Tensor) -> Tensor:
         if size <= FEW:
             indices = list(compress(range(size), base.ravel(value)))
             return flat.constant(indices, dtype, (len(indices),))
-        counts = flat.astype(dtype).cumsum(0)  # at each position the number of True up to there, inclusive
-        count = int(counts.crop(((size - 1, size),)).item())
+        pieces = [_within(flat, start, min(start + PIECE, size), dtype) for start in range(0, size, PIECE)]
+        return pieces[0].concatenate(*pieces[1:])
     except ConcretizationError as error:
         raise ConcretizationError(
             f"{name}: a mask of shape {mask.shape} has no known value here, but the size of the result depends on it; "
             f"use tk.where(mask, x, 0), or x.at[mask].set(v), which need no value"
         ) from error
-    targets: Tensor = flat.where(counts - 1, count)  # every False gets one extra index, after the last
-    return (one_to(counts, size) - 1).scatter_add(targets, 0, count + 1).crop(((0, count),))
+
+
+def _within(flat: Tensor, start: int, end: int, dtype: DType) -> Tensor:
+    """The positions of True from a start to an end."""
+    piece = flat.crop(((start, end),))
+    counts = piece.astype(int32).cumsum(0)  # at each position the number of True up to there, inclusive
+    count = int(counts.crop(((end - start - 1, end - start),)).item())
+    targets: Tensor = piece.where(counts - 1, count)  # every False gets one extra index, after the last
+    found = (one_to(counts, end - start) - 1).scatter_add(targets, 0, count + 1).crop(((0, count),))
+    return found.astype(dtype) + start
 
 
 def one_to(like: Tensor, count: int) -> Tensor:

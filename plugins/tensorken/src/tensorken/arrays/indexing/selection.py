@@ -12,7 +12,7 @@ from tensorken.arrays.indexing.keys import Indices, in_range, parsed
 from tensorken.arrays.indexing.masks import true_indices
 from tensorken.arrays.indexing.movement import Step, apply_steps, movement_steps, row_steps, shapes_along
 from tensorken_core.errors import IndexingError, ShapeError
-from tensorken_core.language.dtypes import int32, int64, promote
+from tensorken_core.language.dtypes import position_dtype, promote
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.tensor import Tensor
 
@@ -124,7 +124,7 @@ class Group:
                     f"{self.name}: indices of shapes {shapes} do not broadcast together; "
                     f"use x.oindex to apply each along its own axis"
                 ) from None
-        dtype = int32 if math.prod(self.sizes) < 2**31 else int64
+        dtype = position_dtype(math.prod(self.sizes))
         for part in parts:
             dtype = promote(dtype, part.dtype)
         position = first.astype(dtype)

@@ -20,7 +20,7 @@ from tensorken.arrays.indexing.repeats import (
 )
 from tensorken.arrays.indexing.selection import Grouping, Selection, outer, select, together, vectorized
 from tensorken_core.errors import DTypeError, ImmutableError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32, int64, promote
+from tensorken_core.language.dtypes import bool_, int32, position_dtype, promote
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.tensor import Tensor
@@ -199,8 +199,7 @@ def _updated_at_groups(x: Tensor, value: Tensor, selection: Selection, change: C
     axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
     merged = _merged(x.shape, order, len(axes))
-    if merged[0] >= 2**31:
-        positions = positions.astype(int64)
+    positions = positions.astype(promote(positions.dtype, position_dtype(merged[0])))
     for group in groups[1:]:
         positions = (positions.reshape((positions.size, 1)) * x.shape[group.axis] + group.positions()).ravel()
     steps = [("permute", order), ("reshape", merged)]
