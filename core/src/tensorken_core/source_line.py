@@ -7,6 +7,7 @@ import linecache
 import sys
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 _EXAMPLE = "<doctest "
 
@@ -72,7 +73,7 @@ def users_call() -> tuple[Origin | None, str | None]:
     name: str | None = None
     while frame is not None and is_ours(frame):
         code, package = frame.f_code, str(frame.f_globals.get("__package__"))
-        public = frame.f_globals.get("__all__") or getattr(sys.modules.get(package), "__all__", ())
+        public: Any = frame.f_globals.get("__all__") or getattr(sys.modules.get(package), "__all__", ())
         function, is_transform = code.co_name, package.partition(".")[2] in _TRANSFORMS
         is_method = code.co_qualname == f"Tensor.{function}" and function[0] != "_" and function != "apply"
         if is_method or function in public:

@@ -741,7 +741,7 @@ def test_shapes_that_do_not_end_in_that_of_the_logits_are_refused() -> None:
             tk.random.categorical(KEY, logits, shape=shape)
     with pytest.raises(IndexError, match=r"^categorical: axis 2 is out of range"):
         tk.random.categorical(KEY, logits, 2)
-    with pytest.raises(ShapeError, match=r"^argmax: no elements to reduce"):
+    with pytest.raises(ShapeError, match=r"^categorical: no elements to reduce"):
         tk.random.categorical(KEY, tk.zeros((3, 0), backend=FUSED))
 
 

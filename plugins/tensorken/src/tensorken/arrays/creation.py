@@ -135,7 +135,8 @@ def shared(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any]) 
         DTypeError: if it is a masked array.
     """
     if is_complex_array(x) and dtype in (None, as_dtype(x.dtype)):
-        return ComplexTensor(*[shared(name, part, None, interpreter) for part in (x.real, x.imag)])
+        real, imag = [shared(name, part, None, interpreter) for part in (x.real, x.imag)]
+        return ComplexTensor(real, imag)
     found = adopted(name, x, dtype, interpreter, copy=False) if hasattr(x, "__dlpack__") else None
     if found is None:
         raise ExchangeError(f"{name}: cannot avoid a copy of these values; leave out copy=False")

@@ -95,7 +95,8 @@ def choice(
         axis: the axis of `a` to choose along.
 
     Returns:
-        int32 of the shape (int64 for 2**31 numbers or more), or a tensor like `a` with the axis replaced by the shape, differentiable with respect to it.
+        int32 of the shape, int64 for 2**31 numbers or more; or a tensor
+        like `a` with the axis replaced by the shape, differentiable with respect to it.
 
     Raises:
         ArgumentError: if `a` has no axis and is not an int.

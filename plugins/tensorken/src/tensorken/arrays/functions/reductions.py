@@ -289,7 +289,8 @@ def _long_extreme_index(name: str, x: Tensor, axis: int) -> Tensor:
     op, extreme = OPS[name], OPS[name.removeprefix("arg")]
     size, outer, inner = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
     whole = size // ROW * ROW
-    values, indices = [], []
+    values: list[Tensor] = []
+    indices: list[Tensor] = []
     for start, end, count in ((0, whole, whole // ROW), (whole, size, 1)):
         if start < end:
             part = x.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)])
@@ -302,7 +303,8 @@ def _long_extreme_index(name: str, x: Tensor, axis: int) -> Tensor:
     index = indices[0].concatenate(*indices[1:], axis=axis).astype(int64)
     starts = index.constant(range(0, size, ROW), int64, (index.shape[axis],))
     row = unary(op, values[0].concatenate(*values[1:], axis=axis), (axis,))
-    return take_along(index + starts.reshape((-1, *[1] * len(inner))), row, axis)
+    result: Tensor = take_along(index + starts.reshape((-1, *[1] * len(inner))), row, axis)
+    return result
 
 
 # ---- any, all, counts --------------------------------------------------------------------------------------
