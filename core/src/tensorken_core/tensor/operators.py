@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import bool_, minus_one
+from tensorken_core.language.dtypes import bool_, minus_one, promote
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
@@ -35,7 +35,7 @@ def _reflected(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[V, Any],
     """A reflected operator: `compute(other, self)`, with the other operand as a tensor."""
 
     def operator(self: V, other: Any) -> V:
-        a, b = with_operand(op, self, other)
+        a, b = _pair(op, self, other)
         result: V = compute(b, a)
         return result
 
@@ -158,7 +158,7 @@ class Operators(Value):
         return binary(OPS["minimum"], self, other)
 
 
-def _pair(op: Op, a: O, b: Any) -> tuple[O, O]:
+def _pair(op: Op, a: V, b: Any) -> tuple[V, V]:
     """Both operands as tensors."""
     return (a, b) if isinstance(b, Value) else with_operand(op, a, b)  # type: ignore[return-value]
 
@@ -171,7 +171,7 @@ def _greater(a: O, b: Any) -> O:
 
 def _floor_divided(a: O, b: O) -> O:
     """floor(a / b), minus 1 where a / b of floats was rounded up to an integer, which the remainder shows."""
-    if not (a.dtype.inexact or b.dtype.inexact):
+    if not promote(a.dtype, b.dtype).inexact:
         return binary(FLOOR_DIVIDE, a, b)
     quotient, modulus = binary(DIV, a, b), binary(REMAINDER, a, b)
     floor = quotient.floor()
@@ -188,7 +188,7 @@ def _shifted_right(x: O, count: Any) -> O:
 
 def _power(a: O, b: O) -> O:
     """a**b; integers wrap, as their products do."""
-    if a.dtype.inexact or b.dtype.inexact:
+    if promote(a.dtype, b.dtype).inexact:
         return binary(POW, a, b)
     return binary(INTEGER_POW, a, b)
 

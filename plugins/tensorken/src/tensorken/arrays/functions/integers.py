@@ -14,7 +14,7 @@ from tensorken.arrays.functions.arithmetic import abs
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing.checks import known_all
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.dtypes import DType, int32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -51,20 +51,26 @@ def _magnitudes(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return abs(x), abs(y)
 
 
-_STEPS = {int32: 46, int64: 91}
-"""The most steps of Euclid's algorithm: the smallest operands for n steps are Fibonacci numbers."""
+def _most_steps(dtype: DType) -> int:
+    """The most steps of Euclid's algorithm: the smallest operands for n steps are Fibonacci numbers."""
+    steps, small, large = 1, 1, 2
+    while large <= 1 << (8 * dtype.itemsize - dtype.signed):
+        steps, small, large = steps + 1, large, small + large
+    return steps
 
 
 def _divisor(x: Any, y: Any) -> Tensor:
-    """Euclid's algorithm; it ends early where the values are known.  A remainder by 0 is 0 in this language."""
+    """Euclid's algorithm; it ends early where the values are known.  A remainder by 0 is 0 in this language.
+
+    The smallest number of a signed dtype is its own absolute value, so remainders may be negative.
+    """
     x, y = x + y * 0, y + x * 0
-    for _ in range(_STEPS[x.dtype] + 1):
+    for _ in range(_most_steps(x.dtype)):
         ended = y.eq(0)
         if known_all(ended):
             break
         x, y = ended.where(x, y), x % y
-    result: Tensor = x
-    return result
+    return abs(x)
 
 
 def bitwise_count(x: ArrayLike) -> Tensor:
@@ -78,11 +84,10 @@ def bitwise_count(x: ArrayLike) -> Tensor:
     if y.dtype.kind != "int":
         raise DTypeError(f"bitwise_count: need integers, got {y.dtype}; cast them (x.astype)")
     bits: Any = abs(y)
-    wide = y.dtype is int64
-    for shift in (
-        (1, 2, 4, 8, 16, 32) if wide else (1, 2, 4, 8, 16)
-    ):  # sums of neighbouring fields of `shift` bits
-        mask = sum(((1 << shift) - 1) << i for i in range(0, 64 if wide else 32, 2 * shift))
+    size, shift = 8 * y.dtype.itemsize, 1
+    while shift < size:  # sums of neighbouring fields of `shift` bits
+        mask = sum(((1 << shift) - 1) << i for i in range(0, size, 2 * shift))
         bits = (bits & mask) + (bits.apply(OPS["shift_right"], bits.scalar(shift)) & mask)
+        shift *= 2
     result: Tensor = bits.astype(int32)
     return result

@@ -20,9 +20,9 @@ from tensorken.arrays.functions.cumulative import cumsum, diff
 from tensorken.arrays.functions.operands import as_tensors, first_operand, floating_of, promoted_tensors
 from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import bool_, int32, promote, real_dtype
+from tensorken_core.language.dtypes import bool_, int32, int64, promote, real_dtype
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.coercion import as_operand, is_supported
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -217,7 +217,7 @@ def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tenso
             f"gradient: the coordinates of axis {axis} must be a vector of {n} elements, got shape {spacing.shape}"
         )
     beside = tuple([n - 1 if i == axis else 1 for i in range(x.ndim)])
-    step = floating_of(diff(spacing) if spacing.ndim else spacing.broadcast_to((n - 1,))).astype(x.dtype)
+    step = _widths(spacing, 0, x) if spacing.ndim else spacing.astype(x.dtype).broadcast_to((n - 1,))
     slopes: Any = diff(x, axis=axis) / step.reshape(beside)
 
     def part(values: Any, start: int, stop: int) -> Any:
@@ -259,13 +259,23 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         points = as_operand("trapezoid", x, values)
         if points.ndim == 1:
             points = points.reshape((points.size, *[1] * (values.ndim - along - 1)))
-        widths = diff(points, axis=along - values.ndim)
+        widths = _widths(points, along - values.ndim, values)
     upper, lower = (
         values.crop([(start, stop) if i == along else (0, m) for i, m in enumerate(values.shape)])
         for start, stop in ((min(n, 1), n), (0, max(n - 1, 0)))
     )
     result: Tensor = (widths * (upper + lower) * 0.5).sum(along)
     return result
+
+
+def _widths(points: Tensor, axis: int, like: Tensor) -> Tensor:
+    """The differences of coordinates along an axis, in the dtype of the values; those of integers do not wrap."""
+    if points.dtype.kind == "bool" or (points.dtype.kind == "int" and points.dtype.itemsize < 4):
+        points = points.astype(int32)
+    elif points.dtype.kind == "int":
+        points = points.astype(int64 if is_supported(points.interpreter.base, int64) else like.dtype)
+    differences = diff(points, axis=axis)
+    return differences if differences.dtype.inexact else differences.astype(like.dtype)
 
 
 def unwrap(

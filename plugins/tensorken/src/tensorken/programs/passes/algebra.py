@@ -115,7 +115,9 @@ def _double_negation(rewriting: Rewriting, e: Equation) -> Variable | None:
 
 
 def _even_function(rewriting: Rewriting, e: Equation) -> Variable | None:
-    """abs(-x) is abs(x), and square(-x) and square(abs(x)) are square(x)."""
+    """abs(-x) is abs(x) for signed x, and square(-x) and square(abs(x)) are square(x)."""
+    if e.op is ABS and not e.results[0].dtype.signed:  # -1 is the largest number of an unsigned dtype
+        return None
     inner = rewriting.operands_if(e.operands[0], NEG) or rewriting.operands_if(e.operands[0], ABS)
     return rewriting.write(e.op, inner) if inner else None
 
