@@ -207,11 +207,11 @@ class Jax(RawTensor[Array]):
     @wide
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
         zeros = jnp.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-        return zeros.at[(*[slice(None)] * axis, indices)].add(x)
+        return _added(zeros, x, indices, axis)
 
     @wide
     def add_at(self, y: Array, x: Array, indices: Array, axis: int) -> Array:
-        return y.at[(*[slice(None)] * axis, indices)].add(x)
+        return _added(y, x, indices, axis)
 
     @wide
     def sort(self, x: Array, axis: int) -> Array:
@@ -283,6 +283,14 @@ class Jax(RawTensor[Array]):
 
     def realize(self, x: Array) -> Array:
         return x.block_until_ready()
+
+
+def _added(y: Array, x: Array, indices: Array, axis: int) -> Array:
+    """y with the slices of x added at the indices; narrow floats are added up in float32."""
+    dtype = y.dtype
+    if dtype.itemsize == 2 and jnp.issubdtype(dtype, jnp.floating):
+        y, x = y.astype(jnp.float32), x.astype(jnp.float32)
+    return y.at[(*[slice(None)] * axis, indices)].add(x).astype(dtype)
 
 
 def _contracted(a: Array, b: Array, axes: Axes) -> Array:

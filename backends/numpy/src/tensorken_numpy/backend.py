@@ -23,7 +23,7 @@ from tensorken_numpy.convolution import convolve
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.fourier import FourierTransforms
 from tensorken_numpy.quiet import method, quiet
-from tensorken_numpy.sums import BLAS_MIN_SIZE
+from tensorken_numpy.sums import BLAS_MIN_SIZE, NARROW
 from tensorken_numpy.threefry import threefry2x32
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Numpy(Factorizations, ComplexMatrices, FourierTransforms):
     def sum(self, x: Array, axes: Axes) -> Array:
         if not axes:
             return x  # numpy would add each element to 0.0, which turns -0.0 into 0.0
-        if x.size < BLAS_MIN_SIZE and x.dtype is not BFLOAT16:
+        if x.size < BLAS_MIN_SIZE and x.dtype not in NARROW:
             return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # the dtype, as numpy widens int32
         return quiet.run(reductions.total, x, axes)
 
@@ -274,8 +274,6 @@ def _check_axes(name: str, shape: Shape) -> None:
 
 def _updated(name: str, y: Array, x: Array, indices: Array, axis: int) -> Array:
     """Add the slices of x to y in place, and return y."""
-    if x.dtype is BFLOAT16:
-        return _updated(name, y.astype(np.float32), x.astype(np.float32), indices, axis).astype(BFLOAT16)
     try:
         quiet.run(special.add_at, y, x, indices, axis)
     except IndexError:

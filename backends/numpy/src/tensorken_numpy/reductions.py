@@ -8,15 +8,15 @@ import numpy as np
 
 from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.bfloat16 import in_float32
-from tensorken_numpy.sums import sum_axes
+from tensorken_numpy.sums import dtype_of_sums, sum_axes
 
 total = in_float32(sum_axes)
 
 
 @in_float32
 def prod(x: Array, axes: Sizes) -> Any:
-    """The product over axes; numpy would widen small integers without the dtype."""
-    return np.multiply.reduce(x, axes, x.dtype, keepdims=True)
+    """The product over axes; float16 is multiplied in float32."""
+    return np.multiply.reduce(x, axes, dtype_of_sums(x.dtype), keepdims=True).astype(x.dtype, copy=False)
 
 
 @in_float32
@@ -57,11 +57,11 @@ def argsort(x: Array, axis: int) -> Any:
 
 @in_float32
 def cumsum(x: Array, axis: int) -> Any:
-    """The running sums."""
-    return np.add.accumulate(x, axis, x.dtype)
+    """The running sums; numpy rounds each of them, so float16 is added up in float32."""
+    return np.add.accumulate(x, axis, dtype_of_sums(x.dtype)).astype(x.dtype, copy=False)
 
 
 @in_float32
 def cumprod(x: Array, axis: int) -> Any:
-    """The running products."""
-    return np.multiply.accumulate(x, axis, x.dtype)
+    """The running products; float16 is multiplied in float32."""
+    return np.multiply.accumulate(x, axis, dtype_of_sums(x.dtype)).astype(x.dtype, copy=False)

@@ -13,6 +13,7 @@ from tensorken_core.language.dtypes import float32, float64
 from tensorken_numpy.arrays import Array
 from tensorken_numpy.bfloat16 import BFLOAT16
 from tensorken_numpy.clamping import clamp
+from tensorken_numpy.sums import NARROW
 
 _BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
 """For each float dtype the integer dtype of its size."""
@@ -117,8 +118,16 @@ def gaussian(x: Array) -> Array:
 def add_at(y: Array, x: Array, indices: Array, axis: int) -> None:
     """Add the slices of x to the slices of the row-major array y at the indices, in order.
 
-    It adds single elements, as numpy's loop for elements is several times as fast as its loop for slices.
+    It adds single elements, as numpy's loop for elements is several times as fast as its loop for slices.  The slices
+    of narrow floats to which slices are added are converted to float32, and rounded once.
     """
+    if y.dtype in NARROW:
+        changed, places = np.unique(indices, return_inverse=True)
+        where = (*[slice(None)] * axis, changed)
+        sums = np.ascontiguousarray(y[where], np.float32)
+        add_at(sums, x.astype(np.float32), places, axis)
+        y[where] = sums
+        return
     flat = y.reshape(-1)
     size, inner = y.shape[axis], math.prod(y.shape[axis + 1 :])
     outer = np.arange(math.prod(y.shape[:axis]), dtype=np.intp)[:, None, None] * (size * inner)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_numpy.arrays import Array, Sizes
+from tensorken_numpy.bfloat16 import BFLOAT16
 
 BLAS_MIN_SIZE = 4096
 """From this many elements on BLAS is faster."""
@@ -31,6 +32,14 @@ MAX_FLOAT32_SUM = 128
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
+NARROW = (np.dtype(np.float16), *([] if BFLOAT16 is None else [BFLOAT16]))
+"""The dtypes of floats that are added up in float32."""
+
+
+def dtype_of_sums(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which numbers of a dtype are added up and multiplied; numpy would widen small integers."""
+    return np.dtype(np.float32) if dtype in NARROW else dtype
+
 
 def sum_axes(x: Array, axes: Sizes, y: Array | None = None) -> Array:
     """The sum along these axes, kept with size 1, in the dtype of x; written into y if given."""
@@ -45,7 +54,8 @@ def sum_axes(x: Array, axes: Sizes, y: Array | None = None) -> Array:
         total = np.empty((*[1] * len(axes), *x.shape[len(axes) :]), x.dtype) if y is None else y
         sum_of_columns(x.reshape(math.prod(x.shape[: len(axes)]), -1), total.reshape(-1))
         return total
-    return np.add.reduce(x, axes, x.dtype, y, keepdims=True)  # the dtype, as numpy widens int32
+    total = np.add.reduce(x, axes, dtype_of_sums(x.dtype), y, keepdims=True)
+    return total.astype(x.dtype, copy=False)
 
 
 def sums_rows(x: Array, axes: Sizes) -> bool:

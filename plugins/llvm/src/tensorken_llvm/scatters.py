@@ -140,7 +140,8 @@ def is_scatter(equation: Equation) -> bool:
         return False
     x, _, _ = _slices(equation)
     (v,) = equation.results
-    return v.dtype.name in TYPES and 0 not in (*x.shape, *v.shape)
+    is_narrow = v.dtype.wide is not v.dtype  # numpy's method adds these up in float32
+    return v.dtype.name in TYPES and not is_narrow and 0 not in (*x.shape, *v.shape)
 
 
 def _slices(equation: Equation) -> tuple[Variable, Variable, int]:

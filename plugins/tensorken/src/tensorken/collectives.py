@@ -71,7 +71,14 @@ def pmean(x: Any, axis_name: AxisName) -> Any:
     [-0.5, 0.5]
     """
     size = _size("pmean", _names("pmean", axis_name))
-    return tree.map(lambda y: y / size, psum(x, axis_name))
+
+    def mean(y: Any) -> Any:
+        if not isinstance(y, Tensor):
+            return psum(y, axis_name) / size
+        total = psum(y.astype(y.dtype.wide), axis_name) / size  # the sum may exceed the range of float16
+        return total.astype(y.dtype) if y.dtype.inexact else total
+
+    return tree.map(mean, x)
 
 
 def pmax(x: Any, axis_name: AxisName) -> Any:

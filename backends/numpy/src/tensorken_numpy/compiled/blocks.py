@@ -33,7 +33,7 @@ from tensorken_numpy.compiled.writing import (
     write_where_constant,
 )
 from tensorken_numpy.exponential_sums import log_softmax_of_rows, logsumexp_of_rows, softmax_of_rows
-from tensorken_numpy.sums import BLAS_MIN_SIZE
+from tensorken_numpy.sums import BLAS_MIN_SIZE, dtype_of_sums
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
@@ -464,7 +464,7 @@ class _BlockLoop:
     def _reduce(self, equation: Equation) -> None:
         source, (v,), (x,), (axes,) = self.source, equation.results, equation.operands, equation.params
         names = (self._operand(x), self._target(v))
-        dtype = "None" if equation.op.name in ("max", "min") else source.bound(_dtype(v))
+        dtype = "None" if equation.op.name in ("max", "min") else source.bound(dtype_of_sums(_dtype(v)))
         if equation.op.name == "sum":
             rows = math.prod(self.sizes) >= BLAS_MIN_SIZE and self._has_contiguous_rows(x, axes)
             write_sum(self.emitter, names[0], self._axes(axes), names[1], _dtype(v), rows)

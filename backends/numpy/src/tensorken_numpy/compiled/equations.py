@@ -35,6 +35,7 @@ from tensorken_numpy.exponential_sums import (
     logsumexp_of_rows,
     softmax_of_rows,
 )
+from tensorken_numpy.sums import dtype_of_sums
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation
@@ -255,7 +256,7 @@ def _reduce(
 
 def _write_product(emitter: Emitter, value: Value, axes: Sequence[int], y: str) -> None:
     source = emitter.source
-    dtype = source.bound(value.dtype)
+    dtype = source.bound(dtype_of_sums(value.dtype))
     source.line(f"{source.bound(np.multiply.reduce)}({value.name}, {axes}, {dtype}, {y}, True)")
 
 
@@ -320,7 +321,7 @@ def _accumulate(emitter: Emitter, equation: Equation, accumulate: Callable[..., 
     (v,), (x,), (axis,) = equation.results, equation.operands, equation.params
     value = emitter.full(x)
     target = emitter.target(v, v.shape)
-    dtype = emitter.source.bound(value.dtype)
+    dtype = emitter.source.bound(dtype_of_sums(value.dtype))
     emitter.source.line(f"{emitter.source.bound(accumulate)}({value.name}, {axis}, {dtype}, {target.name})")
 
 

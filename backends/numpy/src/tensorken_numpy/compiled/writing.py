@@ -15,7 +15,7 @@ from tensorken_numpy.compiled.predicates import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
 from tensorken_numpy.compiled.values import Value
-from tensorken_numpy.sums import sum_axes, uses_blas
+from tensorken_numpy.sums import dtype_of_sums, sum_axes, uses_blas
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
@@ -95,7 +95,8 @@ def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dty
     if fast:
         source.line(f"{source.bound(sum_axes)}({x}, {tuple(axes)}, {y})")
     else:
-        source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {source.bound(dtype)}, {y}, True)")
+        dtype = source.bound(dtype_of_sums(dtype))
+        source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {dtype}, {y}, True)")
 
 
 def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:

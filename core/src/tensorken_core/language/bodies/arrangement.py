@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken_core.language.bodies.arithmetic import either, is_nan
+from tensorken_core.language.bodies.arithmetic import either, in_float32, is_nan
 from tensorken_core.language.dtypes import bool_, int32, integer_bounds, minus_one, position_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
@@ -54,6 +54,7 @@ def _first_index(x: Tensor, value: Tensor, axis: int) -> Tensor:
     return n - hits.where(from_end, 0).max((axis,), keepdims=True)
 
 
+@in_float32
 def cumsum(x: Tensor, axis: int) -> Tensor:
     """Sums of 1, 2, 4, ... neighbours: each step adds the array shifted by the number of summed neighbours."""
     step = 1
@@ -66,6 +67,7 @@ def cumsum(x: Tensor, axis: int) -> Tensor:
 # ---- products ----------------------------------------------------------------------------------------------
 
 
+@in_float32
 def prod(x: Tensor, axes: Axes) -> Tensor:
     """A tree of products of pairs, after padding with ones to a power of two."""
     for axis in axes:
@@ -79,6 +81,7 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
     return x
 
 
+@in_float32
 def cumprod(x: Tensor, axis: int) -> Tensor:
     """Products of 1, 2, 4, ... neighbours: each step multiplies by the array shifted by their number."""
     step, index = 1, iota(x, axis)
@@ -95,6 +98,7 @@ def preceding(x: Tensor, axis: int) -> Tensor:
     return _slice(x, axis, 0, 1).ones_like().concatenate(_slice(x, axis, 0, x.shape[axis] - 1), axis=axis)
 
 
+@in_float32
 def product_of_others(x: Tensor, axes: Axes) -> Tensor:
     """For each element the product of all others over axes: the product before it times the product after it."""
     kept = tuple([i for i in range(x.ndim) if i not in axes])
@@ -107,6 +111,7 @@ def product_of_others(x: Tensor, axes: Axes) -> Tensor:
     return (left * right).reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
 
 
+@in_float32
 def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
     """The solution y of y[i] = a[i] * y[i - 1] + b[i] along the axis, from 0, in log2(n) steps.
 

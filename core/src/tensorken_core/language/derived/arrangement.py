@@ -22,8 +22,8 @@ from tensorken_core.language.shapes import (
 
 
 def tie_weights(y: Any, x: Any, axes: Axes) -> Any:
-    """1 / (number of ties) where x equals y, its maximum or minimum over axes; else 0."""
-    hits = x.eq(y.expand(x.shape)).astype(x.dtype)
+    """1 / (number of ties) where x equals y, its maximum or minimum over axes; else 0; narrow floats as float32."""
+    hits = x.eq(y.expand(x.shape)).astype(x.dtype.wide)
     return hits / hits.sum(axes, keepdims=True).expand(x.shape)
 
 
@@ -66,8 +66,8 @@ EXTREME: Any = {
     "either_zero": True,
     "shape": reduced_nonempty,
     "dtype": movement(1),
-    "jvp": (lambda t, y, x, axes: (t * tie_weights(y, x, axes)).sum(axes, keepdims=True),),
-    "vjp": (lambda t, y, x, axes: t.expand(x.shape) * tie_weights(y, x, axes),),
+    "jvp": (lambda t, y, x, axes: (t * tie_weights(y, x, axes)).sum(axes, keepdims=True).astype(x.dtype),),
+    "vjp": (lambda t, y, x, axes: (t.expand(x.shape) * tie_weights(y, x, axes)).astype(x.dtype),),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
 }
 """The declaration that the ops `max` and `min` share."""

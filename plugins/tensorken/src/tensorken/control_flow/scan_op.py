@@ -266,13 +266,13 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
                 else cotangents_of[i].zeros_like()
                 for i in carried
             ],
-            *[total + input_cotangents[i] for total, i in zip(sums, summed, strict=True)],
+            *[total + input_cotangents[i].astype(total.dtype) for total, i in zip(sums, summed, strict=True)],
             *[input_cotangents[i] for i in sliced],
         ]
 
     like = [
         *[program.outputs[i] for i in carried],
-        *[program.inputs[i] for i in summed],
+        *[Variable(v.shape, v.dtype.wide) for v in [program.inputs[i] for i in summed]],
         *[program.outputs[i] for i in stacked],
         *passes.backward.inputs[len(seeds) :],
     ]
@@ -296,13 +296,13 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
         cotangents_of = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
         operands = [
             *[cotangents_of[i] for i in carried],
-            *[xs[i].zeros_like() for i in summed],
+            *[xs[i].astype(xs[i].dtype.wide).zeros_like() for i in summed],
             *[cotangents_of[i] for i in stacked],
             *[(*xs, *ys)[index] for index, _ in sources],
         ]
         pulled = apply_higher_order(SCAN, operands, backward)
         for i, t in zip([*[input_of_output[i] for i in carried], *summed, *sliced], pulled, strict=True):
-            result[i] = t
+            result[i] = t.astype(xs[i].dtype)  # sums of narrow floats are in float32
         return result
 
     recorded = (forward, inputs, (*outputs, *[0] * len(extra_outputs)), length, reverse)

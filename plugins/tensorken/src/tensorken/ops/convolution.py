@@ -227,14 +227,17 @@ def body(
     lead, rank = len(several), len(sizes)
     spatial = range(rank)
     kernel = kernel.reshape((*several, outputs // groups, inputs, *kernel_sizes))
-    if adds:
+    if adds:  # the products are added one after the other, so not in the narrow dtype of a float
+        dtype = x.dtype
+        x, kernel = x.astype(dtype.wide), kernel.astype(dtype.wide)
         kernel = kernel.permute((*range(lead + 1), *[lead + 2 + axis for axis in spatial], lead + 1))
         x = x.reshape((count, *several, 1, inputs, math.prod(sizes)))
         y = (kernel.reshape((*several, outputs // groups * elements, inputs, 1)) * x).sum_in_own_dtype(
             lead + 2
         )
         y = y.reshape((count, outputs, *kernel_sizes, *sizes))
-        return _sum_of_products(y, windows, strides, padding, input_dilation, kernel_dilation)
+        y = _sum_of_products(y, windows, strides, padding, input_dilation, kernel_dilation)
+        return y.astype(dtype)
     large = positions < elements
     if large:  # the cotangent of another convolution's kernel: its windows are those of that one, which has axes 0 and
         # 1 of its input the other way round

@@ -19,7 +19,7 @@ from tensorken.arrays.functions.reductions import counted, mean, selected
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
-from tensorken_core.language.dtypes import bool_, int32, real_dtype
+from tensorken_core.language.dtypes import bool_, int32, promote, real_dtype
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.normalization import Axis, axes_of
@@ -66,8 +66,11 @@ def average(
                 f"got {w.shape}; reshape them, or give axis="
             )
         w = w.reshape(tuple([n if i in axes else 1 for i, n in enumerate(y.shape)])).broadcast_to(y.shape)
-    result: Tensor = (floating_of(y) * w).sum(axes, keepdims) / floating_of(w).sum(axes, keepdims)
-    return result
+    values = floating_of(y)
+    dtype = promote(values.dtype, w.dtype)
+    values, w = values.astype(dtype.wide), w.astype(dtype.wide)  # the sums may exceed the range of float16
+    result: Tensor = (values * w).sum(axes, keepdims) / w.sum(axes, keepdims)
+    return result.astype(dtype)
 
 
 @with_numpys_names

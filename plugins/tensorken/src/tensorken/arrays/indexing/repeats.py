@@ -102,10 +102,13 @@ def _extreme(name: str) -> Op:
         return broadcast_along(touched, x, axis).where(elementwise(x, values), x)
 
     def shares(y: Tensor, x: Tensor, values: Tensor, positions: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-        """The fraction of a position's derivative for its old value, and the fraction for each new value."""
+        """The fraction of a position's derivative for its old value, and the fraction for each new value.
+
+        Narrow floats are counted in float32.
+        """
         size = x.shape[axis]
-        hits = values.eq(y.gather(positions, axis)).astype(x.dtype)
-        stays = x.eq(y).astype(x.dtype)
+        hits = values.eq(y.gather(positions, axis)).astype(x.dtype.wide)
+        stays = x.eq(y).astype(x.dtype.wide)
         total = stays + hits.scatter_add(positions, axis, size)
         touched = positions.ones_like().scatter_add(positions, 0, size) > 0
         return broadcast_along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(
@@ -119,12 +122,13 @@ def _extreme(name: str) -> Op:
         if dvalues is not None:
             added = (dvalues * values_share).scatter_add(positions, axis, x.shape[axis])
             pushed = added if pushed is None else pushed + added
-        return (pushed,)
+        return (None if pushed is None else pushed.astype(x.dtype),)
 
     def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor, Tensor, None]:
         (t,), (x, values, positions), (axis,) = cotangents, xs, params
         x_share, values_share = shares(ys[0], x, values, positions, axis)
-        return t * x_share, t.gather(positions, axis) * values_share, None
+        pulled = t * x_share, t.gather(positions, axis) * values_share
+        return *[each.astype(x.dtype) for each in pulled], None  # type: ignore[return-value]
 
     return Op(
         f"{name}_at",

@@ -1,0 +1,14 @@
+"""Half precision: sums and counts of float16 and bfloat16 are kept in float32."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.tensorken.tests.half_precision import rows, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_and_counts_are_kept_in_float32(dtype: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    assert {row[0]: found for row in rows(dtype) if (found := wrong(row, dtype))} == {}
