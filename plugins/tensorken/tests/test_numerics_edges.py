@@ -160,6 +160,27 @@ ROWS: list[Row] = [
     ("softmax, far apart", lambda x: tk.softmax(x)[0], ([1e3, -1e3],), 1.0, ([0.0, 0.0],)),
     ("log_softmax with -inf", lambda x: tk.log_softmax(x)[1], ([-inf, 0.0],), 0.0, ([0.0, 0.0],)),
     ("log_softmax of -inf", lambda x: tk.log_softmax(x)[0], ([-inf, -inf],), -math.log(2.0), ([0.5, -0.5],)),
+    ("logaddexp2(-inf, -inf)", tk.logaddexp2, (-inf, -inf), -inf, (0.5, 0.5)),  # JAX: NaN
+    ("logaddexp2(inf, 0)", tk.logaddexp2, (inf, 0.0), inf, (1.0, 0.0)),
+    # ---- entropies
+    ("entr(0)", tk.special.entr, (0.0,), 0.0, (inf,)),
+    ("entr(-1)", tk.special.entr, (-1.0,), -inf, (0.0,)),
+    ("entr(inf)", tk.special.entr, (inf,), -inf, (-inf,)),
+    ("xlogy(0, 0)", tk.special.xlogy, (0.0, 0.0), 0.0, (-inf, 0.0)),
+    ("xlogy(0, 2)", tk.special.xlogy, (0.0, 2.0), 0.0, (math.log(2.0), 0.0)),
+    ("xlogy(2, 0)", tk.special.xlogy, (2.0, 0.0), -inf, (-inf, inf)),
+    ("xlogy(0, inf)", tk.special.xlogy, (0.0, inf), 0.0, (inf, 0.0)),
+    ("xlog1py(0, -1)", tk.special.xlog1py, (0.0, -1.0), 0.0, (-inf, 0.0)),
+    ("rel_entr(0, 0)", tk.special.rel_entr, (0.0, 0.0), 0.0, (inf, 0.0)),
+    ("rel_entr(0, 1)", tk.special.rel_entr, (0.0, 1.0), 0.0, (-inf, 0.0)),
+    ("rel_entr(1, 0)", tk.special.rel_entr, (1.0, 0.0), inf, (inf, -inf)),
+    ("kl_div(0, 0)", tk.special.kl_div, (0.0, 0.0), 0.0, (inf, 1.0)),
+    ("kl_div(0, 1)", tk.special.kl_div, (0.0, 1.0), 1.0, (-inf, 1.0)),
+    ("logit(0)", tk.special.logit, (0.0,), -inf, (inf,)),
+    ("logit(1)", tk.special.logit, (1.0,), inf, (inf,)),
+    # ---- replaced values
+    ("nan_to_num(inf)", lambda x: tk.nan_to_num(x, posinf=9.0), (inf,), 9.0, (0.0,)),
+    ("nan_to_num(nan)", lambda x: tk.nan_to_num(x, nan=inf, posinf=9.0), (nan,), inf, (0.0,)),
     # ---- along axes
     ("max, tied", tk.max, ([1.0, 1.0],), 1.0, ([0.5, 0.5],)),
     ("max, -inf", tk.max, ([-inf, -inf],), -inf, ([0.5, 0.5],)),

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.arrays.functions.own_derivatives import with_derivative
 from tensorken.special.coefficients import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL
-from tensorken.special.evaluation import chebyshev, with_derivative
+from tensorken.special.evaluation import chebyshev
 from tensorken_core.tensor.tensor import Tensor
 
 __all__ = ["i0", "i0e", "i1", "i1e"]

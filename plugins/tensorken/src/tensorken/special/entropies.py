@@ -12,15 +12,25 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
-from tensorken.special.evaluation import in_wide_floats
+from tensorken.arrays.functions.own_derivatives import with_derivative, with_derivatives
+from tensorken.special.evaluation import log1p_minus
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
 
-@in_wide_floats
+@with_derivatives(lambda a, b: 1.0 / b, lambda a, b: -_quotient(_quotient(a, b), b))
+def _quotient(a: Any, b: Any) -> Any:
+    """a / b, and 0 where both are 0."""
+    origin = a.eq(0.0) & b.eq(0.0)
+    return a / origin.where(1.0, b)
+
+
+@with_derivatives(lambda x, y: y.log(), lambda x, y: _quotient(x, y))
 def xlogy(x: Any, y: Any) -> Tensor:
     """x * log(y), and 0 where x is 0 and y is a number, elementwise; the shapes broadcast.
+
+    Where x and y are 0, the derivative by x is -inf and that by y is 0.
 
     >>> import tensorken as tk
     >>> tk.special.xlogy([0.0, 2.0], [0.0, 1.0]).tolist()
@@ -31,9 +41,11 @@ def xlogy(x: Any, y: Any) -> Tensor:
     return result
 
 
-@in_wide_floats
+@with_derivatives(lambda x, y: y.log1p(), lambda x, y: _quotient(x, y + 1.0))
 def xlog1py(x: Any, y: Any) -> Tensor:
     """x * log(1 + y), accurate for small y, and 0 where x is 0 and y is a number, elementwise; the shapes broadcast.
+
+    Where x is 0 and y is -1, the derivative by x is -inf and that by y is 0.
 
     >>> import tensorken as tk
     >>> tk.special.xlog1py([0.0, 2.0], [-1.0, 0.0]).tolist()
@@ -44,9 +56,11 @@ def xlog1py(x: Any, y: Any) -> Tensor:
     return result
 
 
-@in_wide_floats
+@with_derivative(lambda x: (x < 0.0).where(0.0, -x.log() - 1.0))
 def entr(x: Any) -> Tensor:
     """-x * log(x), 0 at 0 and -inf below, elementwise: the sum over probabilities is their entropy.
+
+    The derivative is inf at 0, and 0 below.
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.entr([0.0, 0.5, 0.9]):.4f}")
@@ -57,9 +71,21 @@ def entr(x: Any) -> Tensor:
     return _beyond(inside, x.eq(0.0), x.eq(x), value, -math.inf)
 
 
-@in_wide_floats
+def _slope_of_kl_div(x: Any, y: Any) -> Any:
+    """1 - x / y where neither is negative, else 0; without cancellation where they are close."""
+    near = (x < y + y) & (y < x + x)
+    inner = near.where((y - x) / near.where(y, 1.0), 1.0 - _quotient(near.where(0.0, x), y))
+    return ((x < 0.0) | (y < 0.0)).where(0.0, inner)
+
+
+@with_derivatives(
+    lambda x, y: ((x < 0.0) | (y < 0.0)).where(0.0, _slope_by_x(x, y) + 1.0),
+    lambda x, y: ((x < 0.0) | (y < 0.0)).where(0.0, -_quotient(x, y)),
+)
 def rel_entr(x: Any, y: Any) -> Tensor:
     """x * log(x / y); 0 where x is 0 and y is not negative, else inf outside positive numbers; the shapes broadcast.
+
+    Where x is 0, the derivative by x is -inf; where y is 0 as well, inf.  It is 0 where an operand is negative.
 
     >>> import tensorken as tk
     >>> tk.special.rel_entr([0.0, 1.0], [0.5, 1.0]).tolist()
@@ -71,9 +97,14 @@ def rel_entr(x: Any, y: Any) -> Tensor:
     return _beyond(inside, x.eq(0.0) & (y >= 0.0), x.eq(x) & y.eq(y), value, math.inf)
 
 
-@in_wide_floats
+@with_derivatives(
+    lambda x, y: ((x < 0.0) | (y < 0.0)).where(0.0, _slope_by_x(x, y)),
+    lambda x, y: _slope_of_kl_div(x, y),
+)
 def kl_div(x: Any, y: Any) -> Tensor:
     """x * log(x / y) - x + y; y where x is 0 and y is not negative, else inf outside positive numbers.
+
+    Where x is 0, the derivative by x is -inf; where y is 0 as well, inf.  It is 0 where an operand is negative.
 
     >>> import tensorken as tk
     >>> tk.special.kl_div([0.0, 1.0], [0.5, 1.0]).tolist()
@@ -81,16 +112,26 @@ def kl_div(x: Any, y: Any) -> Tensor:
     """
     inside = (x > 0.0) & (y > 0.0)
     a, b = inside.where(x, 1.0), inside.where(y, 1.0)
-    value = a * _log_of_quotient(a, b) - (a - b)
+    near = (a < b + b) & (b < a + a)
+    distance = near.where((a - b) / b, 0.0)  # there the terms cancel: b * ((1 + d) * (log1p(d) - d) + d * d)
+    close = b * ((distance + 1.0) * log1p_minus(distance, distance + 1.0) + distance * distance)
+    value = near.where(close, a * _log_of_quotient(a, b) - (a - b))
     is_zero = x.eq(0.0) & (y >= 0.0)
     result: Tensor = _beyond(inside, is_zero, x.eq(x) & y.eq(y), value, math.inf) + is_zero.where(y, 0.0)
     return result
 
 
+def _slope_by_x(x: Any, y: Any) -> Any:
+    """log(x / y); inf where both are 0."""
+    origin = x.eq(0.0) & y.eq(0.0)
+    return _log_of_quotient(origin.where(1.0, x), y)
+
+
 def _log_of_quotient(a: Any, b: Any) -> Any:
     """log(a / b), without rounding a / b where it is near 1."""
     near = (a < b + b) & (b < a + a)
-    return near.where(((a - b) / b).log1p(), near.where(1.0, a).log() - near.where(1.0, b).log())
+    close = near.where((a - b) / near.where(b, 1.0), 0.0).log1p()
+    return near.where(close, near.where(1.0, a).log() - near.where(1.0, b).log())
 
 
 def _beyond(inside: Any, zero: Any, known: Any, value: Any, limit: float) -> Tensor:
@@ -109,7 +150,7 @@ def logit(p: ArrayLike) -> Tensor:
     return _logit(p)
 
 
-@in_wide_floats
+@with_derivative(lambda p: 1.0 / p + 1.0 / (1.0 - p))
 def _logit(p: Any) -> Tensor:
     """Near 1/2 by log1p, since the logarithm is small there."""
     near = (p - 0.5).abs() < 0.25

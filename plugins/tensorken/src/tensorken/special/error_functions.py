@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.arrays.functions.own_derivatives import with_derivative
 from tensorken.special.coefficients import ERFCX
-from tensorken.special.evaluation import chebyshev, with_derivative
+from tensorken.special.evaluation import chebyshev
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""Evaluation of special functions: wide dtypes, polynomials, functions with their own derivatives."""
+"""Evaluation of special functions: wide dtypes, polynomials, series."""
 
 from __future__ import annotations
 
@@ -8,30 +8,9 @@ from typing import Any, overload
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of, promoted_tensors
-from tensorken.derivatives import elementwise
 from tensorken_core.language.bodies.arithmetic import in_float32
 from tensorken_core.language.dtypes import float32
-from tensorken_core.tensor.tensor import Tensor, as_tensor
-
-
-def with_derivative(
-    derivative: Callable[[Any], Any],
-) -> Callable[[Callable[[Any], Any]], Callable[[ArrayLike], Tensor]]:
-    """Decorate an elementwise function of one operand that has its own derivative.
-
-    The function gets float32 or float64: float32 for integers, bools and narrower floats, which the result has again.
-    """
-
-    def decorate(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]:
-        op = elementwise(in_float32(f), derivative)
-
-        @functools.wraps(f)
-        def call(x: ArrayLike) -> Tensor:
-            return op(floating_of(as_tensor(x)))
-
-        return call
-
-    return decorate
+from tensorken_core.tensor.tensor import Tensor
 
 
 @overload

@@ -12,8 +12,9 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import round
+from tensorken.arrays.functions.own_derivatives import with_derivative
 from tensorken.special.coefficients import EULER_MACLAURIN, PSI, STIRLING, ZETA_MINUS_1
-from tensorken.special.evaluation import horner, in_wide_floats, with_derivative
+from tensorken.special.evaluation import horner, in_wide_floats
 from tensorken_core.errors import ArgumentError
 from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor

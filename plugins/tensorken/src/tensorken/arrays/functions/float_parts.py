@@ -14,6 +14,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import abs, power, trunc
 from tensorken.arrays.functions.floats import copysign, nextafter
 from tensorken.arrays.functions.operands import first_operand, first_tensor, floating_of
+from tensorken.arrays.functions.own_derivatives import with_derivatives
 from tensorken.arrays.functions.promotion import finfo
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
@@ -22,6 +23,8 @@ from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["fabs", "float_power", "frexp", "ldexp", "logaddexp2", "modf", "spacing"]
+
+_LN2 = math.log(2.0)
 
 _BITS: dict[DType, tuple[DType, int, int]] = {float32: (int32, 23, 127), float64: (int64, 52, 1023)}
 """For each dtype its integers, the number of stored bits of the mantissa, and the bias of the exponent."""
@@ -142,7 +145,15 @@ def logaddexp2(a: ArrayLike, b: ArrayLike) -> Tensor:
     1001.0
     """
     x, y = [floating_of(z) for z in pair_of_operands("logaddexp2", a, b, first_tensor(a, b))]
-    ratio = math.log(2.0)
-    difference = x.eq(y).where(0.0, (x - y).abs())
-    result: Tensor = x.maximum(y) + (difference * -ratio).exp().log1p() / ratio
-    return result
+    return _logaddexp2(x, y)
+
+
+def _share(a: Any, b: Any) -> Any:
+    """2**a / (2**a + 2**b); a half of equal infinities."""
+    return (a.eq(b).where(0.0, a - b) * _LN2).sigmoid()
+
+
+@with_derivatives(_share, lambda a, b: _share(b, a))
+def _logaddexp2(a: Any, b: Any) -> Any:
+    difference = a.eq(b).where(0.0, (a - b).abs())
+    return a.maximum(b) + (difference * -_LN2).exp().log1p() / _LN2

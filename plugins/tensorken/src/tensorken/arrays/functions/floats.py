@@ -118,9 +118,9 @@ def nan_to_num(
     if y.dtype.kind != "float":
         return y
     limit = finfo(y.dtype).max
-    y = isnan(y).where(nan, y)
-    y = y.eq(float("inf")).where(limit if posinf is None else posinf, y)
-    return y.eq(float("-inf")).where(-limit if neginf is None else neginf, y)
+    result = y.eq(float("inf")).where(limit if posinf is None else posinf, y)
+    result = y.eq(float("-inf")).where(-limit if neginf is None else neginf, result)
+    return isnan(y).where(nan, result)
 
 
 # ---- signs and adjacent numbers ----------------------------------------------------------------------------
