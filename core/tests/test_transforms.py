@@ -615,7 +615,8 @@ def test_ties_share_the_derivative():
     assert [g.item() for g in tk.grad(tk.maximum, (0, 1))(f64(1.0), f64(1.0))] == [0.5, 0.5]
     assert [g.item() for g in tk.grad(tk.minimum, (0, 1))(f64(1.0), f64(2.0))] == [1.0, 0.0]
     assert tk.grad(tk.relu)(f64(0.0)).item() == 0.0
-    assert tk.grad(tk.abs)(f64(0.0)).item() == 0.0
+    assert tk.grad(tk.abs)(f64(0.0)).item() == 1.0
+    assert tk.grad(tk.grad(lambda x: tk.abs(x) ** 2))(f64(0.0)).item() == 2.0
     assert tk.jvp(lambda x: x.max(0), (f64([5.0, 5.0]),), (f64([1.0, 3.0]),))[1].item() == 2.0
 
 

@@ -124,7 +124,7 @@ ROWS: list[Row] = [
     ("1/inf", tk.divide, (1.0, inf), 0.0, (0.0, -0.0)),
     ("reciprocal(0)", tk.reciprocal, (0.0,), inf, (-inf,)),
     ("reciprocal(-inf)", tk.reciprocal, (-inf,), -0.0, (0.0,)),
-    ("abs(0)", tk.abs, (0.0,), 0.0, (0.0,)),  # JAX: 1
+    ("abs(0)", tk.abs, (0.0,), 0.0, (1.0,)),
     ("abs(-inf)", tk.abs, (-inf,), inf, (-1.0,)),
     ("abs(nan)", tk.abs, (nan,), nan, (nan,)),
     ("sign(0)", tk.sign, (0.0,), 0.0, (0.0,)),

@@ -191,9 +191,12 @@ TIES: dict[str, Tie] = {
         lambda xp, x: xp.where(x > 0.0, x, x * 3.0), lambda w, x: [w * np.where(x > 0.0, 1.0, 3.0)]
     ),
     # one operand
-    "abs": Tie(lambda xp, x: xp.abs(x)),
+    "abs": Tie(lambda xp, x: xp.abs(x), lambda w, x: [w * np.where(x < 0.0, -1.0, 1.0)]),
     "relu": Tie(lambda xp, x: xp.relu(x), lambda w, x: [w * (x > 0.0)], numpy=lambda x: np.maximum(x, 0.0)),
-    "absolute-norm": Tie(lambda xp, x: xp.linalg.vector_norm(x, axis=1, ord=1)),
+    "absolute-norm": Tie(
+        lambda xp, x: xp.linalg.vector_norm(x, axis=1, ord=1),
+        lambda w, x: [w[:, None] * np.where(x < 0.0, -1.0, 1.0)],
+    ),
     "spread-of-equals": Tie(lambda xp, x: xp.std(x, axis=1), values=(1.0,)),
     # reductions
     "max": Tie(lambda xp, x: xp.max(x, axis=1), _shared(np.max)),

@@ -45,13 +45,13 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(
         operator.abs,
-        lambda t, y, x: t * x.sign(),
+        lambda t, y, x: t * x.eq(0.0).where(1.0, x.sign()),
         dtype=numeric,
         body=arithmetic.abs,
         bool_version=lambda x: x,
     )
     def abs(self, x: R) -> R:
-        """The absolute value of x; 0.0 for -0.0; the derivative at 0 is 0."""
+        """The absolute value of x; 0.0 for -0.0; the derivative at 0 is 1."""
 
     @elementwise(scalar.sign, None, dtype=numeric, body=arithmetic.sign)
     def sign(self, x: R) -> R:

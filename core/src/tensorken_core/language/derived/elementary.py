@@ -50,6 +50,24 @@ def _atan_rule(t: Any, y: Any, x: Any) -> Any:
     return t / root / root
 
 
+def _halves(x: Any) -> tuple[Any, Any, Any]:
+    """Whether abs(x) < 1/2, and x on either side: 1 - x**2 is accurate below, its factors 1 - x and 1 + x above."""
+    near = x.abs() < 0.5
+    return near, near.where(x, 0.0), near.where(0.5, x)
+
+
+def _asin_rule(t: Any, x: Any) -> Any:
+    """t / sqrt(1 - x**2)."""
+    near, z, far = _halves(x)
+    return t / near.where(1.0 - z * z, (1.0 - far) * (far + 1.0)).sqrt()
+
+
+def _atanh_rule(t: Any, y: Any, x: Any) -> Any:
+    """t / (1 - x**2)."""
+    near, z, far = _halves(x)
+    return t * near.where(1.0 / (1.0 - z * z), 0.5 / (1.0 - far) + 0.5 / (far + 1.0))
+
+
 def _gaussian_rule(t: Any, y: Any, x: Any) -> Any:
     """-2 * t * x * y; 0 where y is 0, since x may be infinite there."""
     return t * (y.eq(0.0).where(0.0, x) * y * -2.0)
@@ -129,7 +147,7 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         scalar.asin,
-        lambda t, y, x: t / ((1.0 - x) * (x + 1.0)).sqrt(),
+        lambda t, y, x: _asin_rule(t, x),
         dtype=floating,
         body=elementary.asin,
         domain=(-0.9, 0.9),
@@ -139,7 +157,7 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         scalar.acos,
-        lambda t, y, x: -(t / ((1.0 - x) * (x + 1.0)).sqrt()),
+        lambda t, y, x: -_asin_rule(t, x),
         dtype=floating,
         body=elementary.acos,
         domain=(-0.9, 0.9),
@@ -195,7 +213,7 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         scalar.acosh,
-        lambda t, y, x: t / ((x - 1.0).sqrt() * (x + 1.0).sqrt()),
+        lambda t, y, x: t / (x - 1.0).sqrt() / (x + 1.0).sqrt(),
         dtype=floating,
         body=elementary.acosh,
         domain=(1.5, 3.0),
@@ -205,7 +223,7 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         scalar.atanh,
-        lambda t, y, x: t / ((1.0 - x) * (x + 1.0)),
+        _atanh_rule,
         dtype=floating,
         body=elementary.atanh,
         domain=(-0.9, 0.9),

@@ -29,7 +29,7 @@ def squared_error(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "m
 
 
 def l1(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
-    """`|output - target|`; the derivative is 0 where they are equal.
+    """`|output - target|`; the derivative is 0 where they are equal, as in PyTorch.
 
     Args:
         outputs: any shape, float.
@@ -43,7 +43,7 @@ def l1(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Te
     1.5
     """
     errors = outputs - match_targets("l1", outputs, targets)
-    return reduce_losses("l1", tk.abs(errors), reduction)
+    return reduce_losses("l1", errors * tk.sign(errors), reduction)
 
 
 def huber(outputs: Tensor, targets: Tensor, delta: float = 1.0, *, reduction: Reduction = "mean") -> Tensor:
@@ -93,7 +93,7 @@ def smooth_l1(
         raise ArgumentError(f"smooth_l1: beta must not be negative, got {beta}")
     errors = tk.abs(outputs - match_targets("smooth_l1", outputs, targets))
     if beta == 0.0:
-        return reduce_losses("smooth_l1", errors, reduction)
+        return l1(outputs, targets, reduction=reduction)
     near = errors.minimum(beta)
     return reduce_losses("smooth_l1", near * (errors - near * 0.5) / beta, reduction)
 
