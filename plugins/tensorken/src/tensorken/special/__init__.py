@@ -1,8 +1,8 @@
 """tk.special: the gamma function, error functions, Bessel functions and entropies, under the names of scipy.special.
 
 They work on every backend and have derivatives of all orders.  `logsumexp`, `softmax` and `log_softmax` take an axis,
-the others are elementwise.  Integers and bools become float32;
-Narrower floats are computed in float32.
+all axes by default;
+the others are elementwise.  Integers and bools become float32.  Narrower floats are computed in float32.
 
 Raises:
     DTypeError: if the function is not defined for the dtype.
@@ -18,12 +18,13 @@ import sys as _sys
 import typing as _typing
 
 from tensorken.arrays.functions.elementary import erf, erfinv
-from tensorken.arrays.functions.reductions import log_softmax, logsumexp, softmax
+from tensorken.arrays.functions.reductions import logsumexp
 from tensorken.special.bessel import i0, i0e, i1, i1e
 from tensorken.special.entropies import entr, expit, kl_div, logit, rel_entr, xlog1py, xlogy
 from tensorken.special.error_functions import erfc, erfcx, log_ndtr, ndtr, ndtri
 from tensorken.special.gamma_functions import betaln, digamma, gammaln, polygamma, psi, zeta
 from tensorken.special.incomplete import betainc, gammainc, gammaincc
+from tensorken.special.softmax import log_softmax, softmax
 
 if not _typing.TYPE_CHECKING:
 

@@ -6,12 +6,16 @@ Raises:
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tensorken.arrays.functions.own_derivatives import with_derivative
+from tensorken.control_flow import fori_loop
 from tensorken.special.coefficients import ERFCX
 from tensorken.special.evaluation import chebyshev
+from tensorken_core.language.dtypes import float32, float64
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor
 
@@ -27,7 +31,7 @@ def _gaussian(x: Any) -> Any:
 
 def _scaled_tail(x: Any) -> Any:
     """exp(x**2) * erfc(x) for x >= 0; NaN below."""
-    return chebyshev(1.0 - 7.5 / (x + 3.75), ERFCX) / (x + x + 1.0)
+    return chebyshev(1.0 - 7.5 / (x + 3.75), ERFCX) * 0.5 / (x + 0.5)
 
 
 @with_derivative(lambda x: _gaussian(x) * (-2.0 / _ROOT_OF_PI))
@@ -46,7 +50,7 @@ def erfc(x: Any) -> Tensor:
     return result
 
 
-@with_derivative(lambda x: x * erfcx(x) * 2.0 - 2.0 / _ROOT_OF_PI)
+@with_derivative(lambda x: _scaled_integral(1)(x) * -2.0)
 def erfcx(x: Any) -> Tensor:
     """exp(x**2) * erfc(x) without overflow or underflow for positive x, elementwise.
 
@@ -60,6 +64,46 @@ def erfcx(x: Any) -> Tensor:
     return result
 
 
+@functools.cache
+def _scaled_integral(n: int) -> Callable[[Any], Any]:
+    """exp(x**2) times the n-th repeated integral of erfc from x to infinity, with its derivative.
+
+    Its derivative is -2 * (n + 1) times the next one.  All are positive, so nothing cancels, as it would in the formula
+    2 * x * erfcx(x) - 2 / sqrt(pi).  Up to x = 1 the recurrence of W. Gautschi, "Error function and Fresnel integrals",
+    formula 7.2.5 of Abramowitz and Stegun, goes upwards; above, it is a continued fraction.
+    """
+
+    @with_derivative(lambda x: _scaled_integral(n + 1)(x) * (-2.0 * (n + 1)))
+    def scaled_integral(x: Any) -> Any:
+        near = x < 1.0
+        inner, outer = near.where(x, 1.0), near.where(1.0, x)
+        before: Any = 2.0 / _ROOT_OF_PI
+        last = erfcx(inner)
+        for k in range(1, n + 1):
+            before, last = last, (before - inner * last * 2.0) * (0.5 / k)
+        quotients = _quotients(n, outer)
+        return near.where(last, math.prod(quotients[1:], start=quotients[0]) * _scaled_tail(outer))
+
+    return scaled_integral
+
+
+def _quotients(n: int, x: Any) -> list[Any]:
+    """The quotients of consecutive scaled integrals of erfc, of orders k and k - 1 for k from n to 1, for x from 1."""
+    steps = 40 if x.dtype is float32 else 140
+    order = float(n + steps)
+    start = ((x * x + 2.0 * order).sqrt() + x).reciprocal()  # of a fraction that repeats the same term
+
+    def body(i: Any, quotient: Any) -> Any:
+        return 0.5 / (x + (order - i.astype(x.dtype)) * quotient)
+
+    quotient = fori_loop(0, steps - 1, body, start)
+    quotients = []
+    for k in range(n, 0, -1):
+        quotient = 0.5 / (x + (k + 1.0) * quotient)
+        quotients.append(quotient)
+    return quotients
+
+
 def _density_body(x: Any) -> Any:
     """exp(-x**2 / 2) / sqrt(2 * pi); the square of x rounded to sixteenths is exact (W. J. Cody, 1969)."""
     size = x.abs().minimum(64.0)
@@ -68,7 +112,13 @@ def _density_body(x: Any) -> Any:
     return (coarse * coarse * -0.5).exp() * (fine * -0.5).exp() / _ROOT_OF_2_PI
 
 
-@with_derivative(lambda x: _density(x) * -x)
+def _slope_of_density(x: Any) -> Any:
+    """-x times the density, 0 where that is 0, since x may be infinite there."""
+    density = _density(x)
+    return density * density.eq(0.0).where(0.0, -x)
+
+
+@with_derivative(_slope_of_density)
 def _density(x: Any) -> Tensor:
     """The density of the standard normal distribution."""
     return _density_body(x)  # type: ignore[no-any-return]
@@ -91,6 +141,24 @@ def ndtr(x: Any) -> Tensor:
     return result
 
 
+_FAR = {float32: 1e4, float64: 1e9}
+"""From this x on, the slope of the hazard at -x is -1."""
+
+
+def _slope_of_hazard(x: Any) -> Any:
+    """The derivative of the hazard h, -h * (x + h), without cancellation where x is negative."""
+    low = x < 0.0
+    far = x < -_FAR[x.dtype]
+    y = (low & ~far).where(-x, 1.0) / _ROOT_OF_2
+    value = erfcx(y)
+    below = _scaled_integral(1)(y) / value / value * (-2.0 / _ROOT_OF_PI)
+    upper = low.where(0.0, x)
+    ratio = _density(upper) / ndtr(upper)
+    above = -ratio * (ratio.eq(0.0).where(0.0, upper) + ratio)
+    return low.where(far.where(-1.0, below), above)
+
+
+@with_derivative(_slope_of_hazard)
 def _hazard(x: Any) -> Any:
     """The derivative of log_ndtr: the density divided by the distribution function."""
     low = x < 0.0
@@ -99,7 +167,7 @@ def _hazard(x: Any) -> Any:
     return low.where(tail, _density(upper) / ndtr(upper))
 
 
-@with_derivative(_hazard)
+@with_derivative(lambda x: _hazard(x))
 def log_ndtr(x: Any) -> Tensor:
     """The logarithm of `ndtr`, elementwise, without underflow.
 
@@ -115,7 +183,14 @@ def log_ndtr(x: Any) -> Tensor:
     return result
 
 
-@with_derivative(lambda p: 1.0 / _density(ndtri(p)))
+@with_derivative(lambda p: ndtri(p) * _slope_of_quantile(p).square())
+def _slope_of_quantile(p: Any) -> Any:
+    """The derivative of ndtri, 1 / density, as 1 / (tail * hazard), which is accurate where the density is small."""
+    share = (p > 0.5).where(1.0 - p, p)
+    return 1.0 / share.eq(0.0).where(0.0, share * _hazard(-ndtri(p).abs()))
+
+
+@with_derivative(lambda p: _slope_of_quantile(p))
 def ndtri(p: Any) -> Tensor:
     """The inverse of `ndtr`, the quantile function of the standard normal distribution, elementwise.
 
@@ -125,18 +200,19 @@ def ndtri(p: Any) -> Tensor:
     >>> print(f"{tk.special.ndtri([0.0, 0.025, 0.5, 1e-30]):.4f}")
     [    -inf  -1.9600   0.0000 -11.4640]
     """
-    share = p.minimum(
-        1.0 - p
-    )  # the tail; formula 26.2.23 of Abramowitz and Stegun, then two steps of Halley's method
+    # of the tail, by formula 26.2.23 of Abramowitz and Stegun, then three steps of Newton's method for the logarithm
+    share = p.minimum(1.0 - p)
     inside = (share > 0.0) & (share < 0.1)
     q = inside.where(share, 0.1)
     t = (q.log() * -2.0).sqrt()
     above = (t * 0.010328 + 0.802853) * t + 2.515517
     below = ((t * 0.001308 + 0.189269) * t + 1.432788) * t + 1.0
     x = above / below - t
-    for _ in range(2):
-        step = (ndtr(x) - q) / _density_body(x)
-        x = x - step / (x * step * 0.5 + 1.0)
+    exponent = q.log()
+    for _ in range(3):
+        tail = _scaled_tail(-x / _ROOT_OF_2)
+        logarithm = x * x * -0.5 + (tail * 0.5).log()
+        x = x - (logarithm - exponent) * tail * (_ROOT_OF_PI / _ROOT_OF_2)
     x = share.eq(0.0).where(-math.inf, x)
     tail = (p > 0.5).where(-x, x)
     middle = (p + p - 1.0).apply(OPS["erfinv"]) * _ROOT_OF_2

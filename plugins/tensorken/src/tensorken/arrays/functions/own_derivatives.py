@@ -19,6 +19,7 @@ from tensorken_core.language.dtype_rules import floating
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import broadcast, same
 from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.level import levels_on
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
@@ -74,9 +75,20 @@ def with_derivatives(
 
 def _rule(body: Callable[..., Any], index: int, partial: Callable[..., Any] | None) -> Callable[..., Any]:
     """The rule, both JVP and VJP, for one operand of an elementwise function."""
-    slope = derivative(body, index) if partial is None else in_float32(partial)
+    slope = partial_derivative(body, index) if partial is None else in_float32(partial)
 
     def rule(t: Any, y: Any, *xs: Any) -> Any:
         return t * slope(*xs)
 
     return rule
+
+
+def partial_derivative(f: Callable[..., Any], index: int = 0) -> Callable[..., Any]:
+    """The derivative of an elementwise function by one operand, for rules: it stays at the level of the operands."""
+    slope = derivative(f, index)
+
+    def call(*xs: Any) -> Any:
+        with levels_on(xs[0].interpreter):
+            return slope(*xs)
+
+    return call
