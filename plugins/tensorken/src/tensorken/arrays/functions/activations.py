@@ -13,12 +13,12 @@ import math
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
-from tensorken.arrays.functions.arithmetic import minimum
 from tensorken.arrays.functions.elementary import erf, expm1, hypot, sigmoid, softplus, tanh
 from tensorken.arrays.functions.operands import floating_of
+from tensorken.arrays.functions.own_derivatives import with_derivative
 from tensorken.arrays.functions.shaping import moveaxis
-from tensorken.derivatives import elementwise
 from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -78,36 +78,52 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     [-0.1588  0.0000  0.8412]
     """
     if approximate == "none":
-        return x * 0.5 * (erf(x * math.sqrt(0.5)) + 1.0)
+        return _gelu(x)
     if approximate == "tanh":
         return _gelu_by_tanh(x)
     raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 
-def _by_tanh(x: Tensor) -> Tensor:
+def _clipped(x: Any, limit: float = math.inf) -> Any:
+    """x from -1000 to the limit: where a gate is 0 to every digit, so that infinity is never multiplied by zero."""
+    y = x.maximum(-1e3)
+    return y if limit == math.inf else y.minimum(limit)
+
+
+def _slope_of_gelu(x: Any) -> Any:
+    """P(x) + x * p(x), with the normal distribution P and its density p."""
+    y = x * math.sqrt(0.5)
+    return erf(y) * 0.5 + 0.5 + _clipped(x, 1e3) * y.apply(OPS["gaussian"]) / math.sqrt(2.0 * math.pi)
+
+
+@with_derivative(_slope_of_gelu)
+def _gelu(x: Any) -> Any:
+    return _clipped(x) * 0.5 * (erf(x * math.sqrt(0.5)) + 1.0)
+
+
+def _slope_by_tanh(x: Any) -> Any:
+    """The derivative of `_gelu_by_tanh`, with fewer passes over x than by the derivatives of its ops."""
+    y = x.maximum(-_SATURATED).minimum(_SATURATED)
+    gate = _gate(y)
+    return (1.0 - gate) * gate * y * (y * y * (3.0 * _CURVATURE) + _RATE) + gate
+
+
+@with_derivative(_slope_by_tanh)
+def _gelu_by_tanh(x: Any) -> Any:
     """x * (1 + tanh(y / 2)) / 2 with y = x * (rate + curvature * x**2)."""
-    return x * _gate(x)
+    y = x.maximum(-_SATURATED)
+    return y * _gate(y.minimum(_SATURATED))
 
 
-def _derivative_by_tanh(x: Tensor) -> Tensor:
-    """The derivative of `_by_tanh`, with fewer passes over x than by the derivatives of its ops."""
-    gate = _gate(x)
-    return (1.0 - gate) * gate * x * (_scaled_square(x, 3.0 * _CURVATURE) + _RATE) + gate
-
-
-def _gate(x: Tensor) -> Tensor:
+def _gate(x: Any) -> Any:
     """sigmoid(y), which equals (1 + tanh(y / 2)) / 2."""
-    return sigmoid((_scaled_square(x, _CURVATURE) + _RATE) * x)
-
-
-def _scaled_square(x: Tensor, curvature: float) -> Tensor:
-    """curvature * x**2, clipped where `_gate` is 0 or 1 already, so that infinity is never multiplied by zero."""
-    return minimum(x * curvature * x, 500.0 * curvature)
+    return sigmoid((x * x * _CURVATURE + _RATE) * x)
 
 
 _RATE = math.sqrt(8.0 / math.pi)
 _CURVATURE = 0.044715 * _RATE
-_gelu_by_tanh = elementwise(_by_tanh, _derivative_by_tanh)
+_SATURATED = 30.0
+"""From this size on, `_gate` is 0 or 1."""
 
 
 @_of_floats
@@ -120,7 +136,16 @@ def silu(x: Tensor) -> Tensor:
     >>> print(f"{tk.silu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
     [-0.2689  0.0000  0.7311]
     """
-    return x * sigmoid(x)
+    return _silu(x)
+
+
+def _slope_of_sigmoid(x: Any) -> Any:
+    return (x * 0.5).apply(OPS["sech_squared"]) * 0.25
+
+
+@with_derivative(lambda x: sigmoid(x) + _clipped(x, 1e3) * _slope_of_sigmoid(x))
+def _silu(x: Any) -> Any:
+    return _clipped(x) * sigmoid(x)
 
 
 swish = silu
@@ -136,7 +161,17 @@ def mish(x: Tensor) -> Tensor:
     >>> print(f"{tk.mish(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
     [-0.3034  0.0000  0.8651]
     """
-    return x * tanh(softplus(x))
+    return _mish(x)
+
+
+def _slope_of_mish(x: Any) -> Any:
+    y = softplus(x)
+    return tanh(y) + _clipped(x, 1e3) * y.apply(OPS["sech_squared"]) * sigmoid(x)
+
+
+@with_derivative(_slope_of_mish)
+def _mish(x: Any) -> Any:
+    return _clipped(x) * tanh(softplus(x))
 
 
 @_of_floats
@@ -158,7 +193,13 @@ def soft_sign(x: Tensor) -> Tensor:
     >>> tk.soft_sign(tk.tensor([-3.0, 0.0, 1.0])).tolist()
     [-0.75, 0.0, 0.5]
     """
-    return x / (x.abs() + 1.0)
+    return _soft_sign(x)
+
+
+@with_derivative(lambda x: (1.0 / (x.abs() + 1.0)).square())
+def _soft_sign(x: Any) -> Any:
+    size = x.abs()
+    return size.eq(math.inf).where(x.sign(), x / (size + 1.0))
 
 
 @_of_floats
@@ -193,11 +234,27 @@ def squareplus(x: Tensor, b: float = 4.0) -> Tensor:
     >>> print(f"{tk.squareplus(tk.tensor([-3.0, 0.0, 3.0])):.4f}")
     [0.3028 1.0000 3.3028]
     """
-    root = hypot(x, math.sqrt(b))
-    # For negative x, the sum of numbers of opposite signs is written as a quotient.
-    below = x < 0.0
-    far = (root - below.where(x, 0.0)) * 2.0
-    return below.where(b / far, (below.where(0.0, x) + root) * 0.5)
+    return _squareplus(float(b))(x)
+
+
+@functools.cache
+def _squareplus(b: float) -> Callable[[Any], Tensor]:
+    def root(x: Any) -> Any:
+        return hypot(x, math.sqrt(b))
+
+    @with_derivative(lambda x: 0.5 * b / root(x) / root(x) / root(x))
+    def slope(x: Any) -> Any:
+        infinite = x.abs().eq(math.inf)
+        return infinite.where((x > 0.0).astype(x.dtype), squareplus(infinite.where(1.0, x)) / root(x))
+
+    @with_derivative(slope)
+    def squareplus(x: Any) -> Any:
+        """For negative x, the sum of numbers of opposite signs is written as a quotient."""
+        below = x < 0.0
+        far = root(x) * 0.5 - below.where(x, 0.0) * 0.5
+        return below.where(0.25 * b / far, below.where(0.0, x) * 0.5 + root(x) * 0.5)
+
+    return squareplus
 
 
 # ---- piecewise ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import binary_op, floating_of, unary_op
-from tensorken.arrays.functions.stop_gradient import stop_gradient
+from tensorken.arrays.functions.own_derivatives import with_derivative
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -111,20 +111,18 @@ def cbrt(x: ArrayLike) -> Tensor:
     >>> print(tk.cbrt([-8.0, 0.0, 27.0]))
     [-2.  0.  3.]
     """
-    y = floating_of(as_tensor(x))
-    wide: Any = y.astype(y.dtype.wide)
-    size = wide.abs()
-    zero = wide.eq(0.0)
-    inside = (size < math.inf) & ~zero
+    return _cbrt(x)
+
+
+@with_derivative(lambda x: (1.0 / _cbrt(x)).square() * (1.0 / 3.0))
+def _cbrt(x: Any) -> Any:
+    size = x.abs()
+    inside = (size < math.inf) & ~x.eq(0.0)
     a = inside.where(size, 1.0)
     first = a ** (1.0 / 3.0)
     divisor = first.eq(0.0).where(1.0, first)  # 0 where a device takes subnormal numbers for 0
     root = first - (first - a / (divisor * divisor)) / 3.0  # a step of Newton's method
-    edge = zero.where(
-        zero.where(wide, 1.0).sqrt(), stop_gradient(wide)
-    )  # the derivative of sqrt at 0 is infinite
-    result: Tensor = inside.where((wide < 0.0).where(-root, root), edge).astype(y.dtype)
-    return result
+    return inside.where((x < 0.0).where(-root, root), x)
 
 
 def hypot(a: ArrayLike, b: ArrayLike) -> Tensor:
@@ -268,8 +266,11 @@ def sinc(x: ArrayLike) -> Tensor:
     series: Any = z * _SINC[0] + _SINC[1]
     for coefficient in _SINC[2:]:
         series = series * z + coefficient
-    angle: Any = near.where(1.0, y) * math.pi
-    return near.where(series, angle.sin() / angle)
+    far = near.where(1.0, y)
+    turns = far - unary_op("round", far * 0.5) * 2.0  # exact: the sine is 0 at all integers
+    above, below = turns > 0.5, turns < -0.5
+    folded: Any = above.where(1.0 - turns, below.where(-1.0 - turns, turns))
+    return near.where(series, (folded * math.pi).sin() / far / math.pi)
 
 
 _SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
