@@ -46,7 +46,20 @@ def test_a_small_tree_is_unchanged(backend: str, size: float) -> None:
 def test_nan_and_infinity_are_not_hidden() -> None:
     clipped = nn.clip_by_global_norm([tk.tensor([1.0, math.nan]), tk.ones(2)], 1.0)
     assert all(math.isnan(x) for x in numbers(clipped))
-    assert numbers(nn.clip_by_global_norm([tk.tensor([1e30, 1.0])], 1.0)) == [0.0, 0.0]
+    clipped = nn.clip_by_global_norm([tk.tensor([math.inf, 1.0])], 1.0)
+    assert math.isnan(numbers(clipped)[0]) and numbers(clipped)[1] == 0.0
+
+
+@pytest.mark.parametrize("size", [1e-40, 3e-30, 1e25, 2.5e37])
+def test_neither_the_norm_nor_the_direction_overflows_or_underflows(size: float, backend: str) -> None:
+    """Of 3e38, four times, not even the norm is a finite float32."""
+    tree_of_float32 = [tk.tensor([3.0 * size, -4.0 * size]), tk.tensor(12.0 * size)]
+    assert nn.global_norm(tree_of_float32).item() == pytest.approx(13.0 * size, rel=1e-4)
+    clipped = numbers(nn.clip_by_global_norm(tree_of_float32, size))
+    assert clipped == pytest.approx([3.0 / 13.0 * size, -4.0 / 13.0 * size, 12.0 / 13.0 * size], rel=1e-4)
+    largest = [tk.full((4,), 3e38)]
+    assert numbers(nn.clip_by_global_norm(largest, 1.0)) == pytest.approx([0.5] * 4)
+    assert tk.grad(lambda x: nn.global_norm([x]))(tk.zeros(2)).tolist() == [0.0, 0.0]
 
 
 def test_numbers_can_be_clipped_by_value(backend: str) -> None:

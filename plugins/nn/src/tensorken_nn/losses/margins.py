@@ -27,14 +27,10 @@ def cosine_similarity(x: Tensor, y: Tensor, axis: int = -1, eps: float = 1e-8) -
     """
     check_float("cosine_similarity", x)
     x, y = tk.broadcast_arrays(x, y)
-    return (x * y).sum(axis) / (_length(x, axis).maximum(eps) * _length(y, axis).maximum(eps))
-
-
-def _length(x: Tensor, axis: int) -> Tensor:
-    """The lengths of vectors; the derivative is 0 for a vector of zeros."""
-    squares = (x * x).sum(axis)
-    is_positive = squares > 0.0
-    return is_positive.where(tk.sqrt(is_positive.where(squares, 1.0)), 0.0)
+    unit_x, unit_y = [
+        v / tk.linalg.vector_norm(v, axis=axis, keepdims=True).maximum(eps) for v in (x, y)
+    ]  # their products do not overflow
+    return (unit_x * unit_y).sum(axis)
 
 
 def pairwise_distance(x: Tensor, y: Tensor, p: float = 2.0, eps: float = 1e-6) -> Tensor:
