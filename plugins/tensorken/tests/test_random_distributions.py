@@ -484,3 +484,22 @@ def test_points_of_a_ball_are_uniform(p: float) -> None:
     assert kolmogorov_smirnov(radius, lambda r: r**3) < 1.95
     with pytest.raises(ArgumentError, match=r"^ball: d must be positive, got 0"):
         tk.random.ball(KEY, 0)
+
+
+FAR_BOUNDS = [(20.0, np.inf), (-np.inf, -20.0), (35.0, 40.0), (20.0, 20.01), (4.001, 4.5)]
+
+
+@each_of(("bounds", "dtype"), [(bounds, d) for bounds in FAR_BOUNDS for d in ("float32", "float64")])
+def test_truncated_normal_in_the_far_tail(bounds: tuple[float, float], dtype: str) -> None:
+    """Kolmogorov and Smirnov's distance to scipy's distribution function, and the derivatives by the bounds."""
+    x = np.asarray(tk.random.truncated_normal(tk.random.key(1), *bounds, (20_000,), dtype), "float64")
+    low, high = np.array(bounds, dtype)
+    assert low <= x.min() and x.max() <= high
+    assert stats.kstest(x, stats.truncnorm(*bounds).cdf).statistic < 1.95 / np.sqrt(x.size)
+    if dtype == "float64":
+        draw = lambda *b: tk.random.truncated_normal(tk.random.key(2), *b, (), dtype)  # noqa: E731
+        for place in [i for i in (0, 1) if np.isfinite(bounds[i])]:
+            ends = [tk.tensor(b, dtype) for b in bounds]
+            moved = [[b + (i == place) * s * 1e-5 for i, b in enumerate(bounds)] for s in (1, -1)]
+            quotient = (draw(*moved[0]).item() - draw(*moved[1]).item()) / 2e-5
+            assert tk.grad(draw, place)(*ends).item() == pytest.approx(quotient, rel=1e-5, abs=1e-7)

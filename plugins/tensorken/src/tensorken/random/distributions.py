@@ -10,7 +10,7 @@ from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
 from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.parameters import floating_parameters
-from tensorken.special.error_functions import ndtr, ndtri
+from tensorken.special.error_functions import erfcx, ndtr, ndtri
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
@@ -96,8 +96,8 @@ def truncated_normal(
     """Numbers from the standard normal distribution truncated to [lower, upper].
 
     They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)), or if both bounds are on
-    one side of 0, quantiles of probabilities of that tail.  Bounds beyond 13 on the same side, in float64 beyond 37,
-    have probabilities that underflow; the result is then the nearer bound.
+    one side of 0, quantiles of probabilities of that tail.  Where the nearer bound is beyond 4, the logarithm of the
+    probability is inverted, relative to that of the bound, so that nothing underflows.
 
     Args:
         key: shape (2,), int32.
@@ -123,8 +123,40 @@ def truncated_normal(
     if not (isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and lower <= 0 <= upper):
         beside = (low > 0.0) | (high < 0.0)
         x = beside.where(_tail(beside.where(low, 1.0), beside.where(high, 2.0), share), x)
-    result: Tensor = x.maximum(low).minimum(high).astype(result_dtype)
+        upper = low > 0.0
+        near, end = upper.where(low, -high), upper.where(high, -low)
+        far = (near > 4.0) & (near < math.inf)
+        beyond = _far_tail(far.where(near, 5.0), far.where(end, 6.0), upper.where(share, -share))
+        x = far.where(upper.where(beyond, -beyond), x)
+    result: Tensor = (x < low).where(low, (x > high).where(high, x)).astype(result_dtype)
     return result
+
+
+def _far_tail(low: Any, high: Any, share: Any) -> Any:
+    """Numbers between positive bounds: low + d, where the logarithm of tail(low + d) / tail(low) has a value.
+
+    The tail is the density times a multiple of T(x) = erfcx(x / sqrt(2)), so the logarithm is
+    log(T(low + d) / T(low)) - d * (low + d / 2).  Newton's method finds d.
+    """
+    scale = math.sqrt(0.5)
+    first = erfcx(low * scale)
+
+    def logarithm(d: Any) -> Any:
+        return (erfcx((low + d) * scale) / first).log() - d * (low + d * 0.5)
+
+    infinite = high.eq(math.inf)
+    mass = infinite.where(
+        1.0, -logarithm(infinite.where(1.0, high - low)).expm1()
+    )  # the share of the tail up to high
+    upper = share > 0.0
+    kept = (1.0 - upper.where(share, 0.0)) * 0.5
+    target = upper.where(
+        (kept * mass + (1.0 - mass)).log(), (-(upper.where(0.0, share) + 1.0) * 0.5 * mass).log1p()
+    )
+    d = target * -2.0 / ((low * low - target * 2.0).sqrt() + low)
+    for _ in range(4):
+        d = d + (logarithm(d) - target) * erfcx((low + d) * scale) * math.sqrt(0.5 * math.pi)
+    return low + d
 
 
 def _tail(low: Any, high: Any, share: Any) -> Any:

@@ -88,11 +88,23 @@ def interp(
     x0, y0 = points.gather(above - 1, 0), values.gather(above - 1, 0)
     x1, y1 = (t.gather(above.minimum(n - 1), 0) for t in (points, values))
     width: Any = x1 - x0
-    share = (flat - x0) / width.eq(0.0).where(1.0, width)
-    between = flat.eq(x1).where(y1, y0 + share * (y1 - y0)).reshape(at.shape)
+    share = x0.eq(-math.inf).where(1.0, (flat - x0) / width.eq(0.0).where(1.0, width))
+    between = flat.eq(x1).where(y1, flat.eq(x0).where(y0, _between(y0, y1, share))).reshape(at.shape)
     first, last = points[0], points[n - 1]
     result = (at < first).where(values[0] if left is None else left, between)
     return (at > last).where(values[n - 1] if right is None else right, result)
+
+
+def _between(low: Any, high: Any, share: Any) -> Any:
+    """The linear interpolation for a share from 0 to 1; an infinite value if the other is finite or equal."""
+    low_is_finite, high_is_finite = low.abs() < math.inf, high.abs() < math.inf
+    finite = low_is_finite & high_is_finite
+    a, b = finite.where(low, 0.0), finite.where(high, 0.0)
+    rise = b - a
+    small = rise.abs() < math.inf
+    regular = small.where(a + share * small.where(rise, 0.0), a * (1.0 - share) + b * share)
+    infinite = low_is_finite.where(high, (high_is_finite | low.eq(high)).where(low, low + high))
+    return finite.where(regular, share.eq(share).where(infinite, share))
 
 
 # ---- convolution -------------------------------------------------------------------------------------------
