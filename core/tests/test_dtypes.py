@@ -175,6 +175,9 @@ def test_the_defaults_are_bool_int32_and_float32():
     assert tk.where(of("bool", True), 1, 2.0).dtype is tk.float32
 
 
+COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+
+
 @pytest.mark.feature(165)
 def test_a_number_that_does_not_fit_is_refused_and_one_that_fits_is_exact():
     for name, bits in (("int32", 31), ("int64", 63)):
@@ -184,11 +187,14 @@ def test_a_number_that_does_not_fit_is_refused_and_one_that_fits_is_exact():
         for number in (2**bits, -(2**bits) - 1, 10**400):
             for call in (
                 lambda n=number, x=x: x + n,
-                lambda n=number, x=x: x == n,
                 lambda n=number, x=x: tk.maximum(n, x),
             ):
                 with pytest.raises(ScalarRangeError, match=rf"does not fit {name}"):
                     call()
+            compared = [f(y, z) for f in COMPARISONS for y, z in ((x, number), (number, x))]
+            assert [y.tolist() for y in compared] == [
+                [f(y, z)] for f in COMPARISONS for y, z in ((0, number), (number, 0))
+            ]
             with pytest.raises(ScalarRangeError, match=r"^tensor: "):
                 tk.tensor(number, name)
     assert (of("float32", 1.0) * 1e300).tolist() == [math.inf]  # a float overflows as floats do
@@ -312,7 +318,7 @@ def test_integers_stay_integers():
 
 
 @pytest.mark.feature(165, 167)
-def test_booleans_have_logic_and_no_other_arithmetic():
+def test_booleans_have_logic_and_the_arithmetic_of_int8():
     a, b = of("bool", True, True, False, False), of("bool", True, False, True, False)
     for apply in (
         operator.add,
@@ -337,9 +343,12 @@ def test_booleans_have_logic_and_no_other_arithmetic():
     assert (a + 1).tolist() == [2, 2, 1, 1]
     assert (a * 2.5).tolist() == [2.5, 2.5, 0.0, 0.0]
     assert (a.max().item(), a.min().item(), a.argmax().item(), b.argmax().item()) == (True, False, 0, 0)
-    for wrong in (lambda: a // b, lambda: a**2, lambda: a % b, lambda: a << b):
-        with pytest.raises(DTypeError, match=r"^\w+: not defined for bool; it takes .*; cast first"):
-            wrong()
+    c = of("bool", True, True, True, True)
+    for integers in (operator.floordiv, operator.mod, operator.pow, operator.lshift, operator.rshift):
+        expected = [int(integers(int(p), 1)) for p in b.tolist()]
+        assert integers(b, c).tolist() == expected
+        assert integers(b, c).dtype is tk.int8
+    assert (a**2).dtype is tk.square(a).dtype is tk.int8
     for wrong in (lambda: a - b, lambda: a - True, lambda: True - a, lambda: tk.subtract(a, b)):
         with pytest.raises(
             DTypeError, match=r"^sub(tract)?: not defined for bool; .*, or use a \^ b \(logical_xor\)"

@@ -624,9 +624,31 @@ def test_symbolic_zeros_are_none_in_each_mode():
     patterns = set(seen)
     assert {(True, False, False), (False, False, True), (True, False, True)} <= patterns
     assert (False, False, False) not in patterns
-    f.defjvp(rule)  # without the option the rule would get tensors of zeros
-    with pytest.raises(AssertionError):
-        tk.grad(run)(a, n)
+    f.defjvp(rule)  # without the option the rule gets tensors of zeros for floats
+    seen.clear()
+    assert tk.grad(run)(a, n).item() == 15.0
+    assert set(seen) == {(True, True, True)}
+
+
+def test_a_rule_pushes_its_own_arguments_forward():
+    """The tangents of integers and bools are None, as `tk.jvp` takes them, also in programs and batches."""
+    f = tk.custom_jvp(lambda x, i, more: (x[i] * 2.0, i + 1, more))
+    f.defjvp(
+        lambda primals, tangents: tk.jvp(lambda x, i, more: (x[i] * 2.0, i + 1, more), primals, tangents)
+    )
+    x, i, more = f64([1.0, 2.0, 3.0]), tk.tensor(1), tk.tensor(True)
+    y, t = tk.jvp(f, (x, i, more), (x, None, None))
+    assert [v.item() for v in (*y, *t)] == [4.0, 2, True, 4.0, 0, False]
+    expected = [0.0, 2.0, 0.0]
+    for g in (tk.grad(lambda x: f(x, i, more)[0]), tk.jit(tk.grad(lambda x: f(x, i, more)[0]))):
+        assert g(x).tolist() == expected
+    of_each = tk.vmap(lambda i: tk.grad(lambda x: f(x, i, more)[0])(x))
+    assert of_each(tk.tensor([0, 2])).tolist() == [[2.0, 0.0, 0.0], [0.0, 0.0, 2.0]]
+    f.defjvp(lambda primals, tangents: (f(*primals), (tangents[0].sum(), None, None)))
+    assert tk.jvp(f, (x, i, more), (x, None, None))[1][0].item() == 6.0
+    f.defjvp(lambda primals, tangents: (f(*primals), (tangents[0], None, None)))
+    with pytest.raises(ShapeError, match=r": the tangent of the result has shape"):
+        tk.jvp(f, (x, i, more), (x, None, None))
 
 
 def test_a_tangent_that_is_none_is_zero_at_any_depth():

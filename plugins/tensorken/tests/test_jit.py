@@ -452,7 +452,8 @@ def test_numbers_that_vary_are_not_part_of_the_fast_path(no_general_path):
     for _ in range(2):
         f(x, 0.5, 1, True)
     with pytest.raises(ScalarRangeError, match="fit int32"):
-        f(x, 0.5, 2**31, True)
+        f(x, 0.5, 2**64, True)
+    assert f(x, 0.5, 2**31, True)[3].item() == 2**31
     for nothing in ("0.5", None, x):
         with contextlib.suppress(TensorkenError):
             f(x, nothing, 1, True)

@@ -192,10 +192,18 @@ def with_scalar(dtype: DType, value: bool | int | float | complex) -> DType:
     >>> with_scalar(int32, 2.5), with_scalar(float64, 2)
     (tensorken.float32, tensorken.float64)
     """
-    kind = of_scalar(value)
-    if _KINDS.index(kind.kind) <= _KINDS.index(dtype.kind):
+    return with_number(dtype, of_scalar(value))
+
+
+def with_number(dtype: DType, number: DType) -> DType:
+    """The dtype to which a tensor of `dtype` and a Python number that is carried in the dtype `number` are promoted.
+
+    >>> with_number(int32, float64), with_number(float64, int32)
+    (tensorken.float32, tensorken.float64)
+    """
+    if _KINDS.index(number.kind) <= _KINDS.index(dtype.kind):
         return dtype
-    return complex_dtype(dtype) if kind is complex64 else kind
+    return complex_dtype(dtype) if number.kind == "complex" else float32 if number is float64 else number
 
 
 def python_scalar(value: bool | int | float, dtype: DType) -> bool | int | float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError
-from tensorken_core.language.dtypes import DType, check_scalar, promote, real_dtype, with_scalar
+from tensorken_core.language.dtypes import DType, check_scalar, promote, real_dtype, with_number, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.value import V, Value
@@ -32,7 +34,7 @@ def operand_of(op_name: str, data: Any, like: V) -> V:
 def as_operand(op_name: str, data: Any, like: V) -> V:
     """Convert data to a tensor on the backend of `like`; a Python number takes the dtype of `like` if it can."""
     if isinstance(data, Value):
-        return data  # type: ignore[return-value]
+        return data.astype(promoted_dtype(data, like)) if data.is_number else data  # type: ignore[return-value]
     if type(data) not in NUMBERS:
         return operand_of(op_name, data, like)
     dtype = with_scalar(like.dtype, data)
@@ -49,6 +51,22 @@ def as_operand(op_name: str, data: Any, like: V) -> V:
     return type(like)(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
 
 
+def promoted_dtype(a: Value, b: Value) -> DType:
+    """The dtype to which two operands are promoted; a Python number takes that of the other operand if it can."""
+    if a.is_number is b.is_number:
+        return promote(a.dtype, b.dtype)
+    x, number = (b, a) if a.is_number else (a, b)
+    return with_number(x.dtype, number.dtype)
+
+
+def common_dtype(xs: Sequence[Value]) -> DType:
+    """The dtype to which several operands are promoted; Python numbers take that of the others if they can."""
+    dtype = functools.reduce(promote, [x.dtype for x in xs if not x.is_number] or [x.dtype for x in xs])
+    for x in xs:
+        dtype = with_number(dtype, x.dtype) if x.is_number else dtype
+    return dtype
+
+
 def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
     """Two operands of one dtype; a number takes the other's dtype, two numbers the default dtypes of their kinds."""
     if isinstance(a, Value):
@@ -57,7 +75,7 @@ def pair_of_operands(op_name: str, a: Any, b: Any, like: V) -> tuple[V, V]:
         a = as_operand(op_name, a, b)
     else:
         a, b = as_operand(op_name, a, like), as_operand(op_name, b, like)
-    dtype = promote(a.dtype, b.dtype)
+    dtype = promoted_dtype(a, b)
     return a.astype(dtype), b.astype(dtype)
 
 

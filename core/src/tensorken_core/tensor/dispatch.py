@@ -7,11 +7,11 @@ from typing import Any
 
 from tensorken_core.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
 from tensorken_core.language.dtype_rules import floating
-from tensorken_core.language.dtypes import bool_, float32, promote, with_scalar
+from tensorken_core.language.dtypes import bool_, float32, int8, int32, with_scalar
 from tensorken_core.language.interpreter import Interpreter
-from tensorken_core.language.op import Op, run
+from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.shapes import broadcast
-from tensorken_core.tensor.coercion import NUMBERS, operand_of
+from tensorken_core.tensor.coercion import NUMBERS, is_supported, operand_of, promoted_dtype
 from tensorken_core.tensor.level import deepest, lift
 from tensorken_core.tensor.value import V, Value
 
@@ -74,10 +74,15 @@ def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
 def binary(op: Op, a: V, b: Any) -> V:
     """`apply` for an elementwise op on two operands, which are promoted and broadcast first."""
     if not isinstance(b, Value):
-        a, b = with_operand(op, a, b)
+        try:
+            a, b = with_operand(op, a, b)
+        except ScalarRangeError:
+            if op.name not in ("lt", "eq"):
+                raise
+            return all_equal(a, op.name == "lt" and b > 0)
     dtype = a.dtype
     if dtype is not b.dtype:
-        dtype = promote(dtype, b.dtype)
+        dtype = promoted_dtype(a, b)
         try:
             a, b = a.astype(dtype), b.astype(dtype)
         except DTypeError as error:  # a mix of backends is the more important error
@@ -111,11 +116,27 @@ def binary(op: Op, a: V, b: Any) -> V:
     return type(a)(interpreter, result, shape, result_dtype)
 
 
+_OF_BOOLS = frozenset("floor_divide remainder integer_pow shift_left shift_right square".split())
+"""Ops that numpy computes for bools in int8."""
+
+
 def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
-    """The operands; integers and bools are cast to float32 if the op takes only floats, as in JAX."""
+    """The operands; integers and bools are cast to float32 if the op takes only floats, as in JAX.
+
+    Bools are cast to int8 for arithmetic of integers, as in numpy.
+    """
+    if operands[0].dtype is bool_ and op.name in _OF_BOOLS:
+        dtype = int8 if is_supported(operands[0].interpreter.base, int8) else int32
+        return [x.astype(dtype) for x in operands]
     if op.dtype is floating and not operands[0].dtype.inexact:
         return [x.astype(float32) for x in operands]
     return operands
+
+
+def all_equal(x: V, value: bool) -> V:
+    """This bool for each element: the comparison with an int that is beyond the range of the dtype, as in numpy."""
+    truths = binary(OPS["eq"], x, x)
+    return truths if value else binary(OPS["eq"], truths, False)
 
 
 def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import bool_, minus_one, promote
+from tensorken_core.errors import DTypeError, ScalarRangeError
+from tensorken_core.language.dtypes import bool_, minus_one
 from tensorken_core.language.op import OPS, Op
-from tensorken_core.tensor.dispatch import binary, unary, with_operand
+from tensorken_core.tensor.coercion import promoted_dtype
+from tensorken_core.tensor.dispatch import all_equal, binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
 
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
@@ -165,13 +166,16 @@ def _pair(op: Op, a: V, b: Any) -> tuple[V, V]:
 
 def _greater(a: O, b: Any) -> O:
     """Whether b is less than a."""
-    x, y = _pair(LT, a, b)
-    return binary(LT, y, x)
+    try:
+        x, y = _pair(LT, a, b)
+        return binary(LT, y, x)
+    except ScalarRangeError:
+        return all_equal(a, b < 0)
 
 
 def _floor_divided(a: O, b: O) -> O:
     """floor(a / b), minus 1 where a / b of floats was rounded up to an integer, which the remainder shows."""
-    if not promote(a.dtype, b.dtype).inexact:
+    if not promoted_dtype(a, b).inexact:
         return binary(FLOOR_DIVIDE, a, b)
     quotient, modulus = binary(DIV, a, b), binary(REMAINDER, a, b)
     floor = quotient.floor()
@@ -188,7 +192,7 @@ def _shifted_right(x: O, count: Any) -> O:
 
 def _power(a: O, b: O) -> O:
     """a**b; integers wrap, as their products do."""
-    if promote(a.dtype, b.dtype).inexact:
+    if promoted_dtype(a, b).inexact:
         return binary(POW, a, b)
     return binary(INTEGER_POW, a, b)
 

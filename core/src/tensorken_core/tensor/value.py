@@ -89,6 +89,16 @@ class Value:
         """
         return math.prod(self.shape)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it stands for a Python number, which takes the dtype of the tensors that it is combined with.
+
+        >>> import tensorken as tk
+        >>> tk.tensor(2).is_number, tk.jit(lambda n: tk.tensor(n.is_number))(2).item()
+        (False, True)
+        """
+        return False
+
     def item(self) -> Any:
         """The one element as a Python number.
 

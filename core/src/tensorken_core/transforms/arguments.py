@@ -11,6 +11,7 @@ from tensorken_core.language.dtypes import DType, exact
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op
 from tensorken_core.tensor.level import interpreter_below
+from tensorken_core.tensor.number import as_argument
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 Function = Callable[..., Any]
@@ -94,7 +95,7 @@ def per_argnum(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
 def as_variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
     """A leaf of the arguments as a tensor, which must be floating-point."""
     try:
-        x = as_tensor(leaf)
+        x = as_argument(leaf)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
     if x.dtype.kind != "float":
@@ -111,7 +112,7 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
     values: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         try:
-            values.append(as_tensor(leaf))
+            values.append(as_argument(leaf))
         except ArgumentError as error:
             raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
     if values and not any([x.dtype.kind == "float" for x in values]):

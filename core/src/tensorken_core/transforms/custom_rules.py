@@ -165,7 +165,8 @@ class custom_jvp(_CustomRule[P, R]):
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
 
-        Arguments of nondiff_argnums come before the two; the tangent of an argument that is not a tensor is None.
+        Arguments of nondiff_argnums come before the two.  The tangent of an integer or bool is None, as in `tk.jvp`,
+        and so is that of an argument that is not a tensor; the rule may return None for that of an integer result.
 
         Args:
             rule: the rule.
@@ -225,17 +226,20 @@ class custom_jvp(_CustomRule[P, R]):
             """The results and their tangents."""
             if not self._rules:
                 raise GradientError(f"{name}: custom_jvp has no rule; define it with {name}.defjvp(rule)")
-            pushes = tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
+            pushes: Sequence[Tensor | None] = (
+                tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
+            )
+            pushes = [t if x.dtype.kind == "float" else None for t, x in zip(pushes, xs, strict=True)]
             pair = self._rules[0](*static, layout.filled(xs), layout.filled(pushes, rest=False))
             value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
             like = function(*xs) if result.outputs is None else result.outputs
             level = deepest([x.interpreter for x in (*xs, *tangents) if x is not None], name)
             ys = result.tensors_like("the result of the rule", value, like, level)
-            return [*ys, *result.tangents("the tangent of the result", tangent, ys, self._symbolic_zeros)]
+            return [*ys, *result.tangents("tangent of the result", tangent, ys, self._symbolic_zeros)]
 
         def traced_rule(*values: Tensor) -> list[Tensor | None]:
             xs, rest = values[:count], iter(values[count:])
-            return rule(xs, [next(rest) if x.dtype.kind == "float" else x.zeros_like() for x in xs])
+            return rule(xs, [next(rest) if x.dtype.kind == "float" else None for x in xs])
 
         functions.direct[RULE] = traced_rule
 

@@ -13,6 +13,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
 from tensorken_core.tensor.level import Level, current_level, lifted
+from tensorken_core.tensor.number import Number
 from tensorken_core.tensor.tensor import Tensor, result_at
 from tensorken_core.transforms.arguments import (
     Argnums,
@@ -339,7 +340,7 @@ def jvp_flat(
     inner = inner_interpreter(name, (*values, *tangents))
     level: Forward[Any] = Forward(inner)
     duals = [
-        x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
+        x if t is None else Number.like(x, level, Dual(lifted(x, inner), lifted(t, inner)))
         for x, t in zip(values, tangents, strict=True)
     ]
     outputs, out_structure, aux = results_at(level, name, f, _arguments(structure, duals), has_aux)
@@ -400,7 +401,7 @@ def record(
     level = make_level(inner)
     level.transform = name
     level.linear = linear
-    variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]
+    variables = [Number.like(x, level, level.variable(lifted(x, inner))) for x in values]
     return level, *results_at(level, name, f, _arguments(structure, variables), has_aux)
 
 

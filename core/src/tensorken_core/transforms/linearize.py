@@ -15,6 +15,7 @@ from tensorken_core.levels.forward import jvp_of_op
 from tensorken_core.levels.reverse import TapeValue
 from tensorken_core.program.program import opaque_ops, without_debug_ops
 from tensorken_core.tensor.level import Level, lifted
+from tensorken_core.tensor.number import Number
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Function,
@@ -137,7 +138,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     variables = list(values)
     for i in positions:
         x = values[i]
-        variables[i] = Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype)
+        variables[i] = Number.like(x, level, level.variable(lifted(x, inner)))
     outputs, out_structure, _ = results_at(level, "linearize", f, tree.unflatten(structure, variables), False)
     results = primals_at(outputs, inner)
 

@@ -22,6 +22,7 @@ from tensorken_core.levels.batch import named_axes
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import ClosureError, deepest, interpreter_below, levels_on, lifted
+from tensorken_core.tensor.number import carrying_dtype, numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import flatten, leaves_or_none, tangent_like
 
@@ -39,6 +40,7 @@ class Arguments:
     structure: Any
     indices: list[int]  # of the tensors among the leaves
     leaves: list[Any]  # None in place of a tensor
+    numbers: tuple[int, ...] = ()  # of the tensors those that stand for Python numbers
 
     @classmethod
     def of(cls, name: str, arguments: Any) -> tuple[Arguments, list[Tensor]]:
@@ -50,6 +52,7 @@ class Arguments:
             ArgumentError: if a leaf is not a tensor, number, string or function.
         """
         leaves, structure = flatten(arguments)
+        numbers = numbers_among([leaf for leaf in leaves if not _is_static(leaf)])
         widest = max(
             [leaf for leaf in leaves if isinstance(leaf, Tensor)],
             key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
@@ -64,11 +67,12 @@ class Arguments:
                     raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
                 indices.append(i)
                 leaves[i] = None
-        return cls(structure, indices, leaves), tensors
+        return cls(structure, indices, leaves, numbers), tensors
 
     def filled(self, values: Sequence[Any], rest: bool = True) -> Any:
         """The arguments with other values for the tensors; static leaves are unchanged, or None without `rest`."""
         leaves = list(self.leaves) if rest else [None] * len(self.leaves)
+        values = with_numbers(values, self.numbers) if rest else values
         for index, value in zip(self.indices, values, strict=True):
             leaves[index] = value
         return tree.unflatten(self.structure, leaves)
@@ -103,7 +107,7 @@ def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
     if like is None or isinstance(leaf, Tensor):
         return as_tensor(leaf)
     if type(leaf) is float:
-        return as_operand(name, leaf, like)
+        return as_operand(name, leaf, like).astype(carrying_dtype(leaf, [like.dtype]))
     result: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
     return result
 
@@ -148,14 +152,20 @@ class Result:
             what: a name for messages.
             tangent: the tree of tangents.
             ys: the tensors of the result.
-            none_ok: whether None is allowed, as an exact zero.
+            none_ok: whether None is allowed, as an exact zero; for integers and bools it always is.
         """
-        read = leaves_or_none if none_ok else _leaves
-        leaves = read(self.structure, tangent, f"{self.name}: {what}")
+        leaves = leaves_or_none(self.structure, tangent, f"{self.name}: the {what}")
         tensors = [t for t, static in zip(leaves, self.leaves, strict=True) if static is None]
+        if not none_ok and any(
+            [t is None and y.dtype.kind == "float" for y, t in zip(ys, tensors, strict=True)]
+        ):
+            _leaves(self.structure, tangent, f"{self.name}: the {what}")  # which raises
+        zeros = [
+            None if none_ok or t is not None else y.zeros_like() for y, t in zip(ys, tensors, strict=True)
+        ]
         return [
-            None if t is None and none_ok else tangent_like(self.name, what, y, t)
-            for y, t in zip(ys, tensors, strict=True)
+            zero if t is None else tangent_like(self.name, what, y, t)
+            for y, t, zero in zip(ys, tensors, zeros, strict=True)
         ]
 
     def tensors_like(

@@ -27,6 +27,7 @@ class CacheKey:
         base: the backend.
         types: for each leaf the shape and dtype.
         axes: the named axes of enclosing transforms.
+        numbers: the indices of the leaves that are Python numbers, which take the dtypes of tensors.
     """
 
     structure: tree.Structure
@@ -34,6 +35,7 @@ class CacheKey:
     base: Any
     types: tuple[tuple[Shape, DType], ...]
     axes: tuple[Axis, ...] = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

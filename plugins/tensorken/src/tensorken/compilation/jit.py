@@ -24,7 +24,6 @@ from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
-from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.batch import Axis, named_axes
@@ -32,6 +31,7 @@ from tensorken_core.levels.trace import Source, traced
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import inside_a_transform, interpreter_below
+from tensorken_core.tensor.number import carrying_dtype, numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
@@ -218,7 +218,7 @@ def _executable(
     axes: tuple[Axis, ...] = ()
     if inside_a_transform():
         axes = tuple(named_axes(interpreter_below([x.interpreter for x in xs], "jit")).values())
-    cache_key = CacheKey(structure, static, base, types, axes)
+    cache_key = CacheKey(structure, static, base, types, axes, numbers_among(leaves))
     try:
         executable = cache.programs.get(cache_key)
     except TypeError as error:
@@ -289,7 +289,7 @@ def _in_python(
 ) -> Any:
     """The result while jit is disabled; numbers become tensors as usual, in arguments and results."""
     static, leaves, structure = _split_arguments(statics, arguments, keywords)
-    xs = _tensors(name, leaves)
+    xs = with_numbers(_tensors(name, leaves), numbers_among(leaves))
     positional, named = _joined_arguments(static, tree.unflatten(structure, xs))
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     return tree.map(
@@ -316,9 +316,10 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
             xs.append(leaf)
             continue
         try:
-            if type(leaf) in (bool, int):
+            if type(leaf) in (bool, int, float):
                 backend = None if first_tensor is None else first_tensor.interpreter.base
-                xs.append(tensor(leaf, bool_ if type(leaf) is bool else int32, backend=backend))
+                dtypes = [x.dtype for x in leaves if isinstance(x, Tensor)]
+                xs.append(tensor(leaf, carrying_dtype(leaf, dtypes), backend=backend))
             elif first_tensor is None or isinstance(leaf, str) or callable(leaf):
                 xs.append(as_tensor(leaf))
             else:
@@ -345,7 +346,8 @@ def _traced(
     structures: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
-        positional, named = _joined_arguments(cache_key.static, tree.unflatten(cache_key.structure, tensors))
+        values = with_numbers(tensors, cache_key.numbers)
+        positional, named = _joined_arguments(cache_key.static, tree.unflatten(cache_key.structure, values))
         outputs, result = tree.flatten(f(*positional, **named))
         structures.append(result)
         return outputs

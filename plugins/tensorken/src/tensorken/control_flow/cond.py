@@ -133,19 +133,21 @@ def _choice(
         result = cond_in_python(predicate, branches, arguments, structure)
         if result is not None:
             return result[0]
-    bodies = [
-        TracedFunction.of(name, f, structure, xs, arguments.inner, (), in_branch=True) for f in branches
-    ]
+    numbers = [i - 1 for i in arguments.numbers if i]
+
+    def traced(f: Function, like_outputs: Sequence[Any]) -> TracedFunction:
+        return TracedFunction.of(
+            name, f, structure, xs, arguments.inner, like_outputs, in_branch=True, numbers=numbers
+        )
+
+    bodies = [traced(f, ()) for f in branches]
     tree.check_same(bodies[0].result, bodies[1].result, names.compared)
     like_outputs = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        TracedFunction.of(name, f, structure, xs, arguments.inner, like_outputs, in_branch=True)
-        if body.numbers
-        else body
-        for f, body in zip(branches, bodies, strict=True)
+        traced(f, like_outputs) if body.numbers else body for f, body in zip(branches, bodies, strict=True)
     ]
     check_alike(names.compared, bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]

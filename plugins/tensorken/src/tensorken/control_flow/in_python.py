@@ -22,7 +22,8 @@ from tensorken.control_flow.traced_function import (
 )
 from tensorken_core import tree
 from tensorken_core.errors import ConcretizationError
-from tensorken_core.language.dtypes import with_scalar
+from tensorken_core.language.dtypes import with_number, with_scalar
+from tensorken_core.tensor.number import Number, numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function
 
@@ -45,10 +46,10 @@ def scan_in_python(
     steps = 0
     while steps < length:
         k = order[steps]
-        carry = tree.unflatten(init, carried)
+        carry = tree.unflatten(init, with_numbers(carried, [*numbers]))
         after, y = step(carry, tree.unflatten(rows, [x[k] for x in slices]))
         new_carry = _carried(loop, init, carried, after)
-        if steps == 0 and adopt_dtypes(values, new_carry, numbers):
+        if steps == 0 and adopt_dtypes(values, new_carry, numbers, numbers_among(tree.leaves(after))):
             continue  # repeat the first step with numbers of the right dtype
         check_carry(loop, init, carried, new_carry)
         leaves, structure = tree.flatten(y)
@@ -70,12 +71,14 @@ def while_in_python(
     carried, steps = values, 0
     try:
         while True:
-            condition = _tensors(tree.leaves(cond_fun(tree.unflatten(structure, carried))), values)
+            value = tree.unflatten(structure, with_numbers(carried, [*numbers]))
+            condition = _tensors(tree.leaves(cond_fun(value)), values)
             check_condition(loop.name, condition)
             if not bool(condition[0]):
                 break
-            new_carry = _carried(loop, structure, carried, body_fun(tree.unflatten(structure, carried)))
-            if steps == 0 and adopt_dtypes(values, new_carry, numbers):
+            after = body_fun(value)
+            new_carry = _carried(loop, structure, carried, after)
+            if steps == 0 and adopt_dtypes(values, new_carry, numbers, numbers_among(tree.leaves(after))):
                 continue
             check_carry(loop, structure, carried, new_carry)
             carried = new_carry
@@ -89,7 +92,7 @@ def cond_in_python(
     pred: Tensor, functions: tuple[Function, Function], arguments: LoopArguments, structure: tree.Structure
 ) -> Any:
     """The result of the branch taken, in a tuple; None if the predicate is unknown."""
-    operands = arguments.tensors[1:]
+    operands = with_numbers(arguments.tensors, [*arguments.numbers])[1:]
     try:
         chosen, other = functions if bool(pred) else functions[::-1]
     except ConcretizationError:
@@ -100,7 +103,16 @@ def cond_in_python(
         [type(leaf) in NUMBER_TYPES for leaf in leaves]
     ):  # numbers take the dtype that the other function returns
         try:
-            body = TracedFunction.of("cond", other, structure, operands, arguments.inner, (), in_branch=True)
+            body = TracedFunction.of(
+                "cond",
+                other,
+                structure,
+                operands,
+                arguments.inner,
+                (),
+                in_branch=True,
+                numbers=numbers_among(operands),
+            )
         except ConcretizationError:
             pass
         else:
@@ -125,7 +137,8 @@ def _tensors(leaves: Sequence[Any], others: Sequence[Tensor]) -> list[Tensor]:
 def _tensor(leaf: Any, like: Any, others: Sequence[Tensor]) -> Tensor:
     """A result as a tensor on the backend of `others`; a number takes the dtype of `like`, if its kind allows."""
     if isinstance(leaf, Tensor):
-        return leaf
+        is_number = type(leaf) is Number and like is not None
+        return leaf.astype(with_number(like.dtype, leaf.dtype)) if is_number else leaf
     base = others[0].interpreter.base if others else None
     dtype = with_scalar(like.dtype, leaf) if type(leaf) in NUMBER_TYPES and like is not None else None
     return as_constant(leaf, dtype, base)

@@ -29,6 +29,7 @@ from tensorken_core.language.dtypes import DType, index_dtype, int32, int64
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.normalization import integer_of
+from tensorken_core.tensor.number import Number
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function, check_function
 from tensorken_core.transforms.vmap import vmap
@@ -230,7 +231,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        start = as_constant(first, _counter(first, last), base_of(init_val))
+        start = Number.of(as_constant(first, _counter(first, last), base_of(init_val)))
         loop = Loop("fori_loop", extra_carries=1, stacks=True)
         return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
     dtypes = [index_dtype(x.dtype) for x in (first, last) if isinstance(x, Tensor)]
@@ -263,7 +264,9 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
     values = arguments.tensors
     single_argument = tree.structure((tree.unflatten(structure, leaves),))
     body = traced_step(loop, body_fun, single_argument, arguments, values, [], structure)
-    condition = TracedFunction.of(name, cond_fun, single_argument, values, arguments.inner, ())
+    condition = TracedFunction.of(
+        name, cond_fun, single_argument, values, arguments.inner, (), numbers=body.given
+    )
     check_condition(name, condition.outputs)
     captured = [*condition.captured, *body.captured]
     programs = with_common_inputs([condition, body])

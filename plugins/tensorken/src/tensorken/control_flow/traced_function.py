@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ from tensorken.arrays.creation import tensor
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import DType, with_scalar
+from tensorken_core.language.dtypes import DType, with_number, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import Source, Trace, traced
 from tensorken_core.program.program import Program, Variable
 from tensorken_core.tensor.level import interpreter_below
+from tensorken_core.tensor.number import Number, numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function
 
@@ -41,7 +42,7 @@ class LoopArguments:
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors], name)
-        return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBER_TYPES}, inner)
+        return cls(tensors, {i: leaves[i] for i in numbers_among(leaves)}, inner)
 
 
 def as_constant(data: Any, dtype: DType | None, base: Any) -> Tensor:
@@ -63,13 +64,15 @@ class TracedFunction:
         program: its first inputs are the captured tensors.
         captured: the tensors that the function closes over.
         result: the structure of its result.
-        numbers: the indices of the results that were Python numbers.
+        numbers: the indices of the results that were Python numbers, or stand for them.
+        given: the indices of the arguments that stand for Python numbers.
     """
 
     program: Program
     captured: list[Tensor]
     result: Any
     numbers: set[int]
+    given: tuple[int, ...]
 
     @property
     def outputs(self) -> tuple[Variable, ...]:
@@ -87,27 +90,35 @@ class TracedFunction:
         *,
         in_branch: bool = False,
         extra_carries: int = 0,
+        numbers: Sequence[int] = (),
     ) -> TracedFunction:
         """Trace a function; results that are Python numbers take the dtypes of `like_outputs`, if their kind allows.
 
         Args:
             in_branch: whether it is a branch, in which loops and conds must not run while tracing.
             extra_carries: the number of values that the loop adds in front of the user's carry, for messages.
+            numbers: the indices of the arguments that stand for Python numbers.
         """
         results: list[Any] = []
-        numbers: set[int] = set()
+        given, numbers_out = numbers, set[int]()
 
         def flat(*values: Tensor) -> list[Any]:
             level = interpreter_below([inner], name)
             if isinstance(level, Trace):
                 level.in_branch = in_branch
-            leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
+            operands = with_numbers(values, given)
+            leaves, structure = tree.flatten(function(*tree.unflatten(arguments, operands)))
             results.append(structure)
             for i, leaf in enumerate(leaves):
+                like_output = like_outputs[i] if i < len(like_outputs) else None
                 if type(leaf) in NUMBER_TYPES:
-                    numbers.add(i)
-                    dtype = with_scalar(like_outputs[i].dtype, leaf) if i < len(like_outputs) else None
+                    numbers_out.add(i)
+                    dtype = with_scalar(like_output.dtype, leaf) if like_output is not None else None
                     leaves[i] = as_constant(leaf, dtype, inner.base)
+                elif type(leaf) is Number:
+                    numbers_out.add(i)
+                    if like_output is not None:
+                        leaves[i] = leaf.astype(with_number(like_output.dtype, leaf.dtype))
             return leaves
 
         name_of_function = getattr(function, "__name__", name)
@@ -115,7 +126,7 @@ class TracedFunction:
         program = traced(flat, like, inner, name_of_function, source)
         captured = list(program.constants.values())
         program = program.changed(inputs=(*program.constants, *program.inputs), constants={})
-        return cls(program, captured, results[0], numbers)
+        return cls(program, captured, results[0], numbers_out, tuple(given))
 
 
 def _labels(function: Function, arguments: tree.Structure, extra_carries: int) -> list[str]:
@@ -174,10 +185,11 @@ def traced_step(
             loop_arguments.inner,
             values,
             extra_carries=loop.extra_carries,
+            numbers=[*numbers],
         )
         after = tree.unflatten(body.result, range(body.result.size))
         check_structure(loop, carry, tree.structure(after[0] if loop.stacks else after))
-        if not adopt_dtypes(values, body.outputs, numbers):
+        if not adopt_dtypes(values, body.outputs, numbers, body.numbers):
             break
     check_carry(loop, carry, values, body.outputs)
     return body
@@ -193,19 +205,29 @@ def check_structure(loop: Loop, carry: Any, returned: Any) -> None:
     tree.check_same(tree.structure(before), tree.structure(after), what)
 
 
-def adopt_dtypes(values: list[Tensor], results: Sequence[Any], numbers: dict[int, Any]) -> bool:
+def adopt_dtypes(
+    values: list[Tensor], results: Sequence[Any], numbers: dict[int, Any], returned: Container[int] = ()
+) -> bool:
     """Convert values that were Python numbers to the dtypes that a step returns, if their kind allows; return
-    whether any value changed.
+    whether any value, or the step's view of one, changed.
 
     Args:
         values: the first carry, which is modified.
         results: the results of a step, with dtypes.
-        numbers: the numbers by index; converted numbers are removed.
+        numbers: the numbers by index; numbers that are tensors from the next step on are removed.
+        returned: the indices of the results that are numbers again.
     """
     changed = False
     for i, (x, v) in enumerate(zip(values, results, strict=False)):
-        if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
-            values[i] = as_constant(numbers.pop(i), v.dtype, x.interpreter.base)
+        if i not in numbers or (i in returned and x.dtype is v.dtype):
+            continue
+        number = numbers[i]
+        if x.dtype is not v.dtype and with_number(v.dtype, x.dtype) is v.dtype:
+            is_known = type(number) in NUMBER_TYPES
+            values[i] = as_constant(number, v.dtype, x.interpreter.base) if is_known else x.astype(v.dtype)
+            changed = True
+        if i not in returned:
+            del numbers[i]
             changed = True
     return changed
 

@@ -12,6 +12,7 @@ from tensorken_core.errors import ArgumentError
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.level import interpreter_below
+from tensorken_core.tensor.number import numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Function, check_function
 
@@ -85,7 +86,7 @@ def _traced(
     results: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
-        positional, named = tree.unflatten(structure, tensors)
+        positional, named = tree.unflatten(structure, with_numbers(tensors, numbers_among(leaves)))
         outputs, result = tree.flatten(f(*positional, **named))
         results.append(result)
         return outputs

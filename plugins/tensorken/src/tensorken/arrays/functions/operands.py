@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
-from tensorken_core.language.dtypes import float32, promote
+from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import short_repr
-from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.coercion import as_operand, common_dtype
 from tensorken_core.tensor.dispatch import binary, unary
 from tensorken_core.tensor.level import deepest
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -48,7 +48,7 @@ def as_tensors(name: str, tensors: Any) -> list[Tensor]:
         raise ArgumentError(
             f"{name}: need a sequence of at least one tensor, got {short_repr(tensors)}; write {name}([a, b])"
         )
-    like = next((x for x in operands if isinstance(x, Tensor)), None)
+    like = min([x for x in operands if isinstance(x, Tensor)], key=lambda x: x.is_number, default=None)
     xs = [as_tensor(x) if like is None else as_operand(name, x, like) for x in operands]
     interpreters = {x.interpreter for x in xs}
     if len(interpreters) > 1:
@@ -59,7 +59,5 @@ def as_tensors(name: str, tensors: Any) -> list[Tensor]:
 def promoted_tensors(name: str, tensors: Any) -> list[Tensor]:
     """Convert a sequence of operands to tensors of one dtype, and check that their interpreters can be combined."""
     pieces = as_tensors(name, tensors)
-    dtype = pieces[0].dtype
-    for piece in pieces[1:]:
-        dtype = promote(dtype, piece.dtype)
+    dtype = common_dtype(pieces)
     return [piece.astype(dtype) for piece in pieces]

@@ -1,0 +1,136 @@
+"""Number: a Python number whose value is not known, for example while a function is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32, int64, of_scalar, uint64
+from tensorken_core.tensor.coercion import NUMBERS, promoted_dtype
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+
+class Number(Tensor):
+    """A tensor in place of a Python number: it takes the dtype of the tensors that it is combined with, if it can.
+
+    Operators on numbers alone give a number, as in Python.  All other functions see a tensor of the number's default
+    dtype, as they do for a Python number, and return tensors.
+
+    >>> import tensorken as tk
+    >>> from tensorken_core.tensor.number import Number
+    >>> n = Number.of(tk.scalar(2))
+    >>> (tk.ones(3, "uint8") * n).dtype, (tk.ones(3, "float16") * (n + 0.5)).dtype
+    (tensorken.uint8, tensorken.float16)
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]  # type(x)(...) makes the results of ops
+        return Tensor(*args)
+
+    @staticmethod
+    def like(x: Tensor, interpreter: Any, representation: Any) -> Tensor:
+        """A value of another level in place of x: a number if x is one."""
+        y = Tensor(interpreter, representation, x.shape, x.dtype)
+        return Number.of(y) if x.is_number else y
+
+    @staticmethod
+    def of(x: Tensor) -> Number:
+        """The number with the value of a tensor of shape ()."""
+        number: Number = object.__new__(Number)
+        Tensor.__init__(number, x.interpreter, x.representation, x.shape, x.dtype)
+        return number
+
+
+_REAL = (bool, int, float, Number)
+
+
+def is_number(x: Any) -> bool:
+    """Whether x is a Python number, or stands for one.
+
+    >>> is_number(2.0), is_number([2.0])
+    (True, False)
+    """
+    return type(x) in NUMBERS or type(x) is Number
+
+
+def numbers_among(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """The indices of the leaves that are Python numbers, or stand for them; complex numbers are tensors of their own.
+
+    >>> numbers_among([1, 2.0, [3.0]])
+    (0, 1)
+    """
+    return tuple([i for i, x in enumerate(leaves) if type(x) in _REAL])
+
+
+def with_numbers(tensors: Sequence[Tensor], indices: Sequence[int]) -> list[Tensor]:
+    """The tensors, of which those at the indices stand for Python numbers."""
+    values = [*tensors]
+    for i in indices:
+        values[i] = Number.of(values[i])
+    return values
+
+
+def as_argument(data: Any) -> Tensor:
+    """A tensor unchanged, a Python number as a number, other data as a tensor on the default backend."""
+    return Number.of(as_tensor(data)) if type(data) in _REAL[:3] else as_tensor(data)
+
+
+def carrying_dtype(number: bool | int | float, beside: Iterable[DType] = ()) -> DType:
+    """The dtype that carries a Python number: its default dtype, or that of 64 bits for large ints, and for floats
+    beside tensors of float64.
+
+    >>> carrying_dtype(2), carrying_dtype(2**40), carrying_dtype(0.5)
+    (tensorken.int32, tensorken.int64, tensorken.float32)
+    """
+    if type(number) is float:
+        return float64 if float64 in beside else float32
+    if type(number) is not int or -(2**31) <= number < 2**31:
+        return of_scalar(number)
+    return uint64 if 2**63 <= number < 2**64 else int64 if -(2**63) <= number < 2**63 else int32
+
+
+def _strong(x: Any, arithmetic: bool = False) -> Any:
+    """The number as a tensor; for arithmetic of numbers a bool as an int, as in Python."""
+    if type(x) is not Number:
+        return int(x) if arithmetic and type(x) is bool else x
+    y = Tensor(x.interpreter, x.representation, x.shape, x.dtype)
+    return y.astype(int32) if arithmetic and x.dtype is bool_ else y
+
+
+_LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
+"""Operators of bools whose result is a bool; `~` too, which is the logical not."""
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """An operator: of numbers it is a number again, otherwise the tensor's with the number in the tensor's dtype."""
+    arithmetic = name.strip("_") not in _LOGIC
+
+    def method(self: Number, *others: Any) -> Any:
+        if all([is_number(x) for x in others]):
+            y = getattr(Tensor, name)(*[_strong(x, arithmetic) for x in (self, *others)])
+            if isinstance(y, tuple):
+                return tuple([Number.of(part) for part in y])
+            return Number.of(y) if type(y) is Tensor else y
+        (other,) = others
+        x = _strong(self)
+        if isinstance(other, Tensor):
+            dtype = promoted_dtype(self, other)
+            x = x.astype(dtype) if dtype.kind != "complex" else x
+        return getattr(Tensor, name)(x, other)
+
+    method.__name__, method.__qualname__ = name, f"Number.{name}"
+    return method
+
+
+_BINARY = "add sub mul truediv floordiv mod divmod pow lshift rshift and or xor".split()
+for _name in (
+    *[f"__{prefix}{name}__" for name in _BINARY for prefix in ("", "r")],
+    *[f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert")],
+):
+    setattr(Number, _name, _operator(_name))
+Number.__hash__ = Tensor.__hash__  # type: ignore[method-assign]

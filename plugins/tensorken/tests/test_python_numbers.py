@@ -1,0 +1,125 @@
+"""A Python number takes the dtype of the tensor that it is combined with, in every mode as eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken_core.errors import TensorkenError
+
+Function = Callable[..., Any]
+
+FUNCTIONS: dict[str, Function] = {
+    "x * n": lambda x, n: x * n,
+    "n - x": lambda x, n: n - x,
+    "x + (n + 1)": lambda x, n: x + (n + 1),
+    "x * (0 - (-n))": lambda x, n: x * (0 - (-n)),
+    "x * (n / 2)": lambda x, n: x * (n / 2),
+    "x + n // 2 + n * n": lambda x, n: x + n // 2 + n * n,
+    "x ** n": lambda x, n: x**n,
+    "x % abs(n)": lambda x, n: x % abs(n),
+    "divmod(x, n)": lambda x, n: divmod(x, n)[1],
+    "n <= x": lambda x, n: n <= x,
+    "x * (n > 1)": lambda x, n: x * (n > 1),
+    "x << n": lambda x, n: x << n,
+    "where": lambda x, n: tk.where(x > 3, x, n),
+    "maximum": lambda x, n: tk.maximum(n, x),
+    "clip": lambda x, n: tk.clip(x, 0, n),
+    "sin": lambda x, n: x * tk.sin(n),
+    "full": lambda x, n: x * tk.full(2, n),
+    "stack": lambda x, n: tk.stack([n, x[0]]),
+    "at.set": lambda x, n: x.at[0].set(n),
+    "at.add": lambda x, n: x.at[0].add(n),
+    "pad": lambda x, n: tk.pad(x, 1, constant_values=n),
+}
+
+
+def repeated(f: Function) -> Function:
+    """The last of several calls, which later ones make faster."""
+    return lambda *xs: [f(*xs) for _ in range(4)][-1]
+
+
+def disabled(f: Function) -> Function:
+    def call(*xs: Any) -> Any:
+        with tk.disable_jit():
+            return tk.jit(f)(*xs)
+
+    return call
+
+
+def with_carry(f: Function) -> Function:
+    return lambda x, n: tk.scan(lambda c, _: (c, f(x, c)), n, None, length=2)[1][0]
+
+
+def while_of(f: Function) -> Function:
+    def call(x: Any, n: Any) -> Any:
+        start = tk.zeros_like(f(x, n)), 0, n
+        return tk.while_loop(lambda c: c[1] < 1, lambda c: (f(x, c[2]), c[1] + 1, c[2]), start)[0]
+
+    return call
+
+
+def modes(f: Function, differentiable: bool) -> Iterator[tuple[str, Function]]:
+    """The function through each boundary of tracing."""
+    yield from [
+        ("jit", tk.jit(f)),
+        ("jit, repeated", repeated(tk.jit(f))),
+        ("jit of jit", tk.jit(lambda x, n: tk.jit(f)(x, n))),
+        ("jit, by name", lambda x, n: tk.jit(lambda x, n: f(x, n))(x, n=n)),
+        ("disable_jit", disabled(f)),
+        ("trace", lambda x, n: tk.trace(f)(x, n)(x, n)),
+        ("cond", lambda x, n: tk.cond(x[0] != 7, f, f, x, n)),
+        ("jit of cond", tk.jit(lambda x, n: tk.cond(x[0] != 7, f, f, x, n))),
+        ("switch", lambda x, n: tk.switch(tk.scalar(1), [f, f, f], x, n)),
+        ("scan", with_carry(f)),
+        ("jit of scan", tk.jit(with_carry(f))),
+        ("while_loop", while_of(f)),
+        ("jit of map", tk.jit(lambda x, n: tk.map(lambda _: f(x, n), tk.arange(2))[0])),
+        ("checkpoint", tk.checkpoint(f)),
+        ("jit of checkpoint", tk.jit(tk.checkpoint(f))),
+        ("vmap", lambda x, n: tk.vmap(f, in_axes=(0, None))(x[None], n)[0]),
+        ("jit of vmap", tk.jit(lambda x, n: tk.vmap(f, in_axes=(0, None))(x[None], n)[0])),
+        ("custom_vjp", tk.custom_vjp(f)),
+        ("jit of custom_jvp", tk.jit(tk.custom_jvp(f))),
+    ]
+    if differentiable:
+        yield "vjp", lambda x, n: tk.vjp(f, x, n)[0]
+        yield "linearize", lambda x, n: tk.linearize(f, x, n)[0]
+        yield "jit of vjp", tk.jit(lambda x, n: tk.vjp(f, x, n)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
+@each_of("dtype", ["uint8", "int64", "float16", "float32", "float64"])
+def test_numbers_take_the_dtype_of_tensors_in_every_mode(dtype: str) -> None:
+    x, tried, wrong = tk.tensor([3, 5], dtype), 0, []
+    for (text, f), n in ((each, n) for each in FUNCTIONS.items() for n in (2, 2.5, True)):
+        try:
+            expected = f(x, n)
+        except TensorkenError:  # the function is not defined for the dtype
+            continue
+        shape = tk.eval_shape(f, x, n)
+        assert (shape.shape, shape.dtype) == (expected.shape, expected.dtype), (text, n)
+        for mode, g in modes(f, dtype.startswith("float") or type(n) is float):
+            y = g(x, n)
+            tried += 1
+            close = np.allclose(np.asarray(y), np.asarray(expected), rtol=1e-3)
+            if y.dtype is not expected.dtype or not close:
+                wrong.append(f"{mode} of {text} at {n}: {y.dtype} {y}, not {expected.dtype} {expected}")
+    assert wrong == []
+    assert tried > 500
+
+
+def test_a_number_that_a_loop_makes_a_tensor_is_one() -> None:
+    x = tk.tensor([3.0], "float16")
+    total, seen = tk.scan(lambda c, y: (c + y, c * 1), 0, x)
+    assert (total.dtype, seen.dtype) == ("float16", "float16")
+    assert tk.fori_loop(0, 3, lambda i, c: c * 2, 1).dtype == "int32"
+    assert tk.fori_loop(0, 3, lambda i, c: c + i, tk.tensor(1, "uint8")).dtype == "uint8"
+    assert tk.jit(lambda n: n)(2**40).item() == 2**40
+    assert tk.jit(lambda x, n: x + n)(tk.tensor([1], "int64"), 2**40).tolist() == [2**40 + 1]
