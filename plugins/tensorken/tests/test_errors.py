@@ -188,7 +188,7 @@ AXES = [
 DTYPES = [
     row(lambda: B - B, DTypeError, "sub:", "not defined for bool", "cast", "logical_xor"),
     row(lambda: -B, DTypeError, "neg:", "not defined for bool", "cast", "logical_not"),
-    row(lambda: B @ B, DTypeError, "matmul:", "not defined for bool", "(3,) and (3,)", "cast"),
+    row(lambda: tk.cross(B, B), DTypeError, "cross:", "not defined for bool", "(3,) and (3,)", "cast"),
     row(lambda: V & V, DTypeError, "bitwise_and:", "not defined for float32", "integers", "cast"),
     row(lambda: V << 1, DTypeError, "shift_left:", "not defined for float32", "cast"),
     row(lambda: ~V, DTypeError, "invert:", "not defined for float32", "cast"),

@@ -82,7 +82,7 @@ def matrix_power(x: ArrayLike, n: int) -> Tensor:
         ) from None
     y = as_tensor(x)
     checked = square("matrix_power", y)
-    factor = inv(checked) if count < 0 else y if y.dtype.kind == "int" else checked
+    factor = inv(checked) if count < 0 else y if y.dtype.kind in ("int", "bool") else checked
     count = abs(count)
     if count == 0:
         return _identities(factor)

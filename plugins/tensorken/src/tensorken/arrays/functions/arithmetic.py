@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken.array_like import ArrayLike
-from tensorken.arrays.functions.operands import binary_op, first_operand, first_tensor
-from tensorken_core.errors import DTypeError
+from tensorken.arrays.functions.operands import binary_op, first_operand, first_tensor, floating_of
+from tensorken_core.language.dtypes import bool_, integer_bounds, wrap_integer
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import unary
@@ -292,6 +292,8 @@ def heaviside(x: ArrayLike, at_zero: ArrayLike) -> Tensor:
     [0.  0.5 1. ]
     """
     y, middle = pair_of_operands("heaviside", x, at_zero, first_tensor(x, at_zero))
+    if y.dtype is bool_:
+        y, middle = floating_of(y), floating_of(middle)
     return y.eq(0).where(middle, y.sign().maximum(0))
 
 
@@ -318,6 +320,9 @@ def clip(
     y = first_operand("clip", x, max if min is None else min)
     for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
         if bound is not None:
+            if type(bound) is int and y.dtype.kind == "int" and (op is OPS["maximum"]) is not (bound > 0):
+                low, high = integer_bounds(y.dtype)
+                bound = builtins.min(builtins.max(bound, low), high)  # a bound that limits nothing
             y = binary_op(op, y, bound)
     return y
 
@@ -359,7 +364,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Tensor:
     """x rounded to the nearest integer, elementwise; halfway cases to the even one; its derivative is 0.
 
     Args:
-        decimals: the number of decimal places to keep, for floats: x * 10**decimals is rounded.
+        decimals: the number of decimal places to keep: x * 10**decimals is rounded.
 
     >>> import tensorken as tk
     >>> print(tk.round([0.5, 1.5, -2.6]))
@@ -367,15 +372,30 @@ def round(x: ArrayLike, decimals: int = 0) -> Tensor:
     """
     y = as_tensor(x)
     if not y.dtype.inexact:
-        if decimals < 0:
-            raise DTypeError(
-                f"round: cannot round {y.dtype} to {decimals} decimals; cast to a float first (x.astype)"
-            )
-        return y
+        return _rounded_integer(y, 10**-decimals) if decimals < 0 and y.dtype is not bool_ else y
     scale = 10.0 ** builtins.abs(decimals)
     if decimals > 0:
         return unary(OPS["round"], y * scale) / scale
     return unary(OPS["round"], y / scale) * scale if decimals else unary(OPS["round"], y)
+
+
+def _rounded_integer(x: Tensor, unit: int) -> Tensor:
+    """Integers rounded to multiples of a power of ten; a result beyond the range of the dtype wraps."""
+    low, high = integer_bounds(x.dtype)
+    if unit > high:
+        is_large = unit // 2 < builtins.max(high, -low)  # some numbers are nearer to the unit than to 0
+        raise_to = wrap_integer(unit, x.dtype)
+        zeros: Any = x * 0
+        if not is_large:
+            return zeros  # type: ignore[no-any-return]
+        above, below = x > unit // 2, x < -(unit // 2)
+        return above.where(raise_to, below.where(wrap_integer(-unit, x.dtype), zeros))  # type: ignore[no-any-return]
+    quotient: Any = x // unit
+    rest = x - quotient * unit
+    half = unit // 2
+    up = (rest > half) | (rest.eq(half) & (quotient & 1).eq(1))
+    result: Tensor = up.where(quotient + 1, quotient) * unit
+    return result
 
 
 def _rounded(name: str, x: Tensor) -> Tensor:

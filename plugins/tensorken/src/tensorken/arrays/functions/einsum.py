@@ -18,8 +18,8 @@ from tensorken.arrays.functions.contraction_order import Path, path_of, steps_of
 from tensorken.arrays.functions.diagonals import diagonal
 from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.subscripts import Label, Labels, lettered, read, sizes_of
-from tensorken_core.errors import ArgumentError, DTypeError
-from tensorken_core.language.dtypes import bool_
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.dispatch import binary
@@ -66,14 +66,15 @@ def einsum(
     tensors: list[Any] = promoted_tensors("einsum", operands)
     path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)
-    if plan.adds and tensors[0].dtype is bool_:
-        raise DTypeError(f"einsum: {short_repr(subscripts)} is not defined for bool; cast first (x.astype)")
+    of_bools = plan.adds and tensors[0].dtype is bool_
+    if of_bools:  # as numpy, whether there is any product
+        tensors = [x.astype(int32) for x in tensors]
     for i, preparation in plan.preparations:
         tensors[i] = preparation(tensors[i])
     for pair in plan.pairs:
         tensors.append(pair(tensors))
     result: Tensor = tensors[-1].permute(plan.order)
-    return result
+    return result.astype(bool_) if of_bools else result
 
 
 def einsum_path(

@@ -68,6 +68,7 @@ def ldexp(x: ArrayLike, exponent: ArrayLike) -> Tensor:
     n = as_operand("ldexp", exponent, y)
     if n.dtype.kind != "int":
         raise DTypeError(f"ldexp: exponents must be int32 or int64, got {n.dtype}; cast them (x.astype)")
+    n = n.in_index_dtype()
     wide = y.astype(y.dtype.wide)
     result: Tensor = _scaled(wide, n).astype(y.dtype)
     return result

@@ -12,6 +12,7 @@ from tensorken.arrays.functions.operands import binary_op, unary_op
 from tensorken.arrays.functions.promotion import finfo
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import int32
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -129,11 +130,17 @@ def nan_to_num(
 def signbit(x: ArrayLike) -> Tensor:
     """Whether the sign bit is set, elementwise, as bool: for negative numbers, -0.0, and NaN with a negative sign.
 
+    Of bools and unsigned integers it never is.
+
     >>> import tensorken as tk
     >>> tk.signbit([-1.0, -0.0, 0.0]).tolist()
     [True, True, False]
     """
-    return unary_op("signbit", x)
+    y = as_tensor(x)
+    if y.dtype.inexact:
+        return unary_op("signbit", y)
+    result: Tensor = y < 0 if y.dtype.kind == "int" else y.astype(int32) < 0
+    return result
 
 
 def copysign(a: ArrayLike, b: ArrayLike) -> Tensor:

@@ -13,7 +13,7 @@ from tensorken.arrays.functions.ranges import arange
 from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota
-from tensorken_core.language.dtypes import bool_, float32, int32
+from tensorken_core.language.dtypes import float32, int32, promote
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -146,7 +146,7 @@ def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Tens
         increasing: whether the highest power comes last.
 
     Returns:
-        The powers in the dtype of x; int32 for bools.
+        The powers in the dtype of x; in int32 at least for bools and integers, as in numpy in its default integer.
 
     Raises:
         ShapeError: if x does not have exactly one axis.
@@ -156,8 +156,8 @@ def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Tens
     [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """
     old = as_tensor(x)
-    if old.dtype is bool_:
-        old = old.astype(int32)
+    if not old.dtype.inexact:
+        old = old.astype(promote(old.dtype, int32))
     if old.ndim != 1:
         raise ShapeError(f"vander: need one axis, got shape {old.shape}; flatten it first")
     (count,) = shape_of("vander", old.size if n is None else n)

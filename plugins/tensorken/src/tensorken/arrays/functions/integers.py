@@ -14,9 +14,9 @@ from tensorken.arrays.functions.arithmetic import abs
 from tensorken.arrays.functions.operands import first_tensor
 from tensorken.arrays.indexing.checks import known_all
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import DType, int32
+from tensorken_core.language.dtypes import DType, bool_, int32, uint8
 from tensorken_core.language.op import OPS
-from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.coercion import is_supported, pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["bitwise_count", "gcd", "lcm"]
@@ -74,13 +74,16 @@ def _divisor(x: Any, y: Any) -> Tensor:
 
 
 def bitwise_count(x: ArrayLike) -> Tensor:
-    """The number of ones in the binary representation of the absolute value, elementwise, as int32.
+    """The number of ones in the binary representation of the absolute value, elementwise, as uint8.
+
+    On a backend without uint8 it is int32.
 
     >>> import tensorken as tk
     >>> tk.bitwise_count([0, 7, -8]).tolist()
     [0, 3, 1]
     """
     y = as_tensor(x)
+    y = y.astype(int32) if y.dtype is bool_ else y
     if y.dtype.kind != "int":
         raise DTypeError(f"bitwise_count: need integers, got {y.dtype}; cast them (x.astype)")
     bits: Any = abs(y)
@@ -89,5 +92,5 @@ def bitwise_count(x: ArrayLike) -> Tensor:
         mask = sum(((1 << shift) - 1) << i for i in range(0, size, 2 * shift))
         bits = (bits & mask) + (bits.apply(OPS["shift_right"], bits.scalar(shift)) & mask)
         shift *= 2
-    result: Tensor = bits.astype(int32)
+    result: Tensor = bits.astype(uint8 if is_supported(bits.interpreter.base, uint8) else int32)
     return result

@@ -20,6 +20,7 @@ from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.complex_numbers.eigenvalues import eigvals
 from tensorken.ops.matrices import adjoint, square_of_modulus
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.dtypes import int32, promote
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
@@ -194,6 +195,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Tensor:
     [3.0, 2.0, 1.0]
     """
     (x,), count = _vectors("polyder", p), _times("polyder", m)
+    x = x if x.dtype.inexact else x.astype(promote(x.dtype, int32))
     for _ in range(count):
         n = max(x.size - 1, 0)
         x = x.crop(((0, n),)) * x.constant(range(n, 0, -1), x.dtype, (n,))

@@ -1,15 +1,17 @@
 """Products of matrices and vectors: sums of elementwise products, which the backends never store.
 
+Of bools sums are or and products are and, as in numpy: the result is bool.
+
 Raises:
-    DTypeError: if both operands are bool; cast one to an integer dtype, to count.
     ShapeError: if contracted sizes differ, or batch axes do not broadcast.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_tensor
@@ -17,7 +19,7 @@ from tensorken.arrays.functions.reordering import roll
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken.complex_numbers.arithmetic import sum_of_products
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import DType, bool_
+from tensorken_core.language.dtypes import DType, bool_, int32
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
@@ -39,6 +41,8 @@ __all__ = [
     "vecdot",
     "vecmat",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MATMUL = OPS["matmul"]
 RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute", "expand", "mul", "sum"))
@@ -73,6 +77,8 @@ def matmul(a: ArrayLike, b: ArrayLike) -> Tensor:
     ):
         return _matrix_product(a, b, dtype)
     a, b = _operands("matmul", a, b)
+    if a.dtype is bool_:
+        return matmul(a.astype(int32), b.astype(int32)).astype(bool_)
     if a.ndim == 2 and b.ndim == 1 and a.shape[1] == b.shape[0] and _has_matmul(a, b):
         return _matrix_product(a, b.reshape((b.shape[0], 1)), a.dtype).reshape((a.shape[0],))
     if a.ndim == 0 or b.ndim == 0:
@@ -98,6 +104,25 @@ def matmul(a: ArrayLike, b: ArrayLike) -> Tensor:
         raise ShapeError(
             f"matmul: the batch axes of {a.shape} @ {b.shape} do not broadcast; need equal sizes, or 1"
         ) from None
+
+
+def also_of_bools(function: F) -> F:
+    """A function of two operands, and of bools too: it counts them, and the result is whether there are any."""
+    names = function.__code__.co_varnames[:2]
+
+    @functools.wraps(function)
+    def product(*operands: Any, **named: Any) -> Any:
+        given = [*operands[:2], *[named[name] for name in names[len(operands) :] if name in named]]
+        if len(given) < 2 or (type(given[0]) is type(given[1]) is Tensor and given[0].dtype is not bool_):
+            return function(*operands, **named)
+        a, b = pair_of_operands(function.__name__, *given, first_tensor(*given))
+        if a.dtype is not bool_:
+            return function(*operands, **named)
+        others = {name: value for name, value in named.items() if name not in names}
+        counts = function(a.astype(int32), b.astype(int32), *operands[2:], **others)
+        return counts.astype(bool_)
+
+    return product  # type: ignore[return-value]
 
 
 def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
@@ -150,6 +175,7 @@ def _transposed(a: Shape, b: Shape) -> str:
     return f"{hints[0]} would fit" if hints else "they must be equal"
 
 
+@also_of_bools
 def dot(a: ArrayLike, b: ArrayLike) -> Tensor:
     """numpy's dot: the sum of products over the last axis of a and the second to last of b; all other axes are kept.
 
@@ -175,6 +201,7 @@ def dot(a: ArrayLike, b: ArrayLike) -> Tensor:
     return _contracted(a, b, (a.ndim - 1,), (inner,))
 
 
+@also_of_bools
 def inner(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The sum of products over the last axes of both operands; all other axes are kept, the axes of a first.
 
@@ -196,6 +223,7 @@ def inner(a: ArrayLike, b: ArrayLike) -> Tensor:
     return _contracted(a, b, (a.ndim - 1,), (b.ndim - 1,))
 
 
+@also_of_bools
 def vdot(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The dot product of the flattened operands, of which the first is conjugated.
 
@@ -214,6 +242,7 @@ def vdot(a: ArrayLike, b: ArrayLike) -> Tensor:
     return sum_of_products(a.reshape((a.size,)).conj(), b.reshape((b.size,)), -1)
 
 
+@also_of_bools
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Tensor:
     """The dot products of the vectors along an axis, of which the first are conjugated; all other axes broadcast.
 
@@ -237,6 +266,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Tensor:
         raise ShapeError(f"vecdot: {str(error).removeprefix('mul: ')}") from None
 
 
+@also_of_bools
 def matvec(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The products of matrices, of shape (..., m, n), and vectors, of shape (..., n); all other axes broadcast.
 
@@ -251,6 +281,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return vecdot(a.conj(), b.reshape((*b.shape[:-1], 1, b.shape[-1])))
 
 
+@also_of_bools
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The products of vectors, of shape (..., n), and matrices, of shape (..., n, m); all other axes broadcast.
 
@@ -274,6 +305,7 @@ def _matrix_and_vector(name: str, matrix: Any, vector: Any) -> tuple[Tensor, Ten
     return a, b
 
 
+@also_of_bools
 def outer(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The product of every element of a with every element of b: shape (a.size, b.size).
 
@@ -285,6 +317,7 @@ def outer(a: ArrayLike, b: ArrayLike) -> Tensor:
     return _multiplied("outer", a.reshape((a.size, 1)), b.reshape((1, b.size)))
 
 
+@also_of_bools
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
     """The sum of products over pairs of axes; the other axes of a come first, then the other axes of b.
 
@@ -312,6 +345,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int | Sequence[in
     return _contracted(a, b, axes_a, axes_b)
 
 
+@also_of_bools
 def kron(a: ArrayLike, b: ArrayLike) -> Tensor:
     """The Kronecker product: a block for each element of a, equal to that element times b.
 
@@ -334,6 +368,7 @@ def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> Tensor:
     """The cross products of the vectors of three elements along an axis; all other axes broadcast.
 
     Raises:
+        DTypeError: if both operands are bool.
         ShapeError: if the size along the axis is not 3, or the other axes do not broadcast.
 
     >>> import tensorken as tk
@@ -341,6 +376,10 @@ def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> Tensor:
     [0.0, 0.0, 1.0]
     """
     a, b = _operands("cross", a, b)
+    if a.dtype is bool_:
+        raise DTypeError(
+            f"cross: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)"
+        )
     a, b = (moveaxis(x, axis_of("cross", x.shape, axis), -1) for x in (a, b))
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ShapeError(
@@ -355,14 +394,10 @@ def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> Tensor:
 
 
 def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Convert the operands of a product to one backend and one dtype, and raise for bool."""
+    """Convert the operands of a product to one backend and one dtype."""
     a, b = pair_of_operands(name, a, b, first_tensor(a, b))
     if a.interpreter is not b.interpreter:
         deepest((a.interpreter, b.interpreter), name)
-    if a.dtype is bool_:
-        raise DTypeError(
-            f"{name}: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)"
-        )
     return a, b
 
 

@@ -206,6 +206,10 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 def _number(name: str, what: str, value: Any) -> Any:
     """Convert an argument to a finite int or float, or raise."""
+    if getattr(value, "shape", ()) != ():
+        raise ArgumentError(
+            f"{name}: {what} must be single numbers, got shape {tuple(value.shape)}; take x[0]"
+        )
     try:
         number = value if isinstance(value, float) else operator.index(value)
     except ConcretizationError as error:

@@ -165,7 +165,10 @@ def _vectors(name: str, a: Any, v: Any, mode: str) -> tuple[Tensor, Tensor]:
 def _sliding(x: Tensor, kernel: Tensor, mode: str, start: int) -> Tensor:
     """The sums of products of a kernel with all its windows, cropped to the mode; `start` is the first of "same"."""
     n, m = x.size, kernel.size
+    of_bools = x.dtype is bool_
+    x, kernel = (t.in_sum_dtype() if of_bools else t for t in (x, kernel))
     rows = convolution(x.reshape((1, 1, n)), kernel.reshape((1, 1, m)), padding=m - 1)
+    rows = rows.astype(bool_) if of_bools else rows
     longer, shorter = max(n, m), min(n, m)
     first, count = {
         "full": (0, n + m - 1),
@@ -304,9 +307,10 @@ def unwrap(
     """
     y = as_tensor(x)
     y = y.astype(int32) if y.dtype is bool_ else y
+    dtype = y.dtype if y.dtype.signed else None  # the steps of unsigned integers may be negative
     along = axis_of("unwrap", y.shape, axis)
-    if y.dtype.kind == "int" and not isinstance(period, int):
-        y = floating_of(y)
+    if y.dtype.kind == "int":
+        y = floating_of(y) if not isinstance(period, int) else y.astype(promote(y.dtype, int32))
     step: Any = diff(y, axis=along)
     half = period // 2 if y.dtype.kind == "int" else period / 2.0
     is_exact = y.dtype.kind == "int" and period % 2 == 1
@@ -316,4 +320,5 @@ def unwrap(
     least = half if discont is None else max(discont, half)
     correction = (step.abs() < least).where(0, moved - step)
     first = y.crop([(0, min(n, 1)) if i == along else (0, n) for i, n in enumerate(y.shape)])
-    return y + first.zeros_like().concatenate(cumsum(correction.astype(y.dtype), along), axis=along)
+    unwrapped = y + first.zeros_like().concatenate(cumsum(correction.astype(y.dtype), along), axis=along)
+    return unwrapped.astype(dtype) if dtype is not None and dtype.kind == unwrapped.dtype.kind else unwrapped
