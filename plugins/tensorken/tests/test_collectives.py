@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from tensorken_conformance.laws.collectives import EXAMPLES, LENGTH, PROGRAMS, everywhere, total
 
 ROWS = np.linspace(-1.2, 1.9, EXAMPLES * LENGTH).reshape(EXAMPLES, LENGTH).astype("float32")
@@ -147,3 +148,33 @@ def test_a_program_that_needs_an_axis_says_so() -> None:
     rows(lambda r: programs.append(tk.trace(total)(r)) or r)(X)  # type: ignore[func-returns-value]
     with pytest.raises(tk.errors.AxisNameError, match="outside of the transform with the axis 'rows'"):
         programs[0](X[0])
+
+
+NOT_NAMES = [tk.scalar(1), [1], {}, ("rows", tk.scalar(1)), (("rows",),), "columns", (), ("rows", "rows")]
+COLLECTIVES: dict[str, Callable[[Any, Any], Any]] = {
+    "psum": tk.psum,
+    "pmean": tk.pmean,
+    "pmax": tk.pmax,
+    "pmin": tk.pmin,
+    "all_gather": tk.all_gather,
+    "all_to_all": lambda r, name: tk.all_to_all(r[:4], name, 0, 0),
+    "psum_scatter": lambda r, name: tk.psum_scatter(r[:4], name),
+    "ppermute": lambda r, name: tk.ppermute(r, name, [(0, 1)]),
+    "axis_index": lambda r, name: tk.axis_index(name),
+    "axis_size": lambda r, name: tk.axis_size(name),
+}
+
+
+@each_of("name", COLLECTIVES)
+def test_every_collective_refuses_what_is_no_name_of_an_axis(name: str) -> None:
+    for wrong in NOT_NAMES:
+        with pytest.raises(tk.errors.AxisNameError, match=rf"^{name}: [^\n]*$"):
+            rows(lambda r, wrong=wrong: COLLECTIVES[name](r, wrong))(X)
+
+
+def test_a_permutation_is_pairs() -> None:
+    for wrong in (5, None, [1], [(0,)], [(0, 1, 2)]):
+        with pytest.raises(
+            tk.errors.ArgumentError, match=r"^ppermute: perm must be pairs \(source, destination\)"
+        ):
+            rows(lambda r, wrong=wrong: tk.ppermute(r, "rows", wrong))(X)

@@ -76,9 +76,9 @@ def random_options(rng):
         return {}
     return {
         "precision": int(rng.choice([0, 3, 8, 17])),
-        "threshold": int(rng.choice([10, 1000])),
-        "edgeitems": int(rng.choice([1, 2, 3])),
-        "linewidth": int(rng.choice([20, 75, 130])),
+        "threshold": int(rng.choice([0, 10, 1000])),
+        "edgeitems": int(rng.choice([0, 1, 2, 3])),
+        "linewidth": int(rng.choice([0, 1, 20, 75, 130])),
         "suppress": bool(rng.random() < 0.3),
         "sign": str(rng.choice(["-", "+", " "])),
         "floatmode": str(rng.choice(["maxprec", "fixed", "unique", "maxprec_equal"])),

@@ -20,8 +20,9 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, array, f64
-from tensorken_core.errors import ImmutableError, IndexingError, ShapeError
+from tensorken_core.errors import ImmutableError, IndexingError, ShapeError, TensorkenError
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
@@ -511,3 +512,34 @@ def test_a_tensor_is_unpickled_on_the_backend_of_its_name() -> None:
     x = tk.tensor([1.0, 2.0], backend="reference")
     loaded = pickle.loads(pickle.dumps(x))
     assert (loaded.tolist(), loaded.backend) == ([1.0, 2.0], "reference")
+
+
+REFLECTED = (
+    "radd rsub rmul rtruediv rfloordiv rmod rpow rdivmod rmatmul rand ror rxor rlshift rrshift".split()
+)
+
+
+@each_of(("dtype", "name"), [(d, n) for d in ("int32", "uint8", "float32", "bool") for n in REFLECTED])
+def test_a_reflected_operator_of_two_tensors_is_the_operator(dtype, name):
+    x, y = (tk.tensor(values).astype(dtype) for values in ([7, 2, 3, 0], [2, 5, 1, 0]))
+
+    def numbers(f):
+        try:
+            result = f(x, y)
+        except TensorkenError as error:
+            return type(error)
+        return [repr(z.tolist()) for z in (result if isinstance(result, tuple) else (result,))]
+
+    plain = lambda x, y: getattr(x, f"__{name[1:]}__")(y)  # noqa: E731
+    reflected = lambda x, y: getattr(y, f"__{name}__")(x)  # noqa: E731
+    assert numbers(reflected) == numbers(tk.jit(reflected)) == numbers(plain)
+
+
+def test_an_operand_that_is_no_data_is_refused_by_every_operator():
+    x = tk.tensor([1, 2])
+    for name in REFLECTED:
+        for call in (f"__{name}__", f"__{name[1:]}__"):
+            with pytest.raises(
+                (TensorkenError, TypeError), match=r"cannot combine a tensor with|unsupported"
+            ):
+                getattr(x, call)(object())

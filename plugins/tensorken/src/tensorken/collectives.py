@@ -209,7 +209,12 @@ def ppermute(x: Any, axis_name: AxisName, perm: Iterable[Sequence[int]]) -> Any:
     """
     names = _names("ppermute", axis_name)
     size = _size("ppermute", names)
-    pairs = tuple([tuple(pair) for pair in perm])
+    try:
+        pairs = tuple([(source, target) for source, target in perm])
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"ppermute: perm must be pairs (source, destination), got {short_repr(perm)}; write [(0, 1), (1, 0)]"
+        ) from None
     for what, numbers in (("source", [p[0] for p in pairs]), ("destination", [p[1] for p in pairs])):
         if len(set(numbers)) < len(numbers) or any(
             [type(i) is not int or not 0 <= i < size for i in numbers]
@@ -266,6 +271,12 @@ def axis_size(axis_name: AxisName) -> int:
 def _names(op_name: str, axis_name: AxisName) -> tuple[AxisName, ...]:
     """The names of one or several axes."""
     names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    for name in names:
+        if not isinstance(name, Hashable) or isinstance(name, Tensor | tuple):
+            raise AxisNameError(
+                f"{op_name}: axis_name must be a name, or a tuple of names, got {type(name).__name__}; "
+                f"give the axis_name of an enclosing tk.vmap, such as 'rows'"
+            )
     if len(set(names)) < len(names):
         raise AxisNameError(f"{op_name}: axis_name {short_repr(axis_name)} has a name twice; give each once")
     if not names:

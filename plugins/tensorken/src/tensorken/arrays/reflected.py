@@ -25,7 +25,7 @@ def or_reflected(name: str) -> Callable[[F], F]:
         @functools.wraps(method)
         def operator(self: Any, other: Any) -> Any:
             if type(other) not in OWN and not isinstance(other, Value) and not _is_data(other):
-                reflected = getattr(type(other), name, None)
+                reflected = _own_method(type(other), name)
                 result = NotImplemented if reflected is None else reflected(other, self)
                 if result is not NotImplemented:
                     return result
@@ -34,6 +34,11 @@ def or_reflected(name: str) -> Callable[[F], F]:
         return operator  # type: ignore[return-value]
 
     return decorated
+
+
+def _own_method(kind: type, name: str) -> Any:
+    """A method of a class, not of its metaclass, as `type` has `__ror__` for unions of types; None if it has none."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 def _is_data(x: Any) -> bool:

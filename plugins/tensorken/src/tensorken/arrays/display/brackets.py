@@ -58,13 +58,18 @@ def bracketed(
         width = max(map(len, texts.values()))
         texts = {position: text.rjust(width) for position, text in texts.items()}
     else:
-        form = element_format(list(values.values()), dtype, options, is_scalar=not shape)
+        is_without_edges = options.edgeitems == 0 and len(values) < math.prod(shape)
+        aligned = map(python, map(at, range(math.prod(shape)))) if is_without_edges else values.values()
+        form = element_format(list(aligned), dtype, options, is_scalar=not shape)
         texts = {position: form(value) for position, value in values.items()}
     return _text(positions, texts, separator, " " * (indent + 1), options.linewidth - 1)
 
 
 def _shown_positions(shape: tuple[int, ...], options: PrintOptions) -> _Positions:
-    """The positions to print: all, or the edges of each axis if there are too many."""
+    """The positions to print: all, or the edges of each axis if there are too many.
+
+    Without edges numpy prints the last position of each axis, and aligns it as if all were printed.
+    """
     is_cut = math.prod(shape) > options.threshold
 
     def along(axis: int, start: int) -> _Positions:
@@ -73,7 +78,7 @@ def _shown_positions(shape: tuple[int, ...], options: PrintOptions) -> _Position
         size, edge, stride = shape[axis], options.edgeitems, math.prod(shape[axis + 1 :])
         indices: Iterable[int | None] = range(size)
         if is_cut and size > 2 * edge:
-            indices = (*range(edge), None, *range(size - edge, size))
+            indices = (*range(edge), None, *range(size - max(edge, 1), size))
         return [None if i is None else along(axis + 1, start + i * stride) for i in indices]
 
     return along(0, 0)
