@@ -286,7 +286,7 @@ USES = [
     row(lambda: tk.vstack(V, V), ArgumentError, "vstack:", "one list", "vstack([a, b])"),
     row(lambda: tk.histogram(V, "auto"), ArgumentError, "histogram:", "'auto'", "choose one"),
     row(lambda: tk.array(n for n in (1, 2)), ArgumentError, "asarray:", "generator", "list(x)"),
-    row(lambda: tk.random.uniform(tk.random.key(0), (2,), 0.0, 1.0), DTypeError, "dtype:", "<float>", "by name"),
+    row(lambda: tk.random.uniform(tk.random.key(0), (2,), 0.0, 1.0), DTypeError, "uniform:", "<float>", "by name"),
     row(lambda: tk.grad(lambda x: float(total(x)))(V), GradientError, "grad:", "number of Python", "tk.sin"),
     row(lambda: tk.jacfwd(lambda x: math.sin(x))(S), GradientError, "jvp:", "float(x)", "tk.sin for math.sin"),
     row(lambda: tk.grad(tk.grad(lambda x: x.item() ** 2))(S), GradientError, "grad:", "x.item()", "tk.sin"),

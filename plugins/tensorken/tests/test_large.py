@@ -90,8 +90,8 @@ EXPECTED: dict[str, Any] = {
     "concatenate": [0, 3],
     "add": [4, 1],
     "where": [3, 9],
-    "a sum of rows": [0, 0, 0, 3, 0, -2, 0, 0],
-    "a sum of columns": [-2, 0, 0, 0, 0, 0, 0, 3],
+    "a sum of rows": [0, 0, 0, 0, 0, -2, 0, 0],
+    "a sum of columns": [-2, 0, 0, 0, 0, 0, 0, 0],
     "unravel_index": [LAST // 7, LAST % 7],
 }
 
