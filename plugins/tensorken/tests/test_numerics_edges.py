@@ -195,6 +195,45 @@ ROWS: list[Row] = [
 ]  # fmt: skip
 
 
+# Expression, first and second derivative at 0, as docs/numerics.md has them; it says which of them are wrong.
+KINKS: dict[str, tuple[Callable[[Any], Any], float, float]] = {
+    "abs": (tk.abs, 1.0, 0.0),
+    "square of abs": (lambda x: tk.abs(x) ** 2, 0.0, 2.0),
+    "x times abs": (lambda x: x * tk.abs(x), 0.0, 2.0),
+    "soft_sign": (tk.soft_sign, 1.0, -2.0),
+    "elu": (tk.elu, 1.0, 1.0),
+    "i0e": (tk.special.i0e, 0.0, 1.5),
+    "square of relu": (lambda x: tk.relu(x) ** 2, 0.0, 0.0),
+    "square of maximum": (lambda x: tk.maximum(x, 0.0) ** 2, 0.0, 0.5),
+    "square of the larger of x and -x": (lambda x: tk.maximum(x, -x) ** 2, 0.0, 0.0),
+    "square of hypot": (lambda x: tk.hypot(x, 0.0) ** 2, 0.0, 0.0),
+    "square of norm": (lambda x: tk.linalg.norm(tk.stack([x, x * 0.0])) ** 2, 0.0, 0.0),
+    "sqrt": (tk.sqrt, inf, -inf),
+    "cbrt": (tk.cbrt, inf, -inf),
+    "arcsin at 1": (lambda x: tk.asin(x + 1.0), inf, nan),
+    "arctanh at 1": (lambda x: tk.atanh(x + 1.0), inf, inf),
+    "x ** 0": (lambda x: tk.power(x, 0.0), 0.0, 0.0),
+    "x ** 1": (lambda x: tk.power(x, 1.0), 1.0, 0.0),
+    "x ** 1.5": (lambda x: x**1.5, 0.0, inf),
+    "x ** 2": (lambda x: x**2.0, 0.0, 2.0),
+    "floor": (tk.floor, 0.0, 0.0),
+    "heaviside": (lambda x: tk.heaviside(x, 0.5), 0.0, 0.0),
+    "mod": (lambda x: tk.mod(x, 1.0), 1.0, 0.0),
+    "copysign": (lambda x: tk.copysign(x, 1.0), 1.0, 0.0),
+}
+
+
+@each_of(("name", "dtype"), [(name, dtype) for name in KINKS for dtype in ("float32", "float64")])
+def test_derivatives_at_kinks(name: str, dtype: str) -> None:
+    f, first, second = KINKS[name]
+    x = tk.tensor(0.0, dtype)
+    for transform in (tk.grad, tk.derivative):
+        slope = transform(f)
+        assert_same(slope(x), first, dtype)
+        assert_same(tk.jit(slope)(x), first, dtype)
+        assert_same(tk.grad(slope)(x), second, dtype)
+
+
 def label(row: Row) -> str:
     return f"{row[0]}{row[2] if '(' not in row[0] else ''}"
 

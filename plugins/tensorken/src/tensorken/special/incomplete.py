@@ -194,9 +194,9 @@ def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
     upper = y > 0.5
     near, near_power, far_power = upper.where(1.0 - y, y), upper.where(q, p), upper.where(p, q)
     large = (p >= 10.0) & (q >= 10.0)
-    end = near.eq(0.0)
+    end = near <= 2.0 ** (2 - x.dtype.limit)
     # Where the power of a zero is infinite, it decides the derivative.
-    inner = (end & (near_power < 1.0)).where(0.0, large.where(0.5, near))
+    inner = (near.eq(0.0) & (near_power < 1.0)).where(0.0, large.where(0.5, near))
     scale = ((far_power - 1.0) * (-inner).log1p() - betaln(p, q)).exp()
     low = large.where(0.5, near) ** (large.where(1.0, near_power) - 1.0) * large.where(0.0, scale)
     middle = (large & ~end).where(y, 0.5)

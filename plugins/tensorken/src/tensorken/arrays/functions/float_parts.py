@@ -151,7 +151,8 @@ def logaddexp2(a: ArrayLike, b: ArrayLike) -> Tensor:
 
 def _share(a: Any, b: Any) -> Any:
     """2**a / (2**a + 2**b); a half of equal infinities."""
-    return (a.eq(b).where(0.0, a - b) * _LN2).sigmoid()
+    difference = a - b
+    return (difference.eq(difference).where(difference, a.eq(b).where(0.0, difference)) * _LN2).sigmoid()
 
 
 @with_derivatives(_share, lambda a, b: _share(b, a))
