@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -442,16 +443,25 @@ class KernelNest(Nest[Any]):
 
     def _is_needed_after(self, v: Variable, stage: int) -> bool:
         """Whether a loop after that of this stage computes a value from this one."""
-        users = [w for w in self.group.values if v in self.group.needs[w]]
-        for w in users:
+        return self._last_stages.get(v, 0) > stage
+
+    @cached_property
+    def _last_stages(self) -> Mapping[Variable, float]:
+        """For each value the last stage whose loop computes a value from it; infinity for the loop that writes values.
+
+        One pass from the last value to the first: a group may have many paths from a value to those computed from it.
+        """
+        last: dict[Variable, float] = {}
+        for w in reversed(self.group.values):  # the values computed from w come after it
             if w in self.reductions:
-                found = self.depths[w] > stage
+                reached: float = self.depths[w]
+            elif w in self.group.written and not self.group.is_outer(w):
+                reached = math.inf
             else:
-                written = w in self.group.written and not self.group.is_outer(w)
-                found = written or self._is_needed_after(w, stage)
-            if found:
-                return True
-        return False
+                reached = last.get(w, 0)
+            for x in self.group.needs[w]:
+                last[x] = max(last.get(x, 0), reached)
+        return last
 
     def reduce(self, reductions: Sequence[Variable], rows: Sequence[IndexExpression]) -> None:
         b = self.builder
