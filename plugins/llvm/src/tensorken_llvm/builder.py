@@ -94,6 +94,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         self.vectors = 2
         self._outside_loop = 0  # the number of blocks before the innermost loop
         self._invariant: set[Any] = set()
+        self._numbers: dict[Any, int] = {}  # of the blocks of the function, in order
 
     def set_invariant(self, x: Any) -> None:
         """Note that an instruction has the same value in each iteration."""
@@ -103,7 +104,13 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]
         """Whether an instruction has the same value in each iteration of the innermost loop."""
         if not self._outside_loop or not isinstance(x, ir.Instruction):
             return False
-        return x in self._invariant or x.parent in self.function.blocks[: self._outside_loop]
+        return x in self._invariant or self._number(x.parent) < self._outside_loop
+
+    def _number(self, block: Any) -> int:
+        blocks = self.function.blocks
+        for i in range(len(self._numbers), len(blocks)):
+            self._numbers[blocks[i]] = i
+        return self._numbers[block]
 
     def intrinsic(self, name: str, *operands: Any) -> Any:
         """One of LLVM's functions of numbers of one type, such as `fabs`."""

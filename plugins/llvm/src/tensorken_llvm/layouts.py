@@ -16,8 +16,7 @@ from tensorken_llvm.control_flow import ControlFlow
 from tensorken_llvm.plans import Kernel, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from tensorken_core.language.op import Op
     from tensorken_core.program.program import Variable
 
 Shape = tuple[int, ...]
@@ -159,9 +158,10 @@ def layout_of(program: Program, plan: Plan) -> Layout | None:
     shapes = {kept: v.shape for v, kept in reversed(outputs) if kept in results}  # of the first outputs
     names = iter(runs_of_kernels(plan))
     segments: list[str | Call] = []
+    same = _Same(program if plan.called else program.changed(equations=()))
     for step in plan.steps:
         if isinstance(step, Equation):
-            call = _call_of(program, plan, numbers, step)
+            call = _call_of(same, plan, numbers, step)
             if call is None:
                 return None
             segments.append(call)
@@ -215,17 +215,39 @@ def runs_of_kernels(plan: Plan) -> dict[str, list[Kernel]]:
     return runs
 
 
-def _call_of(program: Program, plan: Plan, numbers: Mapping[Variable, int], step: Equation) -> Call | None:
-    equations: Sequence[Equation] = program.equations
-    same = [
-        i
-        for i, e in enumerate(equations)
-        if e is step or (e.op is step.op and (e.params is step.params or e.params == step.params))
-    ]
-    if not same:
+class _Same:
+    """Finds the first equation of a program with the op and params of another, which may be of another program.
+
+    Args:
+        program: of the equations.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._by_op: dict[Op, dict[Any, int]] = {}
+        self._others: dict[Op, list[int]] = {}  # those whose params cannot be hashed
+        self._equations = program.equations
+        for i, e in enumerate(program.equations):
+            try:
+                self._by_op.setdefault(e.op, {}).setdefault(e.params, i)
+            except TypeError:
+                self._others.setdefault(e.op, []).append(i)
+
+    def number(self, step: Equation) -> int | None:
+        """The number of the equation; None if there is none."""
+        try:
+            return self._by_op.get(step.op, {}).get(step.params)
+        except TypeError:
+            found = [self._equations[i] for i in self._others.get(step.op, ())]
+            same = [e is step or e.params is step.params or e.params == step.params for e in found]
+            return self._others[step.op][same.index(True)] if any(same) else None
+
+
+def _call_of(same: _Same, plan: Plan, numbers: Mapping[Variable, int], step: Equation) -> Call | None:
+    number = same.number(step)
+    if number is None:
         return None
     operands = tuple([_place_of(plan, numbers, x) for x in step.operands])
-    return Call(same[0], operands, tuple([numbers[v] for v in step.results]))
+    return Call(number, operands, tuple([numbers[v] for v in step.results]))
 
 
 def _place_of(plan: Plan, numbers: Mapping[Variable, int], x: Variable) -> Place:

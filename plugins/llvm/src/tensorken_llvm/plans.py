@@ -224,18 +224,17 @@ def _step(group: FusionGroup, lowered: Lowered, target: CpuTarget) -> Kernel | E
 
 
 def _updated_values(steps: Sequence[Kernel | Equation], lowered: Lowered) -> dict[Variable, Variable]:
-    """For each value whose memory a scatter takes, as nothing else reads it, the result of the scatter."""
+    """For each value whose memory a scatter takes, as nothing else reads it, the result of the last such scatter."""
     kernels = [step for step in steps if isinstance(step, Kernel)]
     reads = Counter([*itertools.chain(*[_read(step, lowered) for step in steps]), *lowered.outputs])
     written = {v for kernel in kernels for v in kernel.writes}
-    return {
-        start: scatter.result
-        for scatter in [kernel.computes for kernel in kernels]
-        if isinstance(scatter, Scatter)
-        and (start := scatter.start) in written
-        and reads[start] == 1
-        and start not in scatter.operands
-    }
+    updated: dict[Variable, Variable] = {}
+    for scatter in reversed([kernel.computes for kernel in kernels]):
+        if isinstance(scatter, Scatter):
+            start = scatter.start
+            if start in written and reads[start] == 1 and start not in scatter.operands:
+                updated[start] = updated.get(scatter.result, scatter.result)
+    return updated
 
 
 def _read(step: Kernel | Equation, lowered: Lowered) -> Sequence[Variable]:
@@ -277,27 +276,41 @@ def _with_donations(
     program: Program, steps: Sequence[Kernel | Equation], lowered: Lowered, results: set[Variable]
 ) -> tuple[list[Kernel | Equation], dict[Variable, Variable]]:
     """Steps that write results to the memory of donated inputs; and for each such result the input."""
-    last = {x: i for i, step in enumerate(steps) for x in _read(step, lowered)}
-    free = [x for i, x in enumerate(program.inputs) if i in program.donated and x not in lowered.outputs]
-    free = [x for x in free if bytes_of(x) >= MIN_DONATED]
+    outputs = {*lowered.outputs}
+    donated = [x for i, x in enumerate(program.inputs) if i in program.donated and x not in outputs]
+    donated = [x for x in donated if bytes_of(x) >= MIN_DONATED]
+    last = dict.fromkeys(donated, -1)
+    last |= {x: i for i, step in enumerate(steps) for x in _read(step, lowered) if x in last}
+    free: dict[tuple[Any, int], list[Variable]] = {}  # those that no later step reads, by dtype and size
+    ending: dict[int, list[Variable]] = {}
+    for x in reversed(donated):
+        ending.setdefault(last[x], []).append(x)
     found: list[Kernel | Equation] = []
     taken: dict[Variable, Variable] = {}
     for i, step in enumerate(steps):
-        if free and isinstance(step, Kernel) and isinstance(step.computes, FusionGroup):
-            in_place = reads_in_place(step.computes, lowered.producers, lowered.kept)
+        for x in ending.pop(i - 1, ()):
+            free.setdefault(_size_of(x), []).append(x)
+        own = {*ending.get(i, ())}
+        if (free or own) and isinstance(step, Kernel) and isinstance(step.computes, FusionGroup):
+            own &= reads_in_place(step.computes, lowered.producers, lowered.kept)
             replaced: dict[Variable, Variable] = {}
             for v in [v for v in step.writes if v in results]:
-                alike = [x for x in free if (x.dtype, prod(x.shape)) == (v.dtype, prod(v.shape))]
-                own = [x for x in alike if last.get(x, -1) == i and x in in_place]
-                for x in [*own, *[x for x in alike if last.get(x, -1) < i]][:1]:
-                    free.remove(x)
-                    taken[v] = x
-                    if x in own:
-                        replaced[v] = x
+                x = next((x for x in step.reads if x in own and _size_of(x) == _size_of(v)), None)
+                if x is not None:
+                    own.remove(x)
+                    ending[i].remove(x)
+                    replaced[v] = taken[v] = x
+                elif alike := free.get(_size_of(v)):
+                    taken[v] = alike.pop()
             reads = [x for x in step.reads if x not in replaced.values()]
             step = replace(step, reads=reads, replaces=replaced)
         found.append(step)
     return found, taken
+
+
+def _size_of(v: Variable) -> tuple[Any, int]:
+    """The dtype and the number of elements of a value."""
+    return v.dtype, prod(v.shape)
 
 
 def _regions(
@@ -312,6 +325,9 @@ def _regions(
         for i, step in enumerate(steps)
         for x in (*_read(step, lowered), *(step.writes if isinstance(step, Kernel) else ()))
     }
+    ending: dict[int, list[Variable]] = {}
+    for x, end in last.items():
+        ending.setdefault(end, []).append(x)
     planner = Planner()
     regions: dict[Variable, Region] = {}
     for i, step in enumerate(steps):
@@ -319,6 +335,7 @@ def _regions(
             for v in [_last_of(v, updated) for v in step.writes]:
                 if v not in elsewhere and v not in regions:
                     regions[v] = planner.take(bytes_of(v))
-        for x in [x for x, end in last.items() if end == i and x in regions]:
-            planner.free(regions[x])
+        for x in ending.get(i, ()):
+            if x in regions:
+                planner.free(regions[x])
     return regions, planner.size

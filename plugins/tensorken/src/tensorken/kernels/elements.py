@@ -7,7 +7,7 @@ index.  The walk ends at values in memory, which are loaded, and at values that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,6 +22,29 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 """An element: text, an instruction or a number, as the target defines."""
+
+
+Result = TypeVar("Result")
+
+Steps = Generator["Steps[Any]", Any, Result]
+"""A computation in steps: it yields further ones and is sent their results, so that long chains need no recursion."""
+
+
+def _result_of(steps: Steps[Result]) -> Result:
+    """The result of a computation in steps."""
+    running: list[Steps[Any]] = [steps]
+    result: Any = None
+    while True:
+        try:
+            following = running[-1].send(result)
+        except StopIteration as end:
+            running.pop()
+            result = end.value
+            if not running:
+                return result  # type: ignore[no-any-return]
+        else:
+            running.append(following)
+            result = None
 
 
 class NotComputedHere(Exception):
@@ -174,32 +197,38 @@ class ElementWalk(ABC, Generic[E]):
         Raises:
             NotComputedHere: as for `value`.
         """
+        result: list[E] = _result_of(self._values(v, indices))
+        return result
+
+    def _values(self, v: Variable, indices: Sequence[ElementIndex]) -> Steps[list[E]]:
         literal = getattr(v, "value", None)
         if literal is not None:
             return [self.constant(literal, v.dtype)] * len(indices)
-        known = self.known
         keys = [(id(v), index.key) for index in indices]
-        missing = {key: index for key, index in zip(keys, indices, strict=True) if key not in known}
+        missing = {key: index for key, index in zip(keys, indices, strict=True) if key not in self.known}
         if missing:
-            for key, element in zip(missing, self._computed_elements(v, [*missing.values()]), strict=True):
+            found = yield self._computed_elements(v, [*missing.values()])
+            for key, element in zip(missing, found, strict=True):
                 self.known[key] = self.bind(element, v.dtype)
         return [self.known[key] for key in keys]
 
-    def _computed_elements(self, v: Variable, indices: Sequence[ElementIndex]) -> Sequence[E]:
+    def _computed_elements(self, v: Variable, indices: Sequence[ElementIndex]) -> Steps[Sequence[E]]:
         if self._is_loaded(v, indices):
             return [self.load(v, index.linear) for index in indices]
         equation = self.producers[v]
         name, operands = equation.op.name, equation.operands
         if name in INDICES_BEFORE:
             (x,), before = operands, INDICES_BEFORE[name]
-            return self.values(x, [before(index, x.shape, *equation.params) for index in indices])
+            return (yield self._values(x, [before(index, x.shape, *equation.params) for index in indices]))
         if name == "pad":
             return self._padded(equation, indices)
         if name == "gather":
-            return self._gathered(equation, indices)
+            return (yield self._gathered(equation, indices))
         if name == "iota":
             return [self.index_element(_position(equation, index), v.dtype) for index in indices]
-        columns = [self.values(x, indices) for x in operands]
+        columns = []
+        for x in operands:
+            columns.append((yield self._values(x, indices)))
         if name == "cast":
             (x,), (elements,) = operands, columns
             return elements if x.dtype is v.dtype else [self.cast(y, x.dtype, v.dtype) for y in elements]
@@ -225,29 +254,41 @@ class ElementWalk(ABC, Generic[E]):
         bounds = [conditions for _, conditions in operand_indices]
         return self._guarded(lambda: self.values(x, [index for index, _ in operand_indices]), bounds, x.dtype)
 
-    def _gathered(self, equation: Equation, indices: Sequence[ElementIndex]) -> Sequence[E]:
+    def _gathered(self, equation: Equation, indices: Sequence[ElementIndex]) -> Steps[Sequence[E]]:
         (x, gathered), (axis,) = equation.operands, equation.params
         size = x.shape[axis]
         of_axes = [index.indices for index in indices]
         of_gathered = [
             index.of_array(gathered.shape, [i[axis]]) for index, i in zip(indices, of_axes, strict=True)
         ]
-        positions = [self._index(gathered, index) for index in of_gathered]
+        positions: list[IndexExpression | None] = []
+        for index in of_gathered:
+            positions.append((yield self._index(gathered, index)))
         bounds: list[list[Bound]] = [[]] * len(positions)
         if any([p is None or p.end is None or p.end > size for p in positions]):
-            positions = [self.as_index(y, gathered.dtype, size) for y in self.values(gathered, of_gathered)]
+            elements = yield self._values(gathered, of_gathered)
+            positions = [self.as_index(y, gathered.dtype, size) for y in elements]
             bounds = [[(p, size)] for p in positions if p is not None]
         of_x = [
             index.of_array(x.shape, [*i[:axis], p if p and size > 1 else constant_index(0), *i[axis + 1 :]])
             for index, i, p in zip(indices, of_axes, positions, strict=True)
         ]
+        if not any(bounds):
+            return (yield self._values(x, of_x))
         return self._guarded(lambda: self.values(x, of_x), bounds, x.dtype)
 
-    def _index(self, v: Variable, index: ElementIndex) -> IndexExpression | None:
+    def _index(self, v: Variable, index: ElementIndex) -> Steps[IndexExpression | None]:
         """An element as an index; None if it is not known to be one.
 
         A sum of an index and a position, such as the start of a row, stays a sum, so that divisions cancel.
         """
+        key = "index", id(v), index.key
+        if key not in self.known:
+            self.known[key] = yield self._computed_index(v, index)
+        result: IndexExpression | None = self.known[key]
+        return result
+
+    def _computed_index(self, v: Variable, index: ElementIndex) -> Steps[IndexExpression | None]:
         equation = self.producers.get(v)
         if equation is None:
             return None
@@ -257,19 +298,17 @@ class ElementWalk(ABC, Generic[E]):
                 return _position(equation, index)
             if name in INDICES_BEFORE:
                 (x,) = operands
-                return self._index(x, INDICES_BEFORE[name](index, x.shape, *equation.params))
+                return (yield self._index(x, INDICES_BEFORE[name](index, x.shape, *equation.params)))
             if name == "add":
-                a, b = [self._index(x, index) for x in operands]
+                a = yield self._index(operands[0], index)
+                b = yield self._index(operands[1], index)
                 total = a + b if a and b else None
                 return total if total is not None and (total.end or _TOO_LARGE) < _TOO_LARGE else None
         end = end_of(v, self.producers)
         if end is None:
             return None
-        key = "index", id(v), index.key
-        if key not in self.known:
-            self.known[key] = self.as_index(self.value(v, index), v.dtype, end)
-        result: IndexExpression = self.known[key]
-        return result
+        (element,) = yield self._values(v, [index])
+        return self.as_index(element, v.dtype, end)
 
     def _guarded(
         self, values: Callable[[], Sequence[E]], bounds: Sequence[Sequence[Bound]], dtype: DType

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -15,6 +16,10 @@ from tensorken.kernels.rows import REDUCTIONS, Rows, rows_of
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
+
+
+MAX_READERS = 16
+"""The most groups that a value tries to join because they read one of the values that it reads."""
 
 
 class Target(Protocol):
@@ -90,8 +95,7 @@ class FusionGroups:
             v for v in producers if v in self._called or (v in kept and 0 not in v.shape and v not in results)
         ]
         self._position = {v: i for i, v in enumerate(self._order)}
-        # for each position the last one of the groups of the values up to it
-        self._latest = [*range(len(self._order))]
+        self._latest = PrefixMaximum(len(self._order))  # the last positions of groups, by their first ones
         self._needs = {
             v: frozenset([x for x in calls[self._called[v]] if x in kept])
             if v in self._called
@@ -107,8 +111,11 @@ class FusionGroups:
         self._outputs = frozenset(outputs)
         self._groups: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
         self._group_of: dict[Variable, int] = {}
-        self._readers: dict[Variable, list[int]] = {}
-        self._sources: dict[int, set[int]] = {}  # cleared when groups are merged
+        self._readers: dict[Variable, dict[int, None]] = {}
+        self._sources: dict[
+            int, set[int]
+        ] = {}  # positions of values; their groups may have been merged since
+        self._full: set[int] = set()
         self._needs_alone: dict[Variable, Needs] = {}
         self._walks: dict[tuple[Variable, ...], CountingWalk] = {}
         for v in self._order:
@@ -145,6 +152,8 @@ class FusionGroups:
         rows = self._reduced.get(v, Rows((prod(v.shape),), ()))
         number = self._position[v]
         self._groups[number] = rows, (v,)
+        self._latest.include(number, number)
+        self._sources[number] = {self._group_of[x] for x in self._needs[v] if x in self._group_of}
         if v in self._called:
             self._group_of.update(dict.fromkeys(equation.results, number))
         else:
@@ -152,18 +161,19 @@ class FusionGroups:
             for other in self._candidates(v, rows):
                 self._join(other, number)
         for x in self._needs[v]:
-            readers = self._readers.setdefault(x, [])
-            if self._group_of[v] not in readers:
-                readers.append(self._group_of[v])
+            self._readers.setdefault(x, {})[self._group_of[v]] = None
 
     def _candidates(self, v: Variable, rows: Rows) -> list[int]:
-        """The groups of its operands, latest first; then groups that read the same values."""
+        """The groups of its operands, latest first; then the latest groups that read the same values."""
         candidates = [self._group_of[x] for x in self._needs[v] if x in self._group_of]
         candidates.sort(reverse=True)
         for x in self._needs[v]:
-            for number in reversed(self._readers.get(x, ())):
+            readers = self._readers.get(x, {})
+            for number in [*itertools.islice(reversed(readers), MAX_READERS)]:
                 group = self._group_of[self._order[number]]
-                if self._groups[group][0] == rows:
+                if group in self._full:  # most groups that read an input of a large program are
+                    del readers[number]
+                elif self._groups[group][0] == rows:
                     candidates.append(group)
         return list(dict.fromkeys(candidates))
 
@@ -179,19 +189,22 @@ class FusionGroups:
         joint = tuple(sorted([*values, *more_values], key=self._position.__getitem__))
         if joined.axes and not all([self._reduced.get(v, joined) == joined for v in joint]):
             return  # one of the groups reduces rows of a single element
-        if not self._can_be_fused(self._group(joined, joint)):
+        fits = self._fits(self._group(joined, joint))
+        if not fits:
+            self._walks.pop(joint, None)
+            if fits is None:
+                self._full.add(one)
             return
-        self._sources.clear()
         first, last = min(one, other), max(one, other)
+        self._walks.pop(values, None)
+        self._walks.pop(more_values, None)
         del self._groups[last]
         self._groups[first] = joined, joint
         for v in joint:
             self._group_of[v] = first
-        end = self._position[joint[-1]]
-        for i in range(self._position[joint[0]], end):
-            if self._latest[i] >= end:  # so it is for all later ones
-                break
-            self._latest[i] = end
+        self._sources[first] = self._sources_of(first) | self._sources_of(last)
+        del self._sources[last]
+        self._latest.include(self._position[joint[0]], self._position[joint[-1]])
 
     def _group(self, rows: Rows, values: tuple[Variable, ...]) -> FusionGroup:
         """A fusion group of these values; it writes the values that are outputs or that other groups use."""
@@ -202,11 +215,12 @@ class FusionGroups:
         written = [v for v in values if v in self._outputs or not inside.issuperset(self._users.get(v, ()))]
         return FusionGroup(rows, values, tuple(written), self._needs)
 
-    def _can_be_fused(self, group: FusionGroup) -> bool:
+    def _fits(self, group: FusionGroup) -> bool | None:
+        """Whether one kernel can compute a group; None if it has too many elements and indices for one."""
         if any([v in self._called or self._target.runs_alone(self._producers[v]) for v in group.values]):
             return False
         if not group.rows.axes and not any([self._producers[v].op.name in REDUCTIONS for v in group.values]):
-            return self._can_be_fused_elementwise(group)
+            return self._fits_elementwise(group)
         nest = CountingNest(group, self._producers, self._kept)
         if not self._target.can_reduce(nest):
             return False
@@ -214,9 +228,14 @@ class FusionGroups:
             count = nest.counted()
         except NotComputedHere:
             return False
-        return self._target.fits([*nest.walk.loads, *group.written], count)
+        return self._fits_count([*nest.walk.loads, *group.written], count)
 
-    def _can_be_fused_elementwise(self, group: FusionGroup) -> bool:
+    def _fits_count(self, operands: Collection[Variable], count: int) -> bool | None:
+        if self._target.fits(operands, count):
+            return True
+        return None if self._target.fits(operands, 0) else False
+
+    def _fits_elementwise(self, group: FusionGroup) -> bool | None:
         """Whether elementwise values can be fused; this follows from the needs of each value.
 
         One element of each value is computed at a time, so values of the group must be needed at that element only.
@@ -235,11 +254,10 @@ class FusionGroups:
                 elif not current.issuperset(indices):
                     return False
         operands = [*read, *group.written]
-        if self._target.fits(operands, count):
-            return True
-        if not self._target.fits(operands, 0):
-            return False
-        return self._target.fits(operands, self._walk_of(group.values).count + len(group.written))
+        fits = self._fits_count(operands, count)
+        if fits is not None:
+            return fits
+        return self._fits_count(operands, self._walk_of(group.values).count + len(group.written))
 
     def _needs_of(self, v: Variable) -> Needs:
         value_needs = self._needs_alone.get(v)
@@ -270,11 +288,9 @@ class FusionGroups:
 
     def _sources_of(self, number: int) -> set[int]:
         """The groups that a group reads from."""
-        sources = self._sources.get(number)
-        if sources is None:
-            group_of, values = self._group_of, self._groups[number][1]
-            sources = {group_of[x] for v in values for x in self._needs[v] if x in group_of} - {number}
-            self._sources[number] = sources
+        group_of, order = self._group_of, self._order
+        sources = {group_of[order[x]] for x in self._sources[number]} - {number}
+        self._sources[number] = sources
         return sources
 
     def _runs_between(self, one: int, other: int) -> bool:
@@ -289,10 +305,36 @@ class FusionGroups:
             number = pending.pop()
             if number == other:
                 return True
-            if number not in seen and self._latest[self._position[self._groups[number][1][-1]]] > begin:
+            if number not in seen and self._latest.up_to(self._position[self._groups[number][1][-1]]) > begin:
                 seen.add(number)
                 pending += self._sources_of(number)
         return False
+
+
+class PrefixMaximum:
+    """The largest number at the positions up to any position, in logarithmic time (P. M. Fenwick, 1994).
+
+    Args:
+        size: the number of positions.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._largest = [-1] * (size + 1)
+
+    def include(self, position: int, number: int) -> None:
+        """Make the number at a position the maximum of itself and another."""
+        i = position + 1
+        while i < len(self._largest):
+            self._largest[i] = max(self._largest[i], number)
+            i += i & -i
+
+    def up_to(self, position: int) -> int:
+        """The largest number at the positions up to this one; -1 if there is none."""
+        i, largest = position + 1, -1
+        while i:
+            largest = max(largest, self._largest[i])
+            i -= i & -i
+        return largest
 
 
 def _element(count: int) -> IndexExpression:

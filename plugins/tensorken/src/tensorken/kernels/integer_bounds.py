@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf, isinf
 from typing import TYPE_CHECKING
 
 from tensorken.kernels.element_indices import INDICES_BEFORE
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 
+MAX_STEPS = 64
+"""The most equations that are read to find the bound of a value; beyond them it is unknown."""
+
+
 def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
     """A number larger than all elements of a value, if these are known not to be negative; else None.
 
@@ -19,35 +24,50 @@ def end_of(v: Variable, producers: Mapping[Variable, Equation]) -> int | None:
         v: of integers.
         producers: for each computed value its equation.
     """
-    value = getattr(v, "value", None)
-    if value is not None:
-        return value + 1 if value >= 0 else None
-    equation = producers.get(v)
-    if equation is None:
-        return None
+    path: list[Equation] = []  # from the value to one whose bound does not depend on another
+    while (equation := producers.get(v)) is not None and (x := _bounding(equation)) is not None:
+        if len(path) == MAX_STEPS:
+            return None
+        path.append(equation)
+        v = x
+    end = _own_end(v, equation)
+    for equation in reversed(path):
+        name, (dtype,) = equation.op.name, [y.dtype for y in equation.results]
+        if end is None or (name == "cast" and end - 1 > integer_bounds(dtype)[1]):
+            return None
+        if name == "minimum":
+            _, high = _sorted(equation.operands)
+            assert high is not None
+            end = min(end, high + 1)
+    return None if end is None or isinf(end) else int(end)
+
+
+def _bounding(equation: Equation) -> Variable | None:
+    """The operand from whose bound that of the result follows; None if there is none."""
     name, operands = equation.op.name, equation.operands
-    if name in INDICES_BEFORE:
-        return end_of(operands[0], producers)
-    if name == "cast" and operands[0].dtype.kind == "int":
-        end = end_of(operands[0], producers)
-        return end if end is not None and end - 1 <= integer_bounds(v.dtype)[1] else None
-    if name == "iota":
-        shape, axis, start, step, _ = equation.params
-        return int(start + (shape[axis] - 1) * step + 1)
+    if name in INDICES_BEFORE or (name == "cast" and operands[0].dtype.kind == "int"):
+        return operands[0]
     if name == "minimum":
-        low, high = _sorted(operands)
-        if high is not None and high >= 0 and _is_not_negative(low, producers):
-            return high + 1
+        x, high = _sorted(operands)
+        return x if high is not None and high >= 0 else None
     return None
 
 
-def _is_not_negative(v: Variable, producers: Mapping[Variable, Equation]) -> bool:
-    """Whether all elements of a value are known not to be negative, as those of a maximum with a number from 0 on."""
-    equation = producers.get(v)
-    if equation is not None and equation.op.name == "maximum":
+def _own_end(v: Variable, equation: Equation | None) -> float | None:
+    """A bound that follows from the equation of a value alone; infinity if it is only known not to be negative."""
+    value = getattr(v, "value", None)
+    if value is not None:
+        return value + 1 if value >= 0 else None
+    if equation is None:
+        return None
+    if equation.op.name == "iota":
+        shape, axis, start, step, _ = equation.params
+        last = start + (shape[axis] - 1) * step
+        return int(max(start, last) + 1) if min(start, last) >= 0 else None
+    if equation.op.name == "maximum":
         _, low = _sorted(equation.operands)
-        return low is not None and low >= 0
-    return end_of(v, producers) is not None
+        return inf if low is not None and low >= 0 else None
+    return None
 
 
 def _sorted(operands: tuple[Variable, ...]) -> tuple[Variable, int | None]:

@@ -17,6 +17,13 @@ FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
 _FREE = FREE_MOVES | {"crop", "cast", "step_slice"}
 _MAX_COST = 1000
 _MAX_READS = 64
+_NONE: frozenset[Variable] = frozenset()
+
+GUARDED = frozenset({"pad", "gather"})
+"""Ops whose elements are computed only where a condition holds."""
+
+MAX_GUARDS = 16
+"""The most such ops of which each computes its elements from those of the next within one kernel."""
 
 
 @dataclass(frozen=True)
@@ -106,25 +113,32 @@ def _keep_recomputed(
     kernel's results pass unchanged through elementwise ops, and each movement op changes them.
     """
     costs = _costs(program, kept, limits)
-    indices: dict[Variable, set[object]] = {}
+    numbers: dict[tuple[Variable, int], int] = {}
+
+    def number(v: Variable, index: int = -1) -> int:
+        """The number of an index: that of an element of v itself, or of an operand of v for an index of v."""
+        return numbers.setdefault((v, index), len(numbers))
+
+    indices: dict[Variable, tuple[int, ...]] = {}  # two are as many as more
     for e in reversed(program.equations):
         v, *others = e.results
         if others:  # called
             continue
-        name, needed_at = e.op.name, indices.get(v, set())
+        name, needed_at = e.op.name, indices.get(v, ())
         if limits.gathers and name == "gather" and costs.get(e.operands[0], 0) > limits.recomputed_elements:
             kept.add(v)
         if len(needed_at) > 1 and costs[v] > limits.recomputed and name not in ("reshape", "expand"):
             kept.add(v)
         if v in kept:
-            needed_at = {v}
+            needed_at = (number(v),)
         moves = name in REDUCTIONS or (name in MOVES and name != "reshape")
         is_product = name == "fused_multiply_add"
         for x in e.operands:
             most = limits.recomputed_factor if is_product else limits.recomputed_elements
             if costs.get(x, 0) > most and _repeats(e, x):
                 kept.add(unmoved(x, producers))
-            indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
+            at = [number(v, index) for index in needed_at] if moves else needed_at
+            indices[x] = tuple(dict.fromkeys((*indices.get(x, ()), *at)))[:2]
 
 
 def unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
@@ -168,29 +182,28 @@ def _keep_oversized(
 ) -> None:
     """Keep values that would need too many operands, or too much text, in one kernel.
 
-    The values that each value reads, and the values inlined in it, are bit sets.
+    Nested conditions count as well: each is a block of code within another.
     """
-    bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
-    reads: dict[Variable, int] = {}
-    inlined: dict[Variable, int] = {}
+    reads: dict[Variable, frozenset[Variable]] = {}
+    inlined: dict[Variable, frozenset[Variable]] = {}
+    guards: dict[Variable, int] = {}
     reshapes: dict[Variable, list[Variable]] = {}
     for x, other in reshaped_from.items():
         reshapes.setdefault(other, []).append(x)
 
-    def union(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
-        result = 0
-        for x in operands:
-            result |= sets.get(x, 0)
-        return result
+    def union(
+        sets: Mapping[Variable, frozenset[Variable]], operands: Sequence[Variable]
+    ) -> frozenset[Variable]:
+        return _NONE.union(*[sets.get(x, _NONE) for x in operands])
 
     def keep(v: Variable) -> None:
         v = reshaped_from.get(v, v)
         kept.add(v)
         for x in (v, *reshapes.get(v, ())):
-            reads[x], inlined[x] = bits[v], 0
+            reads[x], inlined[x], guards[x] = frozenset([v]), _NONE, 0
 
-    def keep_largest(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
-        keep(max(operands, key=lambda x: sets.get(x, 0).bit_count()))
+    def keep_largest(sets: Mapping[Variable, frozenset[Variable]], operands: Sequence[Variable]) -> None:
+        keep(max(operands, key=lambda x: len(sets.get(x, _NONE))))
 
     for v in list(kept):
         keep(v)
@@ -198,10 +211,13 @@ def _keep_oversized(
         v = e.results[0]
         if e in called:
             continue
-        while (needed := union(reads, e.operands)).bit_count() > inputs:
+        if e.op.name in GUARDED and guards.get(e.operands[0], 0) >= MAX_GUARDS:
+            keep(e.operands[0])
+        while len(needed := union(reads, e.operands)) > inputs:
             keep_largest(reads, e.operands)
-        while (text := union(inlined, e.operands)).bit_count() >= most:
+        while len(text := union(inlined, e.operands)) >= most:
             keep_largest(inlined, e.operands)
             needed = union(reads, e.operands)
         if v not in kept:
-            reads[v], inlined[v] = needed, text | bits[v]
+            reads[v], inlined[v] = needed, text | {v}
+            guards[v] = max([guards.get(x, 0) for x in e.operands], default=0) + (e.op.name in GUARDED)
