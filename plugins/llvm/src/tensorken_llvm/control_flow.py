@@ -141,7 +141,7 @@ class Plans:
 
     def _with_slices_first(self, program: Program) -> Program:
         """The program with moved operands and results of scans, whose slices are then contiguous in memory."""
-        moved = [e for e in program.equations if _slices_along_others(e) and self._plans_of(e) is not None]
+        moved = {e for e in program.equations if _slices_along_others(e) and self._plans_of(e) is not None}
         if not moved:
             return program
         writer = EquationWriter(self._backend)

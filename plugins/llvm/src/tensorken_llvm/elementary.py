@@ -7,15 +7,18 @@ high and low are one number with twice the digits: their sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from llvmlite import ir
 
 from tensorken_core.language.bodies import coefficients as shared
 from tensorken_core.language.dtypes import DType, float32, float64
 from tensorken_core.language.op import OPS
 from tensorken_llvm import elementary_coefficients as own
-from tensorken_llvm.builder import has_wide_vectors
+from tensorken_llvm.builder import Builder, has_wide_vectors, new_function
+from tensorken_llvm.dtypes import BIT
 from tensorken_llvm.elementary_numbers import Function, Number
 from tensorken_llvm.elementary_rare import rarely
 from tensorken_llvm.elementary_remainders import (
@@ -24,9 +27,6 @@ from tensorken_llvm.elementary_remainders import (
     remainder_of_half_pi,
     remainder_of_large,
 )
-
-if TYPE_CHECKING:
-    from tensorken_llvm.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,10 +491,27 @@ _FUNCTIONS: dict[str, Function] = {
 
 
 def _written(name: str) -> Callable[..., Any]:
-    """The function that writes an op."""
+    """The function that writes an op: as a call, which LLVM inlines before it makes vectors of loops.
+
+    So the text of a large program is short, and quick code, which LLVM does not optimise, is too.
+    """
+
+    def inlined(b: Builder, operands: Sequence[Any]) -> Any:
+        return _FUNCTIONS[name](*[Number(b, x, _FUNCTIONS) for x in operands]).value
 
     def write(b: Builder, *operands: Any) -> Any:
-        return _FUNCTIONS[name](*[Number(b, x, _FUNCTIONS) for x in operands]).value
+        if any([isinstance(x, ir.Constant) or b.is_invariant(x) for x in operands]):
+            return inlined(b, operands)  # such operands make some functions cheaper
+        types = [x.type for x in operands]
+        own_name = f"{name} of {types[0]}"
+        function = b.module.globals.get(own_name)
+        if function is None:
+            function = new_function(b.module, own_name, types, BIT if name == "signbit" else types[0])
+            for attribute in ("alwaysinline", "nounwind", "willreturn", "memory(none)"):
+                set.add(function.attributes, attribute)  # llvmlite knows few attributes
+            inner = Builder(function.append_basic_block("entry"))
+            inner.ret(inlined(inner, function.args))
+        return b.call(function, operands)
 
     return write
 

@@ -9,23 +9,22 @@ PyArrayObject).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder, declared, new_function
-from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, POINTER_BYTES, index_number
 from tensorken_llvm.machine import Library, define_symbol
 
 HEAD = object.__basicsize__
 """Bytes of an object's head: its reference count and its type."""
 
-_WORD = ctypes.sizeof(ctypes.c_void_p)
-_TYPE = HEAD - _WORD
-_AXES = HEAD + _WORD
-_SIZES = HEAD + 2 * _WORD
-_FLAGS = HEAD + 6 * _WORD
+_TYPE = HEAD - POINTER_BYTES
+_AXES = HEAD + POINTER_BYTES
+_SIZES = HEAD + 2 * POINTER_BYTES
+_FLAGS = HEAD + 6 * POINTER_BYTES
 _CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
 _METH_FASTCALL = 0x0080
 
@@ -78,17 +77,24 @@ MAX_INLINE = 16
 """The most arguments that a program checks itself; of more, those of one shape are checked by one function."""
 
 
+MAX_CHECKS = 256
+"""The most arguments that one function checks: the time of LLVM grows faster than a function."""
+
+Body = Callable[[Builder, Pointer, Callable[[], None]], None]
+"""Writes what an entry does, or a part of it; see `write_entry`."""
+
+
 def write_entry(
     module: ir.Module,
     name: str,
     checked: Mapping[int, Shape | None],
     is_long: bool,
-    body: Callable[[Builder, Pointer, Callable[[], None]], None],
+    bodies: Sequence[Body],
     calls: int = 0,
 ) -> None:
     """Write a function that CPython calls; it returns its last argument, or the first if it cannot read another.
 
-    Where `body` stops, since there is an exception, such as that of Ctrl-C, it returns a null pointer.  When it has
+    Where a body stops, since there is an exception, such as that of Ctrl-C, it returns a null pointer.  When it has
     been called often enough, it does nothing and returns its owner; see `Method`.
 
     Args:
@@ -98,23 +104,17 @@ def write_entry(
             0-d arrays; for each the shape that it must have, or None if it has the right one.  The last argument is
             an array.
         is_long: whether other Python threads may run meanwhile.
-        body: writes what the function does; it gets a function from an argument's number to its elements, and a
-            function that writes the end of a block that stops.
+        bodies: write what the function does, in order; several are functions of their own. Each gets a function from
+            an argument's number to its elements, and a function that writes the end of a block that stops.
         calls: how often the function runs; 0 if always.  The number of calls that are left is the variable `CALLS`.
     """
     function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT64]), name)
     b = Builder(function.append_basic_block("entry"))
     owner, arguments, count = function.args
     refused = function.append_basic_block("refused")
-    data: dict[int, Any] = {}
 
     def argument(number: Any) -> Any:
-        return b.load(b.gep(arguments, [number], source_etype=POINTER), typ=POINTER)
-
-    def pointer(number: int) -> Any:
-        if number not in data:
-            data[number] = _field(b, argument(index_number(number)), HEAD, POINTER)
-        return data[number]
+        return _argument(b, arguments, number)
 
     def returned(found: Any) -> None:
         b.call(declared(module, "Py_IncRef", ir.VoidType(), [POINTER]), [found])
@@ -136,12 +136,13 @@ def write_entry(
         b.position_at_end(runs)
         b.store(b.sub(left, index_number(1)), variable)
     array_type = _field(b, argument(b.sub(count, index_number(1))), _TYPE, INT64)
-    for number, shape in checked.items():
-        x = argument(index_number(number))
-        if len(checked) > MAX_INLINE:
-            require(b.call(_check_function(module, shape), [x, array_type]))
+    conditions = [*checked.items()]
+    for start in range(0, len(conditions), MAX_CHECKS):
+        part = dict(conditions[start : start + MAX_CHECKS])
+        if len(conditions) > MAX_CHECKS:
+            require(b.call(_checks(module, f"{name}.checks{start}", part), [arguments, array_type]))
         else:
-            _check(b, x, array_type, shape, require)
+            _check_all(b, arguments, array_type, part, require)
     state: Any = None
 
     def restore() -> None:
@@ -154,11 +155,44 @@ def write_entry(
 
     if is_long:
         state = b.call(declared(module, "PyEval_SaveThread", POINTER, []), [])
-    body(b, pointer, stop)
+    if len(bodies) == 1:
+        bodies[0](b, _pointers(b, arguments), stop)
+    else:
+        for i, body in enumerate(bodies):
+            with b.if_then(b.call(_part(module, f"{name}.part{i}", body), [arguments]), likely=False):
+                stop()
     restore()
     returned(argument(b.sub(count, index_number(1))))
     b.position_at_end(refused)
     returned(argument(index_number(0)))
+
+
+def _argument(b: Builder, arguments: Any, number: Any) -> Any:
+    """An object among the arguments."""
+    return b.load(b.gep(arguments, [number], source_etype=POINTER), typ=POINTER)
+
+
+def _pointers(b: Builder, arguments: Any) -> Pointer:
+    """From the number of an argument, an array, to a pointer to its elements."""
+    data: dict[int, Any] = {}
+
+    def pointer(number: int) -> Any:
+        if number not in data:
+            data[number] = _field(b, _argument(b, arguments, index_number(number)), HEAD, POINTER)
+        return data[number]
+
+    return pointer
+
+
+def _part(module: ir.Module, name: str, body: Body) -> ir.Function:
+    """The function of a part of an entry; it gets the arguments, and returns whether it stops."""
+    function = new_function(module, name, [POINTER], BIT)
+    function.attributes.add("noinline")
+    b = Builder(function.append_basic_block("entry"))
+    (arguments,) = function.args
+    body(b, _pointers(b, arguments), lambda: b.ret(ir.Constant(BIT, 1)))
+    b.ret(ir.Constant(BIT, 0))
+    return function
 
 
 def _field(b: Builder, x: Any, offset: int, type_: Any) -> Any:
@@ -175,15 +209,47 @@ def _check(b: Builder, x: Any, array_type: Any, shape: Shape | None, require: Ca
         require(b.icmp_signed("==", _field(b, x, _AXES, INT32), ir.Constant(INT32, len(shape))))
         sizes = _field(b, x, _SIZES, POINTER)
         for axis, size in enumerate(shape):
-            require(b.icmp_signed("==", _field(b, sizes, axis * _WORD, INT64), index_number(size)))
+            require(b.icmp_signed("==", _field(b, sizes, axis * POINTER_BYTES, INT64), index_number(size)))
+
+
+def _check_all(
+    b: Builder,
+    arguments: Any,
+    array_type: Any,
+    checked: Mapping[int, Shape | None],
+    require: Callable[[Any], None],
+) -> None:
+    """Write the conditions of several arguments, by their numbers."""
+    for number, shape in checked.items():
+        x = _argument(b, arguments, index_number(number))
+        if len(checked) > MAX_INLINE:
+            require(b.call(_check_function(b.module, shape), [x, array_type]))
+        else:
+            _check(b, x, array_type, shape, require)
 
 
 def _check_function(module: ir.Module, shape: Shape | None) -> ir.Function:
     """The function of these conditions for a shape; its arguments are an object and the type of arrays."""
     name = f"is array {shape}"
     found = module.globals.get(name)
-    if found is not None:
-        return found
+    return found or _conditions(module, name, lambda b, x, *others: _check(b, x, others[0], shape, others[1]))
+
+
+def _checks(module: ir.Module, name: str, checked: Mapping[int, Shape | None]) -> ir.Function:
+    """The function of the conditions of several arguments; it gets all arguments and the type of arrays."""
+    return _conditions(module, name, lambda b, xs, *others: _check_all(b, xs, others[0], checked, others[1]))
+
+
+def _conditions(
+    module: ir.Module, name: str, write: Callable[[Builder, Any, Any, Callable[[Any], None]], None]
+) -> ir.Function:
+    """A function of a pointer and the type of arrays that returns whether all conditions hold.
+
+    Args:
+        module: to add it to.
+        name: of the function.
+        write: writes the conditions; it gets the arguments, and a function that requires a condition.
+    """
     function = new_function(module, name, [POINTER, INT64], BIT)
     function.attributes.add("noinline")
     b = Builder(function.append_basic_block("entry"))
@@ -195,7 +261,7 @@ def _check_function(module: ir.Module, shape: Shape | None) -> ir.Function:
         b.position_at_end(accepted)
 
     x, array_type = function.args
-    _check(b, x, array_type, shape, require)
+    write(b, x, array_type, require)
     b.ret(ir.Constant(BIT, 1))
     b.position_at_end(refused)
     b.ret(ir.Constant(BIT, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from llvmlite import ir
 
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
-from tensorken_llvm.builder import Builder
-from tensorken_llvm.dtypes import BIT, BYTE, index_number
+from tensorken_llvm.builder import Builder, new_function
+from tensorken_llvm.dtypes import BIT, BYTE, POINTER, POINTER_BYTES, index_number
 from tensorken_llvm.nests import operands_of, reads_in_place, write_kernel
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.routines import Routine
@@ -41,6 +41,9 @@ MAX_LOCALS = 2**15
 
 MIN_DONATED = 2**16
 """Donated inputs of at least this many bytes give their memory to results: smaller memory is soon found."""
+
+MAX_CALLS = 128
+"""The most calls of kernels in one function: the time of LLVM grows faster than a function."""
 
 MAX_INLINED = 64
 """Kernels of inner programs that compute at most this many elements are part of the function that calls them."""
@@ -113,7 +116,7 @@ class Plan:
     def write(
         self,
         b: Builder,
-        kernels: Iterable[Kernel],
+        kernels: Sequence[Kernel],
         pointer: Address,
         arena: Any,
         stop: Callable[[], None],
@@ -122,7 +125,7 @@ class Plan:
 
         Args:
             b: writes the instructions.
-            kernels: consecutive steps.
+            kernels: consecutive steps; of more than MAX_CALLS, parts are functions of their own.
             pointer: from an input, constant, result or result of a called op to its elements.
             arena: a pointer to this plan's memory.
             stop: writes the end of a block that a kernel was interrupted in.
@@ -136,9 +139,45 @@ class Plan:
                 return b.gep(arena, [index_number(region.offset)], source_etype=BYTE)
             return local[v] if v in local else pointer(v)
 
+        if len(kernels) <= MAX_CALLS:
+            self._write_calls(b, kernels, address, stop)
+            return
+        parts = [kernels[i : i + MAX_CALLS] for i in range(0, len(kernels), MAX_CALLS)]
+        values = [
+            dict.fromkeys([_last_of(v, self.updated) for kernel in part for v in _operands(kernel)])
+            for part in parts
+        ]
+        table = b.variable(max(map(len, values)) * POINTER_BYTES)
+        for part, of_part in zip(parts, values, strict=True):
+            places = {v: index_number(i) for i, v in enumerate(of_part)}
+            for v, place in places.items():
+                b.store(address(v), b.gep(table, [place], source_etype=POINTER))
+            with b.if_then(b.call(self._part(b.module, part, places), [table]), likely=False):
+                stop()
+
+    def _part(
+        self, module: ir.Module, kernels: Sequence[Kernel], places: Mapping[Variable, Any]
+    ) -> ir.Function:
+        """The function of some kernels; it gets a table of pointers to the values, and returns whether one stops."""
+        function = new_function(module, module.get_unique_name("part"), [POINTER], BIT)
+        function.attributes.add("noinline")
+        b = Builder(function.append_basic_block("entry"))
+        (table,) = function.args
+
+        def address(v: Variable) -> Any:
+            place = b.gep(table, [places[_last_of(v, self.updated)]], source_etype=POINTER)
+            return b.load(place, typ=POINTER)
+
+        self._write_calls(b, kernels, address, lambda: b.ret(ir.Constant(BIT, 1)))
+        b.ret(ir.Constant(BIT, 0))
+        return function
+
+    def _write_calls(
+        self, b: Builder, kernels: Sequence[Kernel], address: Address, stop: Callable[[], None]
+    ) -> None:
         for kernel in kernels:
             function = self._function(b.module, kernel)
-            found = b.call(function, [address(v) for v in (*kernel.reads, *kernel.writes)])
+            found = b.call(function, [address(v) for v in _operands(kernel)])
             if found.type is BIT:
                 with b.if_then(found, likely=False):
                     stop()
@@ -160,6 +199,11 @@ class Plan:
             )
 
         return shared(module, kernel_text(computes, producers, kept, operands, is_inlined), write)
+
+
+def _operands(kernel: Kernel) -> list[Variable]:
+    """The values to which the function of a kernel gets pointers."""
+    return [*kernel.reads, *kernel.writes]
 
 
 def bytes_of(v: Variable) -> int:

@@ -31,7 +31,7 @@ from tensorken_llvm.control_flow import ControlFlow, Plans
 from tensorken_llvm.convolutions import CONVOLUTION, Convolution, with_convolutions_lowered
 from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
-from tensorken_llvm.entry import CALLS, Method, write_entry
+from tensorken_llvm.entry import CALLS, Body, Method, write_entry
 from tensorken_llvm.keys import digest_of, program_key, traced_key
 from tensorken_llvm.layouts import (
     Call,
@@ -44,7 +44,7 @@ from tensorken_llvm.layouts import (
     runs_of_kernels,
 )
 from tensorken_llvm.machine import assembly_of, object_code, optimised_module, triple
-from tensorken_llvm.plans import Kernel, Plan
+from tensorken_llvm.plans import MAX_CALLS, Kernel, Plan
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.routines import Routine
 from tensorken_llvm.showing import shown_kernels
@@ -247,10 +247,13 @@ class Source:
         used = [numbers[v] for kernel in kernels for v in kernel.reads if v in numbers]
         checked = {i: shapes.get(i) for i in sorted(set(used)) if i < inputs or i >= called_from}
 
-        def body(b: Any, pointer: Any, stop: Any) -> None:
-            self.plan.write(b, kernels, lambda v: pointer(numbers[v]), pointer(count), stop)
+        def body(part: Sequence[Kernel]) -> Body:
+            return lambda b, pointer, stop: self.plan.write(
+                b, part, lambda v: pointer(numbers[v]), pointer(count), stop
+            )
 
-        write_entry(module, name, checked, is_long(kernels), body, calls)
+        parts = [kernels[i : i + MAX_CALLS] for i in range(0, len(kernels), MAX_CALLS)]
+        write_entry(module, name, checked, is_long(kernels), [*map(body, parts)], calls)
 
 
 def quick_calls(plan: Plan) -> tuple[bool, int]:
