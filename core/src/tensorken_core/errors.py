@@ -249,6 +249,20 @@ class UnknownBackendError(BackendError, LookupError):
     """
 
 
+class SettingError(BackendError, ValueError):
+    """An environment variable has a value that it does not allow.
+
+    >>> import os
+    >>> import tensorken as tk
+    >>> from tensorken_core.host.variables import switch
+    >>> os.environ["TENSORKEN_EXAMPLE"] = "maybe"
+    >>> switch("TENSORKEN_EXAMPLE")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.SettingError: TENSORKEN_EXAMPLE='maybe': expected 1 or 0 ... (or unset it)
+    >>> del os.environ["TENSORKEN_EXAMPLE"]
+    """
+
+
 class MixedBackendError(OperandError, ValueError):
     """Operands live on different backends.
 

@@ -22,6 +22,7 @@ import tensorken as tk
 from plugins.llvm.tests.test_programs import MIXED, NUMPY, machine, traced
 from tensorken.programs import execution
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.errors import SettingError
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.program.program import Program
@@ -221,6 +222,50 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     file.touch()
     monkeypatch.setenv(cache.VARIABLE, str(file / "folder"))
     np.testing.assert_array_equal(machine(lambda x: x * 9.0, MIXED)([MIXED])[0], MIXED * 9)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows keeps users apart by other means")
+def test_machine_code_that_others_could_have_written_is_not_run(
+    folder: Path, made: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> Any:
+        cache.forget()
+        return machine(lambda x: x * 2.5, MIXED)([MIXED])[0]
+
+    np.testing.assert_array_equal(run(), MIXED * 2.5)
+    files = [*folder.glob("*.o")]
+    assert files
+    assert len(made) == 1
+    for file in files:  # the digest has no secret
+        content = file.read_bytes()[32:].replace(np.float32(2.5).tobytes(), np.float32(4.5).tobytes())
+        file.write_bytes(hashlib.sha256(content).digest() + content)
+    np.testing.assert_array_equal(run(), MIXED * 4.5)  # only the user can have changed it
+    folder.chmod(0o1777)
+    with pytest.warns(RuntimeWarning, match="the cache .* is not used: it can be written by other users"):
+        np.testing.assert_array_equal(run(), MIXED * 2.5)
+    assert "none: the cache" in cache.description()
+
+
+@pytest.mark.parametrize("text", ["", "  ", "relative", "~/cache", "a/../b"])
+def test_a_folder_without_an_absolute_path_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, text)
+    with pytest.raises(SettingError, match=r"TENSORKEN_LLVM_CACHE='.*': expected an absolute path"):
+        cache.folder()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_unfinished_files_are_counted_and_removed(folder: Path) -> None:
+    unfinished = folder / "key.o1234.part"
+    unfinished.touch()
+    assert "1 unfinished" in cache.description()
+    os.utime(unfinished, (0, 0))
+    cache._written.pop(folder, None)
+    machine(lambda x: x * 7.5, MIXED)([MIXED])
+    assert not unfinished.exists()
+    assert " unfinished" not in cache.description()
 
 
 # ---- quick code --------------------------------------------------------------------------------------------

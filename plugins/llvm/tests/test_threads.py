@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken_core.errors import ArgumentError
+from tensorken_core.errors import SettingError
 from tensorken_llvm import cache, machine, threads
 
 COUNTS = (1, 2, 5)
@@ -168,9 +168,7 @@ def test_a_forked_process_has_a_pool_of_its_own(reports: dict[int, dict[str, Any
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
 def test_a_wrong_number_of_threads_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(threads.VARIABLE, text)
-    with pytest.raises(
-        ArgumentError, match=f"TENSORKEN_LLVM_THREADS='{text}': expected a number of threads of at"
-    ):
+    with pytest.raises(SettingError, match=f"TENSORKEN_LLVM_THREADS='{text}': expected an integer of at"):
         threads.thread_count()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from tensorken.programs.passes.inlining import inline
-from tensorken_core.errors import BackendError
+from tensorken_core.host.variables import choice
 from tensorken_core.program.program import Equation, Program
 from tensorken_torch import control_flow
 from tensorken_torch.graph import GraphBuilder
@@ -29,14 +28,9 @@ def compile_mode() -> str | None:
     """The mode of `torch.compile` that the environment asks for; None if programs run as they are.
 
     Raises:
-        BackendError: if torch has no such mode.
+        SettingError: if torch has no such mode.
     """
-    mode = os.environ.get(VARIABLE, "").strip()
-    if mode and mode not in MODES:
-        raise BackendError(
-            f"{VARIABLE}={mode!r}: torch.compile has no such mode; choose one of {', '.join(MODES)}"
-        )
-    return mode or None
+    return choice(VARIABLE, *MODES) or None
 
 
 class Compiled:

@@ -24,6 +24,7 @@ from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendErr
 from tensorken_core.host.discovery import OURS, Group, PluginRecord, close_matches, normalized, suggested
 from tensorken_core.host.loading import Registry
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.text import printable, quoted
 
 DISTRIBUTIONS = OURS["backends"]
 """The distributions of our own backends; these names alone select no other distribution's backend."""
@@ -194,7 +195,11 @@ class Selection:
         >>> tk.devices("numpy")
         ['cpu']
         """
-        chosen = self.current() if backend is None else self._choose(backend, f"devices({backend!r})", None)
+        chosen = (
+            self.current()
+            if backend is None
+            else self._choose(backend, f"devices({_text_of(backend)})", None)
+        )
         return list(self.registry.devices(chosen.record)) if chosen.record else [chosen.device or "default"]
 
     # ---- from arguments to an interpreter; called by each creation of a tensor -------------------------------
@@ -241,7 +246,7 @@ class Selection:
             elif text != self._default_text:
                 self._warn_once(
                     "TENSORKEN_BACKEND",
-                    f"TENSORKEN_BACKEND is now {os.environ.get('TENSORKEN_BACKEND', '')!r}; in use is still "
+                    f"TENSORKEN_BACKEND is now {quoted(os.environ.get('TENSORKEN_BACKEND', ''))}; in use is still "
                     f"{self._default}, and tensorken.use_backend(None) reads the variable again",
                 )
             self._default_text = text
@@ -251,7 +256,7 @@ class Selection:
         """The choice of the environment, else the default; and the reason."""
         text = os.environ.get("TENSORKEN_BACKEND", "")
         if not _is_unset(text):
-            return text, f"TENSORKEN_BACKEND={text!r}"
+            return text, f"TENSORKEN_BACKEND={quoted(text)}"
         for records_of in (self.registry.records, lambda group: self.registry.refresh()[group]):
             installed = {record.name for record in records_of("backends") if not record.shared}
             for name in DEFAULT_ORDER:
@@ -325,7 +330,9 @@ class Selection:
         if not matches and after and not is_backend_name and not after.isdecimal():
             return None, device
         if after and device is not None:
-            raise BackendError(f"two devices for backend {name!r}: {after!r} and {device!r}")
+            raise BackendError(
+                f"two devices for backend {quoted(name)}: {quoted(after)} and {quoted(device)}"
+            )
         if not matches:
             raise self._unknown(before)
         if len(matches) > 1:
@@ -365,9 +372,9 @@ class Selection:
         not_installed = DISTRIBUTIONS.keys() - {record.name for record in records if not record.shared}
         install = " ".join(DISTRIBUTIONS[candidate] for candidate in matches if candidate in not_installed)
         if self.registry.was_loaded(name):
-            first = f"backend {text!r} is no longer installed; tensors made with it keep working"
+            first = f"backend {quoted(text)} is no longer installed; tensors made with it keep working"
         else:
-            first = f"unknown backend {text!r}"
+            first = f"unknown backend {quoted(text)}"
         lines = {
             "did you mean": " or ".join(n for n in matches if n != name),
             "installed": _few([f"{r.selector} ({r.distribution} {r.version})" for r in usable]) or "none",
@@ -395,7 +402,7 @@ class Selection:
     def _warn_of_variables(self) -> None:
         for variable, matches in self.unknown_variables().items():
             hint = suggested(matches) or f"; known are {', '.join(VARIABLES)}"
-            self._warn_once(variable, f"Tensorken reads no variable {variable}{hint}")
+            self._warn_once(variable, f"Tensorken reads no variable {printable(variable, 60)}{hint}")
 
     def _warn_once(self, subject: str, message: str) -> None:
         if subject not in self._warned:
@@ -412,7 +419,7 @@ def _is_unset(choice: Any) -> bool:
 
 
 def _text_of(choice: Any) -> str:
-    return repr(choice) if isinstance(choice, str) else type(choice).__name__
+    return quoted(choice) if isinstance(choice, str) else type(choice).__name__
 
 
 def _first_line(error: BackendError) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tensorken_core.errors import TensorkenError
 from tensorken_core.host.load_monitor import write_message
+from tensorken_core.host.variables import switch
 from tensorken_core.host.versions import place_in_range
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def hint(error: BaseException, record: PluginRecord) -> str:
 
 def trace_enabled() -> bool:
     """Whether TENSORKEN_TRACE_PLUGINS switches the log of the host and tracebacks on."""
-    return os.environ.get("TENSORKEN_TRACE_PLUGINS", "").strip() not in ("", "0")
+    return switch("TENSORKEN_TRACE_PLUGINS")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from tensorken_core.host.variables import switch
 from tensorken_llvm.machine import object_code
 
 BACKGROUND = "TENSORKEN_LLVM_BACKGROUND"
@@ -30,7 +31,7 @@ _processes: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
 
 def is_background() -> bool:
     """Whether other processes optimise machine code."""
-    return os.environ.get(BACKGROUND) == "1"
+    return switch(BACKGROUND)
 
 
 class Compilation:

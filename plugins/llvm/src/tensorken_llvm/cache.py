@@ -1,6 +1,7 @@
 """The cache of compiled programs: the most recent ones in memory, and files on disk, found by their keys.
 
 TENSORKEN_LLVM_CACHE is the folder; by default `llvm` in the folder of Tensorken's caches.  "0" turns the cache off.
+Machine code is read only from files that nobody but the user can have written.
 A program is found by its key before the passes, too: a file of its own has this name for it.
 A file that is damaged, or is not what its name says, is compiled again.  The least recently used files go when there
 are too many bytes.
@@ -18,7 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorken.cache_folder import cache_folder, write_file
+from tensorken.cache_folder import (
+    cache_folder,
+    folder_fault,
+    read_file,
+    remove_abandoned,
+    temporary_files,
+    write_file,
+)
+from tensorken_core.host.variables import OFF, refused, value_of
 from tensorken_llvm.entry import CALLS
 from tensorken_llvm.layouts import Layout
 from tensorken_llvm.machine import Library, load
@@ -58,12 +67,20 @@ def loaded(code: bytes, layout: Layout, calls: int) -> Entry:
 
 
 def folder() -> Path | None:
-    """The folder of the cache; None if there is none."""
-    text = os.environ.get(VARIABLE)
-    if text is None:
+    """The folder of the cache; None if there is none.
+
+    Raises:
+        SettingError: if TENSORKEN_LLVM_CACHE is no absolute path.
+    """
+    if VARIABLE not in os.environ:
         caches = cache_folder()
         return None if caches is None else caches / "llvm"
-    return Path(text) if text not in ("", "0") else None
+    text = value_of(VARIABLE)
+    if text.lower() in OFF:
+        return None
+    if not Path(text).is_absolute() or "\0" in text:
+        raise refused(VARIABLE, "expected an absolute path, or 0 for no cache")
+    return Path(text)
 
 
 def description() -> str:
@@ -71,11 +88,16 @@ def description() -> str:
     place = folder()
     if place is None:
         return "none"
+    fault = folder_fault(place)
+    if fault is not None:
+        return f"none: {fault}"
     try:
         sizes = [file.stat().st_size for file in place.glob("*.o")]
+        unfinished = len([*temporary_files(place)])
     except OSError as error:
         return f"{place} ({error.strerror})"
-    return f"{place}, {len(sizes)} files of {sum(sizes) / 2**20:.1f} MiB"
+    rest = f", {unfinished} unfinished" if unfinished else ""
+    return f"{place}, {len(sizes)} files of {sum(sizes) / 2**20:.1f} MiB{rest}"
 
 
 def find(key: str) -> Entry | None:
@@ -156,11 +178,11 @@ def _write(place: Path, key: str, head: Mapping[str, Any], code: bytes) -> None:
 
 def _content(path: Path, key: str) -> tuple[dict[str, Any], bytes] | None:
     """The head and the object file of a file; None if it is missing, damaged, or another one."""
-    try:
-        content = path.read_bytes()
-        os.utime(path)
-    except OSError:
+    content = read_file(path)
+    if content is None:
         return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
     rest = content[_HASH_BYTES:]
     if content[:_HASH_BYTES] != hashlib.sha256(rest).digest():
         return None
@@ -168,7 +190,7 @@ def _content(path: Path, key: str) -> tuple[dict[str, Any], bytes] | None:
         size, _, rest = rest.partition(b"\n")
         head = json.loads(rest[: int(size)])
         return (head, rest[int(size) :]) if head["key"] == key else None
-    except (ValueError, KeyError, TypeError):  # something else wrote the file
+    except (ValueError, KeyError, TypeError, RecursionError):  # something else wrote the file
         return None
 
 
@@ -185,7 +207,8 @@ def _read(path: Path, key: str) -> Entry | None:
 
 
 def _shrink(place: Path) -> None:
-    """Remove the least recently used files until the rest fits."""
+    """Remove unfinished files, and the least recently used files until the rest fits."""
+    remove_abandoned(place)
     files = [(file.stat(), file) for file in place.glob("*.o")]
     total = sum([facts.st_size for facts, _ in files])
     for facts, file in sorted(files, key=lambda one: one[0].st_mtime):

@@ -18,6 +18,9 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from tensorken_core.host.variables import value_of
+from tensorken_llvm import cpu_names
+
 CPU = "TENSORKEN_LLVM_CPU"
 """The variable with the CPU to compile for, such as `x86-64` or `haswell`; by default the one that runs."""
 
@@ -39,9 +42,16 @@ IS_VERIFIED = False
 
 @functools.cache
 def cpu() -> tuple[str, str]:
-    """The name of the CPU to compile for, and what else it can do, as LLVM names it."""
-    chosen = os.environ.get(CPU, "").strip()
-    return (chosen, "") if chosen else (llvm.get_host_cpu_name(), str(llvm.get_host_cpu_features().flatten()))
+    """The name of the CPU to compile for, and what else it can do, as LLVM names it.
+
+    Raises:
+        SettingError: if TENSORKEN_LLVM_CPU is no CPU that LLVM knows.
+    """
+    chosen = value_of(CPU)
+    if chosen:
+        cpu_names.check(CPU, chosen)
+        return chosen, ""
+    return llvm.get_host_cpu_name(), str(llvm.get_host_cpu_features().flatten())
 
 
 @functools.cache
@@ -62,7 +72,7 @@ def target_machine(level: int = 2) -> Any:
 
 def target_features() -> Mapping[str, bool]:
     """What the CPU to compile for can do; empty if it is not the one that runs."""
-    return {} if os.environ.get(CPU, "").strip() else llvm.get_host_cpu_features()
+    return {} if value_of(CPU) else llvm.get_host_cpu_features()
 
 
 def description() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -19,6 +18,7 @@ from tensorken.programs.code import Code
 from tensorken.programs.compiled import Kernel as ShownKernel
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.host.variables import switch
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import run
 from tensorken_llvm import cache
@@ -83,7 +83,8 @@ def compiled_traced(
         optimised_program: returns the program after the passes.
         backend: runs other ops.
     """
-    found = traced_key(program, backend, is_quick_allowed()) if cache.folder() is not None else None
+    may_be_quick, _ = is_quick_allowed(), is_background()  # refuse wrong variables before anything is found
+    found = traced_key(program, backend, may_be_quick) if cache.folder() is not None else None
     if found is None:
         return compiled(optimised_program(), backend)
     name, constants = found
@@ -174,7 +175,7 @@ def _ops_of(program: Program) -> Iterator[Op]:
 
 def is_quick_allowed() -> bool:
     """Whether small programs may have quick code."""
-    return os.environ.get(QUICK) != "0"
+    return switch(QUICK, default=True)
 
 
 class Source:

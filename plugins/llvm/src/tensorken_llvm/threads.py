@@ -19,7 +19,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tensorken_core.errors import ArgumentError
+from tensorken_core.host import variables
 from tensorken_llvm.builder import Builder, declared, new_function
 from tensorken_llvm.dtypes import INT64, POINTER, index_number
 from tensorken_llvm.machine import define_symbol, load_text, triple
@@ -340,15 +340,13 @@ def thread_count() -> int:
     """The number of threads, with the one that calls a program.
 
     Raises:
-        ArgumentError: if TENSORKEN_LLVM_THREADS is no positive integer.
+        SettingError: if TENSORKEN_LLVM_THREADS is no positive integer.
     """
-    text = os.environ.get(VARIABLE, "").strip()
-    if not text:
+    chosen = variables.count(VARIABLE)
+    if chosen is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    if not text.isdecimal() or int(text) == 0:
-        raise ArgumentError(f"{VARIABLE}={text!r}: expected a number of threads of at least 1; or unset it")
-    return min(int(text), MAX_WORKERS + 1)
+    return min(chosen, MAX_WORKERS + 1)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ the NaN.  In a pullback the tape shows it; the line of user code was stored when
 from __future__ import annotations
 
 import math
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from tensorken.programs.execution import PROGRAM
 from tensorken_core.errors import ConcretizationError, NonFiniteError
+from tensorken_core.host.variables import switch
 from tensorken_core.language.observe import observe, unobserve
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
@@ -52,7 +52,7 @@ class _Call:
         self.program = params[0] if op is PROGRAM else None
 
 
-ENABLED = os.environ.get("TENSORKEN_DEBUG_NANS", "").strip().lower() not in ("", "0", "false", "no", "off")
+ENABLED = switch("TENSORKEN_DEBUG_NANS")
 """Whether the environment variable enables the check for the whole process."""
 
 _flaws: ContextVar[tuple[str, ...]] = ContextVar("tensorken_debug_nans", default=("NaN",) if ENABLED else ())

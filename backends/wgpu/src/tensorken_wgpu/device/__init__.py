@@ -4,5 +4,5 @@
 `failures`: the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
 * `memory`: buffers and the parts of them; `pipelines`: compiled `modules`; `bind_groups`: the buffers of a kernel;
 * `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers, those of `staging`;
-* `timing`: the time of kernels; `measurements`: files of measured numbers; `switches`: variables of users.
+* `timing`: the time of kernels; `measurements`: files of measured numbers.
 """

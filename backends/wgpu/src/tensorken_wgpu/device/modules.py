@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken_wgpu.device import switches
+from tensorken_core.host.variables import switch
 
 VARIABLE = "TENSORKEN_WGPU_CHECKS"
 
@@ -45,7 +45,7 @@ NO_CHECKS = 0
 
 def are_checked() -> bool:
     """Whether the user wants checks in all kernels."""
-    return switches.is_on(VARIABLE)
+    return switch(VARIABLE)
 
 
 def _direct() -> Callable[[Any, str], Any] | None:

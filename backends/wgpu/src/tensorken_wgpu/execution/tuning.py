@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensorken_core.errors import BackendError
-from tensorken_wgpu.device import switches
+from tensorken_core.host.variables import switch
 from tensorken_wgpu.device.encoding import Dispatch
 from tensorken_wgpu.device.measurements import Measurements, cache_file
 from tensorken_wgpu.device.pipelines import Source
@@ -107,7 +107,7 @@ def best(kernels: Sequence[Kernel], device: Device) -> list[Kernel]:
 
 def is_off() -> bool:
     """Whether the user has turned the measurement off."""
-    return switches.is_off(VARIABLE)
+    return not switch(VARIABLE, default=True)
 
 
 @functools.cache

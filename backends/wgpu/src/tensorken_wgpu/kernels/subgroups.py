@@ -13,8 +13,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tensorken.kernels.index_expressions import variable
+from tensorken_core.host.variables import switch
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.device import switches
 from tensorken_wgpu.device.failures import KernelError
 from tensorken_wgpu.device.limits import SUBGROUPS
 from tensorken_wgpu.kernels.kernel import kernel_template
@@ -46,7 +46,7 @@ _HALF = 0x3F000000
 
 def are_off() -> bool:
     """Whether the user has turned subgroups off."""
-    return switches.is_off(VARIABLE)
+    return not switch(VARIABLE, default=True)
 
 
 def are_right(device: Device, target: Target) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorken_core.errors import BackendError
-from tensorken_wgpu.device.switches import value_of
+from tensorken_core.host.variables import choice
 from tensorken_wgpu.wgsl.vectors import EIGHT, FOUR
 
 WINDOW_ALIGNMENT = 256
@@ -24,12 +23,9 @@ def has_software_kernels(is_software: bool) -> bool:
             for GPUs without one.
 
     Raises:
-        BackendError: if the variable has another value.
+        SettingError: if the variable has another value.
     """
-    value = value_of(VARIABLE)
-    if value and value not in _KERNELS:
-        raise BackendError(f"wgpu: {VARIABLE} is {value!r}; it is gpu, software or not set")
-    return _KERNELS.get(value, is_software)
+    return _KERNELS.get(choice(VARIABLE, *_KERNELS), is_software)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import did_you_mean
+from tensorken_core.host.variables import refused
+from tensorken_core.text import quoted
 
 VARIABLE = "TENSORKEN_COMPILERS"
 
@@ -23,7 +24,7 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
         stands for no hook; names with a minus sign, such as "-llvm", exclude hooks.
 
     Raises:
-        BackendError: if there is no compiler of a name in the variable.
+        SettingError: if there is no compiler of a name in the variable.
     """
     text = os.environ.get(VARIABLE)
     if text is None:
@@ -35,10 +36,8 @@ def chosen_compilers(hooks: Sequence[Any]) -> list[Any]:
     result = []
     for name in names:
         if name not in by_name:
-            listed = ", ".join(by_name) or "none"
-            raise BackendError(
-                f"{VARIABLE}={text!r}: there is no compiler {name!r}; installed: {listed}{did_you_mean(name, by_name)}"
-            )
+            installed = f"{', '.join(by_name) or 'none'}{did_you_mean(name, by_name)}"
+            raise refused(VARIABLE, f"there is no compiler {quoted(name)}; installed: {installed}")
         result.append(by_name[name])
     return result
 

@@ -13,7 +13,7 @@ from tensorken.programs.compiler_choice import chosen_compilers
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.pieces import joined, pieces, runner_of
-from tensorken_core.errors import BackendError
+from tensorken_core.errors import BackendError, SettingError
 from tensorken_core.host.discovery import describe
 from tensorken_core.host.loading import Registry
 from tensorken_core.host.plugin import hookimpl
@@ -234,6 +234,8 @@ def compiler_of(registry: Registry) -> Compiler | None:
             function: Any = hook_impl.function
             try:
                 run: Run | None = function(*[arguments[name] for name in hook_impl.argnames])
+            except SettingError:
+                raise  # the user's fault, not the compiler's
             except Exception as error:
                 optimised()  # an error of the passes is not the compiler's
                 raise BackendError(
