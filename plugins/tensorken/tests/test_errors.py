@@ -519,6 +519,7 @@ BUILT_IN = {
     errors.ImmutableError: TypeError,
     errors.ConcretizationError: TypeError,
     errors.BackendError: RuntimeError,
+    errors.SettingError: ValueError,
     errors.UnknownBackendError: LookupError,
     errors.MixedBackendError: ValueError,
     errors.MissingOpError: NotImplementedError,

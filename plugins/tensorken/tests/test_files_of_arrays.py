@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import random
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
-from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError
+from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, TensorkenError
 from tensorken_core.language.dtypes import DTYPES
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
@@ -114,7 +116,7 @@ def saved(x: Any, **options: Any) -> io.BytesIO:
         (
             lambda: tk.load(io.BytesIO(saved(np.arange(3)).getvalue()[:-1])),
             ArgumentError,
-            "load: the file ends after 23 of 24 bytes",
+            "load: the file ends early: 24 bytes are needed, and 23 are there",
         ),
         (
             lambda: tk.load(io.BytesIO(b"\x93NUMPY\x09\x00")),
@@ -148,3 +150,107 @@ def saved(x: Any, **options: Any) -> io.BytesIO:
 def test_errors_name_the_file_or_the_bytes(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+# ---- damaged files -----------------------------------------------------------------------------------------
+
+
+def npy(
+    shape: str, data: bytes = b"", *, descr: str = "<f4", version: int = 1, length: int | None = None
+) -> bytes:
+    """A file of the format npy with any header."""
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    size = (len(text) if length is None else length).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + text + data
+
+
+def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A file of the format npz with any members."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+FALSE_FILES = {
+    "more axes than Python's parser takes": npy("(" + "[" * 300 + "]" * 300 + ",)"),
+    "a negative size": npy("(-1,)"),
+    "a size that is no int": npy("(2.0,)", bytes(8)),
+    "a size that is a bool": npy("(True,)", bytes(4)),
+    "an enormous size": npy(f"({2**70},)", bytes(4)),
+    "a size larger than the file": npy(f"({2**40},)", bytes(4)),
+    "an enormous empty shape": npy(f"({2**62}, 0)"),
+    "a header larger than the file": npy("(1,)", bytes(4), version=2, length=2**32 - 1),
+    "a header that computes": npy("(2 ** 99,)"),
+    "an unknown version": npy("(1,)", bytes(4), version=9),
+    "objects": npy("(1,)", bytes(8), descr="|O"),
+    "text": npy("(1,)", bytes(8), descr="<U2"),
+    "a superscript": npy("(1,)", bytes(8), descr="<f\u00b2"),
+    "no byte order": npy("(1,)", bytes(4), descr="f4"),
+    "control characters": npy("(1,)", bytes(4), descr="\x1b[2J\x07"),
+    "a member with more bytes": npz({"a.npy": npy("(1,)", bytes(8))}),
+    "a member with fewer bytes": npz({"a.npy": npy("(3,)", bytes(8))}),
+    "a member of another format": npz({"\x1b[2J.npy": b"text"}),
+    "a bomb in a member": npz({"a.npy": npy("(1,)", bytes(2**26))}),
+}
+
+
+@each_of("name", FALSE_FILES)
+def test_false_files_are_refused_in_one_line(name: str) -> None:
+    with pytest.raises(TensorkenError, match=r"^load: ") as caught:
+        tk.load(io.BytesIO(FALSE_FILES[name]))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+def test_small_files_with_much_content_are_refused() -> None:
+    content = npy(f"({2**18},)", bytes(2**20))
+    bomb = io.BytesIO(npz({f"{i}.npy": content for i in range(4)}))
+    with pytest.raises(
+        ArgumentError, match=r"load: the file unpacks to 4194.* bytes, more than 4000000; pass max_b"
+    ):
+        tk.load(bomb, max_bytes=4_000_000)
+    assert tk.load(bomb)["3"].shape == (2**18,)
+    with zipfile.ZipFile(bomb, "a") as archive:  # which says how much it unpacks to, and is not unpacked
+        archive.infolist()[0].file_size = 2**34
+        archive.writestr("last", b"")
+    with pytest.raises(
+        ArgumentError, match=r"load: the file unpacks to .* bytes, more than 1073741824; pass max_byt"
+    ):
+        tk.load(bomb)
+
+
+@pytest.mark.parametrize("kind", ["npy", "stored", "deflated"])
+def test_damaged_files_are_refused_or_loaded(kind: str) -> None:
+    file = io.BytesIO()
+    arrays = {"a": tk.ones((3, 3)), "b": tk.arange(5)}
+    if kind == "npy":
+        tk.save(file, arrays["a"])
+    elif kind == "stored":
+        tk.savez(file, **arrays)
+    else:
+        tk.savez_compressed(file, **arrays)
+    good, rng, refused = file.getvalue(), random.Random(0), 0
+    for turn in range(600):
+        bad = bytearray(good)
+        if turn % 3 == 0:
+            del bad[rng.randrange(len(bad)) :]
+        else:
+            for _ in range(rng.choice((1, 2, 8))):
+                bad[rng.randrange(len(bad))] = rng.randrange(256)
+        message, found = loaded(bytes(bad))
+        assert message is None or (message.startswith("load: ") and message.isprintable())
+        refused += message is not None
+        for x in found:
+            x.tolist()
+    assert refused > 200
+
+
+def loaded(content: bytes) -> tuple[str | None, list[Any]]:
+    """The error or the tensors of a file."""
+    try:
+        found = tk.load(io.BytesIO(content))
+    except TensorkenError as error:
+        return str(error), []
+    return None, [*found.values()] if isinstance(found, dict) else [found]

@@ -10,6 +10,9 @@ from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError, S
 from tensorken_core.language.dtypes import DType, bool_, check_scalar, complex64, float32, int32
 from tensorken_core.language.shapes import Shape
 
+MOST_NESTED = 256
+"""The most sequences within each other; a deeper one contains itself."""
+
 NUMBERS = {bool, int, float, complex}
 
 Reader = Callable[[Any, "DType | None"], "tuple[Shape, Any, DType]"]
@@ -56,9 +59,14 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
         shape, flat, _ = read(data, None)
         values.extend(flat if isinstance(flat, list) else flat.tolist())
         return shape
+    if len(path) > MOST_NESTED:
+        raise ShapeError(
+            f"tensor: sequences nested more than {MOST_NESTED} deep; make sure that none contains itself"
+        )
     if set(map(type, data)) <= NUMBERS and data:  # the common case: an innermost sequence
+        before = len(values)
         values.extend(data)
-        return (len(data),)
+        return (len(values) - before,)  # a subclass of list may have another length
     shapes = [collect(item, values, read, (*path, i)) for i, item in enumerate(data)]
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:

@@ -29,6 +29,7 @@ BUILT_IN: dict[type[TensorkenError], tuple[type[Exception], ...]] = {
     errors.ImmutableError: (TypeError,),
     errors.ConcretizationError: (TypeError,),
     errors.BackendError: (RuntimeError,),
+    errors.SettingError: (RuntimeError, ValueError),
     errors.UnknownBackendError: (RuntimeError, LookupError),
     errors.MixedBackendError: (ValueError,),
     errors.LinearAlgebraError: (ValueError,),

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken.interchange.buffers import flat_of
+from tensorken.interchange.dlpack import checked
 from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import check_unmasked, not_exported
 from tensorken.ops.placement import check_has_placements
@@ -31,7 +32,7 @@ from tensorken_core.language.shapes import MOST_ELEMENTS, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand as as_operand, check_supported
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.level import deepest, lower
-from tensorken_core.tensor.nested import NUMBERS
+from tensorken_core.tensor.nested import MOST_NESTED, NUMBERS
 from tensorken_core.tensor.tensor import Tensor, as_tensor as as_tensor
 
 __all__ = [
@@ -111,6 +112,7 @@ def adopted(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any],
         ExchangeError: if the memory is to be shared, and the array does not export it.
     """
     check_unmasked(name, x)
+    x = checked(x)
     try:
         representation = interpreter.adopt(x, False)
         if representation is None or dtype not in (None, interpreter.dtype(representation)):
@@ -349,10 +351,12 @@ def _another(x: Tensor) -> Tensor:
     return Tensor(x.interpreter, x.representation, x.shape, x.dtype)
 
 
-def _holds_tensor(data: Any) -> bool:
+def _holds_tensor(data: Any, depth: int = 0) -> bool:
     if set(map(type, data)) <= NUMBERS:  # a fast path for the usual case: a long list of numbers
         return False
-    return any(isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x)) for x in data)
+    return depth < MOST_NESTED and any(
+        isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x, depth + 1)) for x in data
+    )
 
 
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:

@@ -60,9 +60,28 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     if isinstance(data, int | float | complex):  # a subclass, such as an enum
         return (), *typed("tensor", [data], dtype)
     if isinstance(data, Sequence) and not isinstance(data, str):
-        return flat_of(list(data), dtype)
+        return flat_of(_listed(data), dtype)
     hint = "write list(x)" if isinstance(data, Iterable) and not isinstance(data, str | Mapping) else _DATA
     raise ArgumentError(f"tensor: cannot make a tensor of {type(data).__name__}; {hint}")
+
+
+def _listed(data: Sequence[Any]) -> list[Any]:
+    """The elements of a sequence, as many as its length says."""
+    name = type(data).__name__
+    try:
+        length = len(data)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise ArgumentError(f"tensor: the length of this {name} is wrong: {error}") from None
+    elements = []
+    for element in data:  # not list(data), which makes a list of this length first
+        if len(elements) == length:
+            break
+        elements.append(element)
+    else:
+        if len(elements) == length:
+            return elements
+    count = "more" if len(elements) == length else len(elements)
+    raise ArgumentError(f"tensor: this {name} says that it has {length} elements, and has {count}")
 
 
 def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:

@@ -12,9 +12,10 @@ import ctypes
 import math
 import sys
 import threading
+from types import FunctionType
 from typing import Any
 
-from tensorken.interchange.strided import BFLOAT16, Strided
+from tensorken.interchange.strided import BFLOAT16, Strided, check_memory, check_sizes
 from tensorken_core.errors import DTypeError, ExchangeError
 from tensorken_core.language.dtypes import DType, bfloat16
 from tensorken_core.language.shapes import Shape
@@ -219,6 +220,7 @@ def imported(capsule: Any) -> Strided:
         what = f"{_NAMES.get(tensor.code, f'code {tensor.code},')}{tensor.bits}"
         lanes = f" in {tensor.lanes} lanes" if tensor.lanes != 1 else ""
         raise DTypeError(f"from_dlpack: there is no dtype for {what}{lanes}; convert the values first")
+    check(tensor)
     ndim, itemsize = tensor.ndim, tensor.bits // 8
     shape = tuple((ctypes.c_int64 * ndim).from_address(tensor.shape)) if ndim else ()
     if tensor.strides and ndim:
@@ -227,3 +229,73 @@ def imported(capsule: Any) -> Strided:
     else:
         strides = None
     return Strided((tensor.data or 0) + tensor.byte_offset, shape, strides, code, itemsize)
+
+
+def check(tensor: _DLTensor) -> None:
+    """Raise if the description of an array contradicts itself.
+
+    Raises:
+        ExchangeError: see above.
+    """
+    name, ndim, itemsize = "from_dlpack", tensor.ndim, -(-tensor.bits * tensor.lanes // 8)
+    check_sizes(name, ndim)
+    if ndim and not tensor.shape:
+        raise ExchangeError(f"{name}: the array says that it has {ndim} axes, and has no shape")
+    shape = tuple((ctypes.c_int64 * ndim).from_address(tensor.shape)) if ndim else ()
+    has_strides = ndim and tensor.strides
+    steps = tuple((ctypes.c_int64 * ndim).from_address(tensor.strides)) if has_strides else None
+    check_sizes(name, ndim, shape, steps)
+    if tensor.device_type in READABLE:
+        strides = None if steps is None else tuple([step * itemsize for step in steps])
+        start = tensor.data + tensor.byte_offset if tensor.data else 0
+        check_memory(name, Strided(start, shape, strides, "B", itemsize))
+
+
+def device_of(array: Any) -> tuple[int, int]:
+    """The DLPack type and number of the device of an array.
+
+    Raises:
+        ExchangeError: if the array returns anything else.
+    """
+    try:
+        kind, number = map(int, array.__dlpack_device__())
+    except (TypeError, ValueError):
+        name = type(array).__name__
+        raise ExchangeError(f"from_dlpack: __dlpack_device__ of {name} must return two ints") from None
+    return kind, number
+
+
+class Checked:
+    """An array whose capsules are checked before another library reads their memory.
+
+    Args:
+        array: an object with `__dlpack__` and `__dlpack_device__`.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_of(self._array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._array.__dlpack__(**options)
+        for name, structure in _STRUCTURES.items():
+            if _is_valid(capsule, name):
+                check(structure.from_address(_pointer(capsule, name)).tensor)
+        return capsule
+
+
+TRUSTED = frozenset({"cupy", "jax", "jaxlib", "numpy", "torch"})
+"""The libraries whose arrays describe themselves rightly."""
+
+
+def checked(array: Any) -> Any:
+    """The array, or an object that checks its capsules if Python code of another library makes them."""
+    method = getattr(type(array), "__dlpack__", None)
+    is_python = method is None or isinstance(method, FunctionType)
+    return (
+        Checked(array)
+        if is_python and getattr(method, "__module__", "").split(".")[0] not in TRUSTED
+        else array
+    )

@@ -15,6 +15,9 @@ _UPPER = 2 if sys.byteorder == "little" else 0
 """The first byte of the upper half of a float32."""
 
 
+_TRUTH = bytes([0] + [1] * 255)
+
+
 def packed(flat: Any, dtype: DType) -> bytes:
     """Flat values, a list or a buffer of the dtype's format, as bytes; those of complex dtypes are a list.
 
@@ -55,4 +58,6 @@ def unpacked(data: bytes | memoryview, dtype: DType) -> Any:
         for byte in (0, 1):
             floats[_UPPER + byte :: 4] = data[byte::2]
         return memoryview(floats).cast("f")
+    if dtype.kind == "bool":  # a byte of others may be neither 0 nor 1
+        data = bytes(data).translate(_TRUTH)
     return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from tensorken.interchange.dlpack import CPU, READABLE, exported, imported, mark_read_only
+from tensorken.interchange.dlpack import CPU, READABLE, device_of, exported, imported, mark_read_only
 from tensorken.interchange.elements import packed
 from tensorken.interchange.strided import Strided, of_interface
 from tensorken_core.errors import (
@@ -242,7 +242,14 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
         return of_interface(interface, keep, str(getattr(x, "dtype", "")))
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return strided_of_dlpack(x, keep)
-    return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None
+    if not hasattr(x, "__array__"):
+        return None
+    array = x.__array__()
+    if type(array) is type(x):
+        raise ExchangeError(
+            f"tensor: __array__ of {type(x).__name__} returns another {type(x).__name__}, no array"
+        )
+    return strided_of(array, keep)
 
 
 def check_unmasked(name: str, x: Any) -> None:
@@ -277,8 +284,7 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     """
     check_unmasked("from_dlpack", x)
     check_exporter(x)
-    device, _ = x.__dlpack_device__()
-    device_argument = {} if int(device) in READABLE else {"dl_device": CPU}
+    device_argument = {} if device_of(x)[0] in READABLE else {"dl_device": CPU}
     try:
         try:
             capsule = x.__dlpack__(max_version=(1, 0), **device_argument)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tensorken_core.language.shapes import Shape
+from tensorken_core.errors import ExchangeError
+from tensorken_core.language.shapes import MOST_ELEMENTS, Shape
+from tensorken_core.text import printable
+
+MOST_AXES = 64
+"""The most axes of an array of another library, as in numpy."""
+
+MOST_BYTES = 2**63
+"""An address, a size and a stride are less."""
 
 BFLOAT16 = "bfloat16"
 """The format of bfloat16 numbers, the upper halves of float32, for which the struct module has no name."""
@@ -68,6 +76,56 @@ class Strided:
         return bytes(elements)
 
 
+def check_sizes(name: str, ndim: int, shape: Any = (), strides: Any = None) -> None:
+    """Raise if the description of an array contradicts itself, or no memory has its size.
+
+    Args:
+        name: of the protocol, for errors.
+        ndim: the number of axes.
+        shape: the size along each axis.
+        strides: the bytes from one element to the next along each axis; None for row-major order.
+
+    Raises:
+        ExchangeError: see above.
+    """
+    if not 0 <= ndim <= MOST_AXES:
+        raise ExchangeError(f"{name}: the array says that it has {ndim} axes; need 0 to {MOST_AXES}")
+    if not all([type(size) is int and 0 <= size < MOST_BYTES for size in shape]):
+        raise ExchangeError(
+            f"{name}: the array says that its shape is {shape!s:.80}; need sizes of at least 0"
+        )
+    if math.prod([size or 1 for size in shape]) >= MOST_ELEMENTS:
+        raise ExchangeError(
+            f"{name}: the array says that its shape is {shape!s:.80}; no memory has this size"
+        )
+    if strides is not None and not (
+        len(strides) == len(shape) and all([type(step) is int and abs(step) < MOST_BYTES for step in strides])
+    ):
+        raise ExchangeError(
+            f"{name}: the array says that its strides are {strides!s:.80}; need an int for each axis of {shape}"
+        )
+
+
+def check_memory(name: str, found: Strided, low: int = 1, high: int = MOST_BYTES) -> None:
+    """Raise if elements are outside of the memory from the address `low` up to `high`.
+
+    Raises:
+        ExchangeError: see above.
+    """
+    if not found.nbytes:
+        return
+    steps = found.strides or [
+        math.prod(found.shape[i + 1 :]) * found.itemsize for i in range(len(found.shape))
+    ]
+    spans = [(size - 1) * step for size, step in zip(found.shape, steps, strict=True)]
+    first = found.address + sum([span for span in spans if span < 0])
+    end = found.address + sum([span for span in spans if span > 0]) + found.itemsize
+    if first < low or end > high:
+        raise ExchangeError(
+            f"{name}: shape {found.shape!s:.80} and strides {tuple(steps)!s:.80} reach outside of the array's memory"
+        )
+
+
 def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Sizes and strides of the same elements in the same order, along as few axes as possible, at least one."""
     sizes, steps = [1], [0]
@@ -102,23 +160,46 @@ def of_interface(interface: Mapping[str, Any], keep: list[Any], dtype: str = "")
         interface: the value of the attribute; the owner of the memory must be kept alive.
         keep: a list to which further objects are added that must stay alive until the memory has been read.
         dtype: the name of the array's dtype, as the protocol has no kind for bfloat16.
+
+    Raises:
+        ExchangeError: if the description lacks a part or contradicts itself.
     """
-    order, kind = interface["typestr"][0], interface["typestr"][1:]
+    name, typestr, shape = "__array_interface__", interface.get("typestr"), interface.get("shape")
+    strides = interface.get("strides")
+    if not isinstance(typestr, str) or not typestr or not isinstance(shape, tuple):
+        raise ExchangeError(
+            f"{name}: need a typestr and a tuple shape, got {printable(repr(typestr), 60)} and {shape!s:.80}"
+        )
+    check_sizes(name, len(shape), shape, strides)
+    order, kind = typestr[0], typestr[1:]
     code, data = BFLOAT16 if dtype == BFLOAT16 else _FORMATS.get(kind), interface.get("data")
     if code is None or data is None or interface.get("mask") is not None:
         return None
+    itemsize = 2 if code == BFLOAT16 else int(kind[1:])
     if isinstance(data, tuple):
-        address: int = data[0]
+        address, low, high = data[0] if data else None, 1, MOST_BYTES
     else:
-        with memoryview(data) as view:
-            memory = (ctypes.c_char * view.nbytes).from_buffer_copy(view.tobytes())
+        try:
+            with memoryview(data) as view:
+                memory = (ctypes.c_char * view.nbytes).from_buffer_copy(view.tobytes())
+        except TypeError:
+            raise ExchangeError(
+                f"{name}: data is a {type(data).__name__}; need an address or a buffer"
+            ) from None
         keep.append(memory)
-        address = ctypes.addressof(memory) + interface.get("offset", 0)
-    strides = interface.get("strides")
-    return Strided(
+        low = ctypes.addressof(memory)
+        offset = interface.get("offset", 0)
+        address, high = low + offset if isinstance(offset, int) else None, low + len(memory)
+    if not isinstance(address, int) or order not in ("<", ">", "|", "="):
+        raise ExchangeError(
+            f"{name}: need a byte order, an integer address and an integer offset; got another type"
+        )
+    found = Strided(
         address,
-        tuple(interface["shape"]),
+        shape,
         None if strides is None else tuple(strides),
         code if order == "|" else order + code,
-        int(kind[1:]),
+        itemsize,
     )
+    check_memory(name, found, low, high)
+    return found

@@ -12,22 +12,30 @@ import os
 import struct
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from tensorken.array_like import ArrayLike
-from tensorken.arrays.creation import of_flat
+from tensorken.arrays.creation import of_flat, shape_of
 from tensorken.interchange.elements import unpacked
 from tensorken.interchange.interop import to_bytes
-from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError, TensorkenError
 from tensorken_core.language.dtypes import COMPLEX, DTYPES, DType, as_dtype, bfloat16, float32, real_dtype
+from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.text import printable, quoted
 
 __all__ = ["frombuffer", "load", "save", "savez", "savez_compressed"]
 
 MAGIC = b"\x93NUMPY"
 ORDER = "<" if sys.byteorder == "little" else ">"
 """The byte order of this machine, as headers state it."""
+
+ORDERS = ("<", ">", "|", "=")
+
+MAX_HEADER = 2**16
+"""The most bytes of a header: one with a shape and a dtype has some hundred."""
 
 
 def frombuffer(
@@ -178,19 +186,22 @@ def _with_ending(file: Any, ending: str) -> Path:
 # ---- loading -----------------------------------------------------------------------------------------------
 
 
-def load(file: Any, *, backend: Any = None, device: str | None = None) -> Any:
+def load(file: Any, *, max_bytes: int | None = None, backend: Any = None, device: str | None = None) -> Any:
     """The tensor in a file of numpy's format npy, or a dict of the tensors in a file of the format npz.
 
     Programs are loaded by `tk.Program.load`.
 
     Args:
         file: a path, or a binary file that is open for reading, which can seek.
+        max_bytes: the most bytes of all tensors of a compressed file. By default 1 GiB, or 100 times the size of the
+            file if that is more: a small file of others must not fill the memory.
         backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
         device: one of the backend's devices.
 
     Raises:
-        ArgumentError: if the file has another format, or ends early.
+        ArgumentError: if the file has another format, is damaged, ends early, or has more than `max_bytes`.
         DTypeError: if no dtype corresponds to that of the file; objects are never loaded.
+        OSError: if there is no such file, or it cannot be opened.
 
     >>> import io
     >>> import numpy as np
@@ -203,74 +214,125 @@ def load(file: Any, *, backend: Any = None, device: str | None = None) -> Any:
     """
     if not hasattr(file, "read"):
         with Path(os.fspath(file)).open("rb") as opened:
-            return load(opened, backend=backend, device=device)
+            return load(opened, max_bytes=max_bytes, backend=backend, device=device)
     start = file.tell()
+    size = file.seek(0, os.SEEK_END) - start
+    file.seek(start)
     if file.read(len(MAGIC)) == MAGIC:
-        return _read(file, backend, device)
+        stored = _stored("the file", file, size - len(MAGIC))
+        return stored.tensor(backend, device)
     file.seek(start)
     if not zipfile.is_zipfile(file):
         raise ArgumentError(
             "load: the file has neither of the formats npy and npz; tk.Program.load reads programs, and "
             "tensorken_nn.checkpoints.load checkpoints"
         )
-    with zipfile.ZipFile(file) as archive:
-        return {
-            name.removesuffix(".npy"): _member(archive, name, backend, device) for name in archive.namelist()
-        }
+    members = _members(file, max(2**30, 100 * size) if max_bytes is None else max_bytes)
+    return {name: stored.tensor(backend, device) for name, stored in members.items()}
 
 
-def _member(archive: zipfile.ZipFile, name: str, backend: Any, device: str | None) -> Tensor:
-    with archive.open(name) as member:
-        if member.read(len(MAGIC)) != MAGIC:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The contents of a file of the format npy: `data` has the elements in the byte order of the machine."""
+
+    shape: Shape
+    by_columns: bool
+    dtype: DType
+    data: bytes
+
+    def tensor(self, backend: Any, device: str | None) -> Tensor:
+        """The tensor on a backend."""
+        stored = self.shape[::-1] if self.by_columns else self.shape
+        x = of_flat("load", stored, unpacked(self.data, self.dtype), self.dtype, backend, device)
+        return x.transpose() if self.by_columns else x
+
+
+def _members(file: Any, limit: int) -> dict[str, _Stored]:
+    """The arrays in a zip file, by their names."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            size = sum([member.file_size for member in members])
+            if size > limit:
+                raise ArgumentError(
+                    f"load: the file unpacks to {size} bytes, more than {limit}; pass max_bytes= if you trust it"
+                )
+            return {member.filename.removesuffix(".npy"): _member(archive, member) for member in members}
+    except (TensorkenError, MemoryError):
+        raise
+    except Exception as error:  # zipfile raises a dozen classes for damaged files
+        text = printable(str(error)) or type(error).__name__
+        raise ArgumentError(f"load: the file is damaged ({text}); write it again") from error
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Stored:
+    name = printable(member.filename, 80)
+    with archive.open(member) as opened:
+        if opened.read(len(MAGIC)) != MAGIC:
             raise ArgumentError(f"load: {name} in the file does not have the format npy")
-        return _read(member, backend, device)
+        found = _stored(name, opened, member.file_size - len(MAGIC))
+        if opened.read(1):
+            raise ArgumentError(f"load: {name} in the file has more bytes than its shape {found.shape} needs")
+        return found
 
 
-def _read(file: IO[bytes], backend: Any, device: str | None) -> Tensor:
-    """The tensor of a file after the magic bytes."""
-    major = _bytes(file, 2)[0]
+def _stored(name: str, file: IO[bytes], left: int) -> _Stored:
+    """The array of a file after the magic bytes.
+
+    Args:
+        name: of the file, for errors.
+        file: the file.
+        left: the bytes that it still has, so that nothing is made for sizes that it only claims.
+    """
+    major = _bytes(name, file, 2, left)[0]
     if major not in (1, 2, 3):
         raise ArgumentError(
             f"load: version {major} of the format npy is unknown; the versions are 1, 2 and 3"
         )
-    (length,) = struct.unpack("<H", _bytes(file, 2)) if major == 1 else struct.unpack("<I", _bytes(file, 4))
-    text = _bytes(file, length).decode("utf-8" if major == 3 else "latin1")
+    width = 2 if major == 1 else 4
+    length = int.from_bytes(_bytes(name, file, width, left - 2), "little")
+    left -= 2 + width
+    if length > MAX_HEADER:
+        raise ArgumentError(f"load: {name} is damaged: its header has {length} bytes, more than {MAX_HEADER}")
+    text = _bytes(name, file, length, left).decode("utf-8" if major == 3 else "latin1", "replace")
     try:
         header = ast.literal_eval(text)
         descr, by_columns, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
-    except (ValueError, SyntaxError, KeyError, TypeError):
-        raise ArgumentError(f"load: the header {text.strip()!r:.80} is not that of the format npy") from None
+        is_valid = type(by_columns) is bool and all([type(n) is int and n >= 0 for n in shape])
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
+        is_valid = False
+    if not is_valid:
+        raise ArgumentError(f"load: the header {quoted(text.strip())} is not that of the format npy")
+    shape = shape_of("load", shape)
     dtype, order = _dtype_of(descr)
-    count = math.prod(shape)
-    data = _bytes(file, count * dtype.itemsize)
+    data = _bytes(name, file, math.prod(shape) * dtype.itemsize, left - length)
     if order not in ("|", "=", ORDER) and dtype.itemsize > 1:
         swapped, width = bytearray(len(data)), real_dtype(dtype).itemsize
         for i in range(width):
             swapped[i::width] = data[width - 1 - i :: width]
         data = bytes(swapped)
-    stored = shape[::-1] if by_columns else shape
-    x = of_flat("load", stored, unpacked(data, dtype), dtype, backend, device)
-    return x.transpose() if by_columns else x
+    return _Stored(shape, by_columns, dtype, data)
 
 
 def _dtype_of(descr: Any) -> tuple[DType, str]:
     """The dtype and the byte order of a header's description, such as `<f4`."""
     kinds = {"b": ("bool", True), "i": ("int", True), "u": ("int", False), "f": ("float", True)}
     kinds["c"] = ("complex", True)
-    if isinstance(descr, str) and descr[1:2] in kinds and descr[2:].isdecimal():
+    if isinstance(descr, str) and descr[:1] in ORDERS and descr[1:2] in kinds:
         kind, signed = kinds[descr[1]]
         for dtype in (DTYPES | COMPLEX).values():
-            if (dtype.kind, dtype.itemsize) == (kind, int(descr[2:])) and (
+            if (dtype.kind, str(dtype.itemsize)) == (kind, descr[2:]) and (
                 kind != "int" or dtype.signed == signed
             ):
                 return dtype, descr[0]
-    raise DTypeError(f"load: the file's dtype {descr!r} is none of {', '.join(DTYPES)}")
+    raise DTypeError(f"load: the file's dtype {printable(repr(descr), 60)} is none of {', '.join(DTYPES)}")
 
 
-def _bytes(file: IO[bytes], count: int) -> bytes:
-    data = file.read(count)
+def _bytes(name: str, file: IO[bytes], count: int, left: int) -> bytes:
+    """The next `count` bytes of a file that has `left` bytes."""
+    data = file.read(count) if count <= left else b""
     if len(data) != count:
         raise ArgumentError(
-            f"load: the file ends after {len(data)} of {count} bytes; it was not written completely"
+            f"load: {name} ends early: {count} bytes are needed, and {max(left, 0)} are there"
         )
     return data
