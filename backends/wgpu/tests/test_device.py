@@ -21,9 +21,11 @@ import tensorken as tk
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import (
+    bind_groups,
     device as device_module,
     encoding,
     limits,
+    memory,
     pipelines,
     queue,
     reading,
@@ -276,7 +278,7 @@ def test_documented_calls_do_the_same(kernels: Kernels, monkeypatch: Patch) -> N
         device.run(kernels.add_to, kernels.uniform(5), [partials, y], (1, 1, 1))
         commands = encoding.encode(device._device, device._queue.pending, direct)
         device._queue.pending = []
-        encoding.submit_commands(device._device.queue, commands, direct)
+        encoding.submit_commands(device._device.queue, commands, [], direct)
         assert kernels.read(y, 2) == [8, 6]
     monkeypatch.setattr(queue, "read", lambda *args: reading.read(*args, direct=None))
     assert kernels.read(y, 2) == [8, 6]
@@ -782,17 +784,53 @@ def test_kernels_refused_late_lose_the_device(kernels: Kernels) -> None:
         kernels.read(y, 1)
 
 
-def test_an_interrupted_submission_loses_the_device(kernels: Kernels, monkeypatch: Patch) -> None:
+def test_an_interrupted_submission_by_documented_calls_loses_the_device(
+    kernels: Kernels, monkeypatch: Patch
+) -> None:
     y = kernels.plus(kernels.words(1), 1, 4)
 
-    def interrupted(driver: Any, commands: Any) -> None:
+    def interrupted(driver: Any, commands: Any, numbers: list[int | None]) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(queue, "submit_commands", interrupted)
+    monkeypatch.setattr(queue, "is_direct", lambda driver: False)
     with pytest.raises(KeyboardInterrupt):
         kernels.read(y, 1)
     with pytest.raises(LostDeviceError, match=r"was lost \(KeyboardInterrupt during a submission\)"):
         kernels.read(y, 1)
+
+
+@pytest.mark.skipif(encoding.DIRECT is None, reason="wgpu does not have the driver's functions")
+def test_an_interruption_at_any_line_of_a_submission_changes_no_number(kernels: Kernels) -> None:
+    """Ctrl-C raises between two instructions; here, at each line that a submission runs, in turn."""
+    files = {module.__file__ for module in (queue, encoding, memory, bind_groups)}
+    line, interruptions = 0, 0
+    x = kernels.words(1, 2, 3)
+    while True:
+        line, left = line + 1, [line + 1]
+
+        def trace(frame: Any, event: str, argument: Any, left: list[int] = left) -> Any:
+            if frame.f_code.co_filename not in files:
+                return None
+            left[0] -= event == "line"
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        x = kernels.plus(x, 1, 4)
+        before = sys.gettrace()
+        try:
+            sys.settrace(trace)
+            kernels.device.submit()
+        except KeyboardInterrupt:
+            interruptions += 1
+        finally:
+            sys.settrace(before)
+        assert kernels.read(x, 3) == [1 + line, 2 + line, 3 + line]
+        assert kernels.device.lost is None
+        if left[0] > 0:
+            break
+    assert interruptions > 30
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process on Windows")
@@ -859,7 +897,9 @@ def test_a_read_waits_only_for_its_own_submission(kernels: Kernels) -> None:
     driver, queue = device._device, device._device.queue
 
     def was_early() -> bool:
-        number = encoding.submit_commands(queue, encoding.encode(driver, [copy]))
+        numbers: list[int | None] = []
+        encoding.submit_commands(queue, encoding.encode(driver, [copy]), numbers)
+        (number,) = numbers
         kernels.slowly(x, slow)
         device.submit()
         assert bytes(reading.read(driver, target, 4, number)) == bytes(4)

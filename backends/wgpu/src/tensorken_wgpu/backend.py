@@ -12,6 +12,7 @@ from tensorken.control_flow.scan_op import SCAN
 from tensorken.kernels.elements import INLINE
 from tensorken.kernels.positions import with_positions
 from tensorken.kernels.rows import REDUCTIONS
+from tensorken.programs.lost_memory import forget_memory
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DType, int32, int64
 from tensorken_core.language.op import OPS as LANGUAGE, Op
@@ -72,6 +73,7 @@ class Wgpu(Backend):
         """The GPU.  A lost device is reopened; the contents of its memory are gone."""
         if self._device.lost is not None:
             self._device = self._device.reopened()
+            forget_memory()
         return self._device
 
     # ---- values --------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class BindGroups:
                 self._drop(key)
 
     def _drop(self, key: Key) -> None:
-        del self._cache[key]
+        self._cache.pop(key, None)  # an interruption may have left the rest
         for block in {_block_of(memory) for memory in key[2:]}:
             keys = self._keys_of[block]
             keys.discard(key)

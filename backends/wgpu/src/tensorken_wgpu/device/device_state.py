@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorken.programs.lost_memory import forget_memory
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.device.failures import ExhaustedError, LostDeviceError, is_exhausted, is_lost, reason
 from tensorken_wgpu.device.forks import forked_error
@@ -45,6 +46,7 @@ class DeviceState:
     def mark_lost(self, reason_lost: str) -> LostDeviceError:
         """Record that the device is lost, and return the error to raise."""
         self.lost = reason_lost
+        forget_memory()
         return self.lost_error()
 
     def detach(self) -> None:

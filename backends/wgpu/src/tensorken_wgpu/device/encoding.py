@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import wgpu
+
 Dispatch = tuple[Any, Any, tuple[int, int, int]]
 """The driver's pipeline and bind group, and the number of workgroups."""
 
@@ -52,6 +54,8 @@ Command = Dispatch | Copy | Step
 
 Call = Callable[..., Any]
 
+_SUBMIT = "wgpuQueueSubmitForIndex"
+
 
 @dataclass(frozen=True, slots=True)
 class DriverFunctions:
@@ -62,7 +66,8 @@ class DriverFunctions:
         create: creates an encoder; this function and the next three raise the errors that the driver reports.
         copy: copies between buffers.
         finish: finishes an encoder and returns commands.
-        submit: submits commands to a queue and returns the number of the submission.
+        submit: submits commands to a queue and returns the number of the submission; it raises no errors.
+        errors: collects the errors that the driver reports.
         begin: begins a pass.
         set_pipeline: of a pass.
         set_group: sets the bind group of a pass.
@@ -81,6 +86,7 @@ class DriverFunctions:
     copy: Call
     finish: Call
     submit: Call
+    errors: Any
     begin: Call
     set_pipeline: Call
     set_group: Call
@@ -105,7 +111,8 @@ def _direct() -> DriverFunctions | None:
             libf.wgpuDeviceCreateCommandEncoder,
             libf.wgpuCommandEncoderCopyBufferToBuffer,
             libf.wgpuCommandEncoderFinish,
-            libf.wgpuQueueSubmitForIndex,
+            lib.wgpuQueueSubmitForIndex,
+            libf._error_handler,
             lib.wgpuCommandEncoderBeginComputePass,
             lib.wgpuComputePassEncoderSetPipeline,
             lib.wgpuComputePassEncoderSetBindGroup,
@@ -151,18 +158,39 @@ def encode(device: Any, pending: Sequence[Command], direct: DriverFunctions | No
         direct.release_encoder(encoder)
 
 
-def submit_commands(queue: Any, commands: Any, direct: DriverFunctions | None = DIRECT) -> int | None:
-    """Submit encoded commands to a queue of the driver; returns the number of the submission, if the driver has one.
+def is_direct(queue: Any, direct: DriverFunctions | None = DIRECT) -> bool:
+    """Whether `submit_commands` calls the driver's function directly."""
+    return direct is not None and hasattr(queue, "_internal")
+
+
+def submit_commands(
+    queue: Any, commands: Any, numbers: list[int | None], direct: DriverFunctions | None = DIRECT
+) -> None:
+    """Submit encoded commands to a queue of the driver.
+
+    Args:
+        queue: of the driver.
+        commands: as `encode` returns them.
+        numbers: takes the number of the submission, or None if the driver has none.  A signal, such as Ctrl-C, may
+            interrupt this function; then the list has the number if the commands were submitted.
+        direct: the driver's functions; None for wgpu's documented calls.
 
     Raises:
         GPUError: if the driver refuses them.
     """
     if direct is None or not hasattr(queue, "_internal"):
         queue.submit([commands])
-        return None
+        numbers.append(None)
+        return
     try:
-        number: int = direct.submit(queue._internal, 1, direct.array(commands))
-        return number
+        direct.errors.capture(_SUBMIT)
+        try:
+            # Python runs handlers of signals between its instructions, and this is one.
+            numbers.extend(map(direct.submit, (queue._internal,), (1,), (direct.array(commands),)))
+        finally:
+            reported = direct.errors.release(_SUBMIT)
+        if reported is not None:
+            raise wgpu.GPUError(reported[1])
     finally:
         direct.release_commands(commands)
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorken.cache_folder import cache_folder, write_file
+from tensorken.cache_folder import cache_folder, read_file, write_file
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -71,9 +71,12 @@ class Measurements:
 
     def _read(self) -> dict[str, Any]:
         """The entries of the file, by device; empty if it is missing, damaged or of another layout."""
+        content = None if self.path is None else read_file(self.path)
+        if content is None:
+            return {}
         try:
-            contents: Any = {} if self.path is None else json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            contents: Any = json.loads(content)
+        except (ValueError, RecursionError):
             return {}
         if not isinstance(contents, dict) or contents.get("format") != FORMAT:
             return {}

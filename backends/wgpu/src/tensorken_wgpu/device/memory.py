@@ -205,14 +205,14 @@ class Pool:
     def submitted(self) -> set[int]:
         """Record that pending work was submitted; returns the numbers of blocks released because too many are idle."""
         clean = self._clean
-        for block_size, numbers in self._dirty.items():
+        dirty, self._dirty = self._dirty, {}  # first: an interruption must leave no block in both
+        for block_size, numbers in dirty.items():
             heap = clean.get(block_size)
             if heap:
                 for number in numbers:
                     heappush(heap, number)
             else:
                 clean[block_size] = numbers
-        self._dirty.clear()
         self._submissions += 1
         if self._submissions % PEAK_WINDOW:
             return set()
@@ -231,15 +231,18 @@ class Pool:
             for number in self._by_age():
                 if not more():
                     break
-                block = self.blocks.pop(number)
+                block = self.blocks[number]
                 self.total -= block.size
                 self.idle -= block.size
                 released.add(number)
-            self._clean = {
+            kept = {
                 block_size: [n for n in heap if n not in released] for block_size, heap in self._clean.items()
             }
-            for heap in self._clean.values():
+            for heap in kept.values():
                 heapify(heap)
+            self._clean = kept  # first: an interruption must leave no idle number without a block
+            for number in released:
+                del self.blocks[number]
         return released
 
     def _by_age(self) -> Iterator[int]:

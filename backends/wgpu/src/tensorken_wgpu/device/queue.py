@@ -12,7 +12,7 @@ import wgpu
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.device.bind_groups import BindGroups
 from tensorken_wgpu.device.device_state import DeviceState
-from tensorken_wgpu.device.encoding import Command, Copy, Step, encode, submit_commands
+from tensorken_wgpu.device.encoding import Command, Copy, Step, encode, is_direct, submit_commands
 from tensorken_wgpu.device.failures import is_exhausted, reason
 from tensorken_wgpu.device.memory import SMALLEST, Pool
 from tensorken_wgpu.device.reading import read, read_into, uncleared, write
@@ -156,22 +156,30 @@ class Queue:
                 commands = encode(self._device, commands_to_encode)
             except wgpu.GPUError as again:  # the work stays pending
                 raise self._state.driver_error(again, "cannot submit pending work") from again
+        numbers: list[int | None] = []
         try:
-            number = submit_commands(self._driver, commands)
-            types = [type(one) for one in self.pending]
-            copies = types.count(Copy)
-            self.counts["kernels"] += len(types) - copies - types.count(Step)
-            self.counts["copies"] += copies
-            self.counts["submissions"] += 1
-            self._in_flight += 1
-            self._new_bytes = 0
-            self.pending = []
+            submit_commands(self._driver, commands, numbers)
+            self._note_submission()
         except BaseException as error:
-            # An interruption too: kernels that run twice or not at all give wrong numbers.
-            self._state.mark_lost(f"{type(error).__name__} during a submission")
+            # A signal, such as Ctrl-C, may come at any time: kernels that run twice or not at all give wrong numbers.
+            if isinstance(error, wgpu.GPUError) or not (numbers or is_direct(self._driver)):
+                self._state.mark_lost(f"{type(error).__name__} during a submission")
+            elif numbers:
+                self._note_submission()
             raise
-        self._groups.forget(pool.submitted())
-        return number
+        return numbers[0]
+
+    def _note_submission(self) -> None:
+        """Record that pending work was submitted; a second call in turn changes nothing."""
+        done, self.pending = self.pending, []
+        types = [type(one) for one in done]
+        copies = types.count(Copy)
+        self.counts["kernels"] += len(types) - copies - types.count(Step)
+        self.counts["copies"] += copies
+        self.counts["submissions"] += 1
+        self._in_flight += 1
+        self._new_bytes = 0
+        self._groups.forget(self._pool.submitted())
 
     # ---- waiting -------------------------------------------------------------------------------------------
 

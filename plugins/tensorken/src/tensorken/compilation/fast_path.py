@@ -88,6 +88,10 @@ class FastCalls:
     first: FastCall = field(default=_miss)
     recent: tuple[FastCall, ...] = field(default=())
 
+    def clear(self) -> None:
+        """Drop all functions."""
+        self.first, self.recent = _miss, ()
+
     def use(self, call: FastCall) -> None:
         """Make a function the first that is tried."""
         self.recent = (call, *[other for other in self.recent if other is not call][: MAX_RECENT - 1])

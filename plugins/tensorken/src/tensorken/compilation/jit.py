@@ -21,6 +21,7 @@ from tensorken.compilation.fast_path import MISS, FastCalls, fast_call
 from tensorken.compilation.lowered import Jitted, Lowered
 from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
 from tensorken.programs.execution import prepared
+from tensorken.programs.lost_memory import CACHES
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
@@ -57,7 +58,7 @@ NEW_JIT_FACTOR = 8
 _trace_counts: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class TraceCache:
     """The programs of one jitted function."""
 
@@ -67,6 +68,11 @@ class TraceCache:
     fast: FastCalls = field(default_factory=FastCalls)
     last_key: CacheKey | None = None
     count: int = 0
+
+    def forget_memory(self) -> None:
+        """Drop all programs: their constants may be in memory that was lost."""
+        self.programs.clear()
+        self.fast.clear()
 
     def note(self, cache_key: CacheKey, executable: Executable) -> None:
         """Count a trace, and warn if there have been many."""
@@ -127,6 +133,7 @@ def jit(
     statics = StaticParameters.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
     cache = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
+    CACHES.add(cache)
     fast = cache.fast
 
     @functools.wraps(f)

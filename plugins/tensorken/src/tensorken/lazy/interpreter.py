@@ -14,6 +14,7 @@ from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, seria
 from tensorken.lazy.origins import running, users_position
 from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
+from tensorken.programs.lost_memory import CACHES
 from tensorken.programs.names import all_programs
 from tensorken.programs.passes.common_subexpressions import exact_key
 from tensorken.programs.passes.elements import MOVEMENT_OPS
@@ -91,6 +92,7 @@ class Lazy(Wrapper[Node[R]]):
         self._count_number = 0  # the number of times that these counts were reset
         self._last_run = 0  # the serial of the last run
         self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
+        CACHES.add(self)
 
     @property
     def pending(self) -> int:
@@ -339,6 +341,13 @@ class Lazy(Wrapper[Node[R]]):
             self._pending_ops > fraction * self.max_pending
             or self._pending_bytes > fraction * MAX_PENDING_BYTES
         )
+
+    def forget_memory(self) -> None:
+        """Drop the values and programs that are cached: the backend has lost its memory."""
+        # without the lock, which another thread may hold while it waits for the device that was lost
+        nodes = [(key, ref, ref()) for key, ref in list(self._nodes.items())]
+        self._nodes = {key: ref for key, ref, node in nodes if node is not None and node.op is not None}
+        self._programs, self._loop_programs = {}, {}  # which have constants
 
     # ---- running ---------------------------------------------------------------------------------------------
 
