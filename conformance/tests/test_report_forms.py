@@ -7,9 +7,11 @@ import io
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +19,7 @@ import pytest
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
 from tensorken_conformance import output
 from tensorken_conformance.report import badge, serial, tables
+from tensorken_conformance.report.diff import compare
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.junit import to_junit
 from tensorken_conformance.report.markdown import to_markdown
@@ -503,3 +506,55 @@ def test_remarks_are_in_text_html_and_markdown() -> None:
     assert "was not examined" in to_markdown(sample)
     assert serial.from_json(serial.to_json(sample)).remarks == (remark,)
     assert sample.status == 0
+
+
+WRONG: list[Any] = [None, True, -1, 1.5, "text", "\x1b[2J", [], [[]], {}, {"a": [1]}]
+"""Values of each type of JSON."""
+
+
+def _places(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield at
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for name, item in items:
+        yield from _places(item, (*at, name))
+
+
+def test_a_report_with_any_value_at_any_place_is_refused_or_read_whole() -> None:
+    whole = report(FAILED)
+    text = serial.to_json(whole)
+    refused = 0
+    for at in [*_places(json.loads(text))][1:]:
+        for value in WRONG:
+            data = json.loads(text)
+            inner = data
+            for name in at[:-1]:
+                inner = inner[name]
+            inner[at[-1]] = value
+            message, found = _read(json.dumps(data))
+            assert message is None or (message.isprintable() and len(message) < 300), at
+            refused += found is None
+            if found is not None:  # then all that reads it works
+                compare(whole, found)
+                compare(found, whole)
+                serial.to_json(found)
+                for write in (to_junit, to_markdown, badge.to_shields, badge.to_svg):
+                    write(found)
+                assert to_text(found).replace("\n", "").isprintable(), at
+    assert refused > 500
+
+
+def _read(text: str) -> tuple[str | None, Report | None]:
+    try:
+        return None, serial.from_json(text)
+    except serial.ReportError as error:
+        return str(error), None
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"schema": true}', '{"schema": 0}', "\x00", "NaN", "1" * 5000]
+)
+def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises(serial.ReportError, match=r"report\.json: (not a report|a report of form)"):
+        load_either(file)

@@ -9,8 +9,9 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.support import FUSED
+from tensorken.programs.forms.files import portable_name
 from tensorken.programs.names import all_programs
-from tensorken_core.program.program import Program
+from tensorken_core.program.program import Equation, Program
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -148,6 +149,12 @@ def bits(results: Any) -> list[tuple[Any, ...]]:
     ]
 
 
+def _line(equation: Equation) -> tuple[str, int] | None:
+    """The line of an equation, as a file has it."""
+    origin = equation.origin
+    return None if origin is None else (portable_name(origin.file), origin.line)
+
+
 def same(a: Program, b: Program) -> bool:
     """Whether two programs are equal up to the identity of their variables."""
     if len(all_programs(a)) != len(all_programs(b)):
@@ -162,7 +169,7 @@ def same(a: Program, b: Program) -> bool:
         ):
             return False
         for e, f in zip(p.equations, q.equations, strict=True):
-            if (e.op.name, e.origin, e.scope) != (f.op.name, f.origin, f.scope):
+            if (e.op.name, _line(e), e.scope) != (f.op.name, _line(f), f.scope):
                 return False
         if bits(list(p.constants.values())) != bits(list(q.constants.values())):
             return False

@@ -635,6 +635,75 @@ def test_unprintable_names_are_escaped(here: Installation) -> None:
     assert json.loads(here.run("backends", "--json"))["backends"][0]["name"] == "\u03c9-gpu"
 
 
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
+"""It clears a terminal, changes its title and its colour, and reverses the direction of the text."""
+
+
+def test_texts_of_plugins_command_no_terminal(here: Installation) -> None:
+    module = (
+        f'"""Do it.{HOSTILE}"""\n'
+        "from tensorken_core.host.plugin import hookimpl\n"
+        "@hookimpl\n"
+        f"def tensorken_report_header(): return [{HOSTILE!r}, 'two\\nlines']\n"
+        "def main(arguments): ...\n"
+    )
+    here.install(
+        f"dist{HOSTILE}",
+        f"[tensorken.backends]\nmine{HOSTILE} = fake_hostile\n"
+        f"[tensorken.plugins]\nmine{HOSTILE} = fake_hostile\n"
+        f"[tensorken.commands]\nmine{HOSTILE} = fake_hostile:main\n",
+        version="1.0",
+        fake_hostile=module,
+    )
+    here.backend(
+        "gpu", more=f", devices=('left',), facts=lambda d: {{{HOSTILE!r}: {HOSTILE!r} + '\\nforged  broken'}}"
+    )
+    here.backend("shy", more=f", devices=('left{HOSTILE}',)")
+    here.install(
+        "dist-raises",
+        "[tensorken.backends]\nraises = fake_raises\n",
+        fake_raises=f"raise RuntimeError({HOSTILE!r})",
+    )
+    for *arguments, status in (
+        ("backends", 0),
+        ("backends", "--probe", 0),
+        ("backends", "--probe", "raises", 1),
+        ("backends", "--probe", HOSTILE, 1),
+        ("doctor", 1),
+        ("--help", 0),
+        (HOSTILE, 2),
+        (f"mine{HOSTILE}", 0),
+        ("backends", f"--{HOSTILE}", 2),
+    ):
+        told = here.run(*map(str, arguments), status=int(status), TENSORKEN_BACKEND="gpu")
+        assert "".join(told.split("\n")).isprintable(), arguments
+        assert not [line for line in told.splitlines() if line.strip().startswith("forged")]
+
+
+def test_a_shell_gets_only_names_that_it_does_not_expand(here: Installation) -> None:
+    here.install(
+        "dist", "[tensorken.backends]\n$(touch owned) = fake\n`touch owned` = fake\nplain-1 = fake\n"
+    )
+    assert here.run("backends", "--names") == "plain-1\n"
+
+
+def test_a_named_backend_alone_is_probed(here: Installation) -> None:
+    here.backend("gpu", more=", devices=('left', 'right')")
+    here.install(
+        "dist-bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no driver')"
+    )
+    told = lines(here.run("backends", "--probe", "gpu", TENSORKEN_BACKEND="gpu"))
+    assert told[1] == "gpu * dist-gpu 1.0 any loads; devices: left, right"
+    assert "bad" not in "".join(told)
+    assert "no driver" in here.run(
+        "backends", "--probe", "gpu", "bad", "GPU", status=1, TENSORKEN_BACKEND="gpu"
+    )
+    told = here.run("backends", "--probe", "gpx", status=1, TENSORKEN_BACKEND="gpu")
+    assert told.startswith("tensorken: unknown backend 'gpx'\n  did you mean: gpu\n")
+    data = json.loads(here.run("backends", "--json", "--probe", "gpu@dist-gpu", TENSORKEN_BACKEND="gpu"))
+    assert [backend["devices"] for backend in data["backends"]] == [["left", "right"]]
+
+
 def test_a_closed_pipe_is_not_an_error(here: Installation) -> None:
     for i in range(30):
         here.backend(f"toy{i}")

@@ -397,7 +397,7 @@ BROKEN = {
     "no module": ("import sys\nsys.modules[__name__] = None", "cannot be loaded: "),
     "devices of another kind": (
         PLUGIN.format(module="x", name="bad", facts="devices=[1, 2]"),
-        "AttributeError",
+        "the names of its devices must be printable texts",
     ),
     "ops of another kind": (
         PLUGIN.format(module="x", name="bad", facts="") + "\n@hookimpl\ndef tensorken_ops(): return [3]\n",

@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tensorken_conformance.running.options import RunError
+from tensorken_core.host.load_monitor import to_ascii
 
 if TYPE_CHECKING:
     from tensorken_conformance.report.terminal import Block
 
 
-def ascii_only(text: str) -> str:
-    """The text in ASCII, which every console can show."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
 def say(text: str, out: IO[str] | None = None) -> None:
     """Print text, by default on stdout."""
-    print(ascii_only(text.rstrip("\n")), file=out or sys.stdout, flush=True)
+    print(to_ascii(text.rstrip("\n")), file=out or sys.stdout, flush=True)
 
 
 def complain(text: str) -> None:
@@ -53,7 +49,7 @@ def write(file: str, text: str) -> None:
         RunError: if it cannot be written.
     """
     if file == "-":
-        print(ascii_only(text), end="", flush=True)
+        print(to_ascii(text), end="", flush=True)
         return
     try:
         Path(file).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")

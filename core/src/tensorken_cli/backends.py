@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from tensorken_cli.output import print_table, write
-from tensorken_cli.parser import OK
+from tensorken_cli.parser import FAILURE, OK
 from tensorken_cli.probing import Probe, add_limit, probe_all
 from tensorken_core.errors import BackendError
 from tensorken_core.host.backend_choice import BackendChoice
-from tensorken_core.host.discovery import core_version
+from tensorken_core.host.discovery import PluginRecord, core_version
 from tensorken_core.host.plugin import SPEC_VERSION
 from tensorken_core.host.registry import SELECTION
+
+_COMPLETED = re.compile(r"[\w.@-]+", re.ASCII)
+"""The names that are printed for shells, which expand others."""
 
 CHOOSING = """\
 To use another backend than the default, set TENSORKEN_BACKEND=NAME, call tk.use_backend("NAME"),
@@ -27,28 +31,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--names", action="store_true", help="print only the names, one on each line")
-    parser.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
+    parser.add_argument(
+        "--probe",
+        nargs="*",
+        metavar="NAME",
+        help="try to load each, or those of these names, in a process of its own",
+    )
     add_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the subcommand; returns the exit status."""
-    records = SELECTION.backends()
+    names, probed = options.probe or [], options.probe is not None
+    records = SELECTION.backends() if not names else _named(names)
     if options.names:
         for record in records:
-            write(record.selector)
+            if _COMPLETED.fullmatch(record.selector):
+                write(record.selector)
         return OK
-    probes = probe_all(records, options.limit) if options.probe else [Probe(record) for record in records]
+    probes = probe_all(records, options.limit) if probed else [Probe(record) for record in records]
+    exit_status = FAILURE if names and not all([probe.loads for probe in probes]) else OK
     chosen, error = _default()
     if options.json:
-        print(json.dumps(_as_data(probes, options.probe, chosen, error), indent=2))
-        return OK
+        print(json.dumps(_as_data(probes, probed, chosen, error), indent=2))
+        return exit_status
     default = chosen.record.key if chosen and chosen.record else None
     rows = [("name", "distribution", "version", "needs core", "status")]
     for probe in probes:
         record = probe.record
         status = f"{record.status}: {record.reason}" if record.reason else record.status
-        if options.probe and probe.loads:
+        if probed and probe.loads:
             status = f"loads; devices: {', '.join(probe.devices)}"
         name = f"{record.name} *" if record.key == default else record.name
         rows.append((name, record.distribution, record.version, record.needs or "any", status))
@@ -59,7 +71,20 @@ def run(options: argparse.Namespace) -> int:
                 write(f"\n{probe.record.selector}:{number} is {device}")
                 print_table(facts.items())
     write(f"\n* default: {chosen}" if chosen else f"\nno default: {error}")
-    return OK
+    return exit_status
+
+
+def _named(names: Iterable[str]) -> list[PluginRecord]:
+    """The backends of these names, each once.
+
+    Raises:
+        UnknownBackendError: if there is none of a name.
+    """
+    found: dict[tuple[str, str], PluginRecord] = {}
+    for text in names:
+        for record in SELECTION.named(text):
+            found.setdefault(record.key, record)
+    return list(found.values())
 
 
 def _as_data(

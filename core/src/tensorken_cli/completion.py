@@ -61,7 +61,7 @@ def _mark(parser: argparse.ArgumentParser) -> None:
         if isinstance(action, argparse._SubParsersAction):
             for subparser in action.choices.values():
                 _mark(subparser)
-        elif action.dest == "backend":
+        elif action.dest in ("backend", "probe"):
             action.complete = BACKENDS  # type: ignore[attr-defined]
         elif action.metavar in PLACES:
             action.complete = PLACES[action.metavar]  # type: ignore[attr-defined]

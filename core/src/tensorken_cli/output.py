@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorken_core.host.load_monitor import to_ascii
+from tensorken_core.text import printable
 
 STYLES = {
     "available": "green",
@@ -48,7 +49,7 @@ def print_table(rows: Iterable[tuple[str, ...]], *, header: bool = False) -> Non
       name   size
       numpy  8
     """
-    lines = [tuple(map(to_ascii, row)) for row in rows]
+    lines = [tuple([to_ascii(printable(cell)) for cell in row]) for row in rows]  # no cell has two lines
     if not lines:
         return
     if colours(sys.stdout) and _print_ruled(lines, header):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-LIMIT = 200
-"""The most characters of a text of others in a message."""
+import sys
 
 
-def printable(text: str, limit: int = LIMIT) -> str:
+def printable(text: str, limit: int = sys.maxsize) -> str:
     r"""A text on one line, with its control characters escaped, cut after `limit` characters.
 
     >>> printable("a\x1b[2J\nb"), printable("abcdef", 3)
@@ -15,7 +14,7 @@ def printable(text: str, limit: int = LIMIT) -> str:
     cut = text if len(text) <= limit else f"{text[:limit]} ..."
     if cut.isprintable():
         return cut
-    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut])
+    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in cut])
 
 
 def quoted(text: str, limit: int = 60) -> str:

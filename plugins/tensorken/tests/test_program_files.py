@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import dataclasses
+import importlib
 import json
 import random
 import re
@@ -12,6 +13,7 @@ import struct
 import subprocess
 import sys
 from collections import OrderedDict, defaultdict
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -205,9 +207,28 @@ def test_scopes_names_and_lines_are_kept(tmp_path):
     again = through_file(program, tmp_path)
     assert same(program, again)
     assert again.equations[1].scope == 3
-    assert again.equations[0].origin == first.origin
+    assert again.equations[0].origin == dataclasses.replace(first.origin, file=Path(__file__).name)
     assert again.donated == {1}
     assert again.name == program.name
+
+
+def test_a_file_tells_nothing_of_the_machine_of_its_author(tmp_path, monkeypatch):
+    package = tmp_path / "home" / "author" / "nets"
+    (package / "layers").mkdir(parents=True)
+    for folder in (package, package / "layers"):
+        (folder / "__init__.py").touch()
+    (package / "layers" / "block.py").write_text("def block(x):\n    return x * 2.0\n")
+    (tmp_path / "script.py").write_text("def f(x):\n    return x + 1.0\n")
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.syspath_prepend(tmp_path)
+    inner, script = importlib.import_module("nets.layers.block"), importlib.import_module("script")
+    program = tk.trace(lambda x: script.f(inner.block(x)))(1.0)
+    content = json.loads(serialize(program))
+    assert content["files"] == ["nets/layers/block.py", "script.py"]
+    assert "home" not in serialize(tk.trace(tk.jit(lambda x: script.f(inner.block(x))))(1.0))
+    with monkeypatch.context() as patch:  # a saved program that is loaded elsewhere and saved again
+        patch.chdir(package.parent)
+        assert json.loads(serialize(through_file(program, tmp_path)))["files"] == content["files"]
 
 
 def test_an_unknown_op_is_named(tmp_path):

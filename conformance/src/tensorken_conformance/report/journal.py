@@ -10,7 +10,15 @@ from typing import Any
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report.model import Report, make
-from tensorken_conformance.report.serial import ReportError, from_json, plain, result_from, text_of
+from tensorken_conformance.report.serial import (
+    ReportError,
+    check_types,
+    from_json,
+    plain,
+    result_from,
+    schema,
+    text_of,
+)
 from tensorken_conformance.running.options import Options, Run
 
 FORM = 1
@@ -68,14 +76,18 @@ def load_either(path: str | Path) -> Report:
     if not isinstance(first, dict) or "journal" not in first:
         return from_json(text, str(path))
     if first["journal"] != FORM:
-        raise ReportError(f"{path}: a journal of form {first['journal']!r}, this kit reads {FORM}")
+        raise ReportError(f"{path}: a journal of form {first['journal']!r:.40}, this kit reads {FORM}")
     try:
         options = Options(**{**first["options"], "select": tuple(first["options"]["select"])})
-        results = [result_from(data) for data in lines if isinstance(data, dict)]
+        rows = [data for data in lines if isinstance(data, dict)]
+        check_types(str(path), rows, {"items": schema()["$defs"]["result"]})
+        results = [result_from(data) for data in rows]
         found = Run(options, results=results, partial=ENDED_EARLY)
         found.take(first)
         return make(found)
-    except (KeyError, TypeError, ValueError) as error:
+    except ReportError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReportError(f"{path}: not a whole journal: {type(error).__name__}: {error}") from error
 
 
@@ -83,5 +95,5 @@ def _parsed(line: str) -> Any:
     """The data of a line; None if it is incomplete, as the last line of a killed run may be."""
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

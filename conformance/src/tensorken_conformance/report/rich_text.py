@@ -11,7 +11,8 @@ import rich.table
 from rich.text import Text
 
 from tensorken_conformance.report.tables import Table
-from tensorken_conformance.report.terminal import CODE, TITLE, Block, printable
+from tensorken_conformance.report.terminal import CODE, TITLE, Block
+from tensorken_core.host.load_monitor import to_ascii
 
 STYLES = {
     "passed": "green",
@@ -41,7 +42,7 @@ def show(content: Sequence[Block], out: IO[str]) -> None:
                 console.print(f"({block.legend})", style="dim")
         else:
             for line in block:  # the terminal wraps it, so that a copy has no other line ends
-                console.print(Text(printable(line.text), STYLES.get(line.status, "")), soft_wrap=True)
+                console.print(Text(to_ascii(line.text), STYLES.get(line.status, "")), soft_wrap=True)
 
 
 def _fitting(table: Table, width: int) -> Iterator[Table]:
@@ -73,11 +74,11 @@ def _laid_out(table: Table) -> rich.table.Table:
     )
     for place, is_right in enumerate(table.right):
         laid_out.add_column(
-            printable(table.head[place]) if table.head else "",
+            to_ascii(table.head[place]) if table.head else "",
             justify="right" if is_right else "left",
             style="dim" if not (table.head or place) else "",
             no_wrap=is_wide or not place,
         )
     for row in table.rows:
-        laid_out.add_row(*[Text(printable(field.text), STYLES.get(field.status, "")) for field in row])
+        laid_out.add_row(*[Text(to_ascii(field.text), STYLES.get(field.status, "")) for field in row])
     return laid_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -12,9 +13,11 @@ from typing import Any
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
-from tensorken_conformance.report.model import Cell, Header, LawSummary, Report
+from tensorken_conformance.report.model import Cell, Header, LawSummary, Report, timings
+from tensorken_conformance.report.types import faults_of
 from tensorken_conformance.running.options import RunError, as_tuples
 from tensorken_core.host.plugin import Capabilities
+from tensorken_core.text import printable
 
 SCHEMA = 1
 """The version of the format; it increases when older readers cannot read the new one."""
@@ -24,6 +27,7 @@ class ReportError(RunError, ValueError):
     """A file is not a report that this kit can read."""
 
 
+@functools.cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of reports.
 
@@ -147,16 +151,35 @@ def from_json(text: str, name: str = "report") -> Report:
     try:
         data = json.loads(text)
         version = data["schema"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ReportError(f"{name}: not a report of `tensorken conformance run --json FILE`") from error
-    if not isinstance(version, int) or version > SCHEMA:
+    if type(version) is not int or not 1 <= version <= SCHEMA:
         raise ReportError(
-            f"{name}: a report of form {version!r}, this kit reads {SCHEMA}; pip install -U tensorken-conformance"
+            f"{name}: a report of form {version!r:.40}, this kit reads {SCHEMA}; pip install -U tensorken-conformance"
         )
+    check_types(name, data, schema())
     try:
-        return _from_data(data)
+        report = _from_data(data)
+        timings(report)  # the figures that a comparison needs
+        return report
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReportError(f"{name}: not a whole report: {type(error).__name__}: {error}") from error
+
+
+def check_types(name: str, data: Any, part: Mapping[str, Any]) -> None:
+    """Check the types of all values.
+
+    Args:
+        name: of the file, for errors.
+        data: from JSON.
+        part: the part of the schema for the data.
+
+    Raises:
+        ReportError: for the first value of another type.
+    """
+    fault = next(faults_of(data, part, schema()), None)
+    if fault is not None:
+        raise ReportError(f"{name}: not a whole report: {printable(fault, 200)}")
 
 
 def _from_data(data: Mapping[str, Any]) -> Report:

@@ -6,13 +6,13 @@ files; `rich_text` does it for terminals.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from tensorken_conformance.case import Result
 from tensorken_conformance.report import tables
 from tensorken_conformance.report.model import Report, stale, titles
 from tensorken_conformance.report.tables import LINES, Field, Table
+from tensorken_core.host.load_monitor import to_ascii
 
 LONGEST = 400
 """The number of characters of a message that are shown; the JSON report has more."""
@@ -102,7 +102,7 @@ def _end(report: Report) -> Iterator[Field]:
 def plain(content: Sequence[Block]) -> str:
     """Blocks as text in ASCII, without colours, a table in aligned columns."""
     parts = ["\n".join(_lines(block)) for block in content]
-    return printable("\n\n".join(parts) + "\n")
+    return to_ascii("\n\n".join(parts) + "\n")
 
 
 def _lines(block: Block) -> Iterator[str]:
@@ -118,13 +118,3 @@ def _lines(block: Block) -> Iterator[str]:
         yield "  ".join(f"{text:{side}{width}}" for text, side, width in fields).rstrip()
     if block.legend:
         yield f"({block.legend})"
-
-
-def printable(text: str) -> str:
-    r"""The text in ASCII without control characters but newlines, which every console can show.
-
-    >>> printable("\x1b[31mred\N{SNOWMAN}\n")
-    '\\x1b[31mred\\u2603\n'
-    """
-    text = re.sub(r"[\x00-\t\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
-    return text.encode("ascii", "backslashreplace").decode("ascii")

@@ -122,6 +122,18 @@ class Selection:
         """
         return self.registry.records("backends")
 
+    def named(self, text: str) -> list[PluginRecord]:
+        """The installed backends that a name, or `name@distribution`, stands for: several if it is ambiguous.
+
+        Raises:
+            UnknownBackendError: if there is none.
+        """
+        name, _, distribution = text.partition("@")
+        found = self.registry.find("backends", name, distribution)
+        if not found:
+            raise self._unknown(text)
+        return found
+
     def use_backend(self, choice: Any, device: str | int | None = None) -> BackendContext:
         """Choose the backend on which tensors are created where no `backend=` is given.
 

@@ -20,6 +20,7 @@ from tensorken_core.errors import TensorkenError
 from tensorken_core.host.load_monitor import write_message
 from tensorken_core.host.variables import switch
 from tensorken_core.host.versions import place_in_range
+from tensorken_core.text import printable, quoted
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -152,14 +153,14 @@ class Installation:
 
     def _note(self, distribution: Distribution, error: BaseException) -> None:
         where = getattr(distribution, "_path", distribution)
-        self.problems.append(f"the metadata in {where} cannot be read: {describe(error)}")
+        self.problems.append(f"the metadata in {printable(str(where))} cannot be read: {describe(error)}")
 
     def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
         """The plugins of a name; if there are none, the installed distributions are read again.
 
         A name in `OURS` without a distribution selects only the plugin of our own distribution.
         """
-        key = normalized(name)
+        key = printable(normalized(name), 80)
         owner = normalized(distribution) or OURS[group].get(key, "")
 
         def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
@@ -218,8 +219,8 @@ def required_range(requirements: Sequence[str], distribution: str) -> str:
 
 def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord]:
     """A record for each entry point of a distribution that belongs to a group of the host."""
-    name, version = distribution.metadata["Name"], distribution.metadata["Version"]
-    needs = required_range(distribution.requires or [], CORE)
+    name, version = [printable(str(distribution.metadata[key]), 80) for key in ("Name", "Version")]
+    needs = printable(required_range(distribution.requires or [], CORE), 80)
     status, reason = _compatibility(needs, core, name)
     origin = getattr(distribution, "_path", None)
     records: dict[tuple[Group, str], PluginRecord] = {}
@@ -228,7 +229,7 @@ def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord
         if point.group == group or group not in get_args(Group):
             continue
         record = PluginRecord(
-            normalized(point.name),
+            printable(normalized(point.name), 80),
             name,
             version,
             needs,
@@ -240,7 +241,7 @@ def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord
         )
         former = records.get((group, record.name))
         if not _VALUE.fullmatch(point.value):
-            fault = f"its entry point {point.value!r} is no module or module:attribute"
+            fault = f"its entry point {quoted(point.value)} is no module or module:attribute"
         elif former and former.entry_point and former.entry_point.value != point.value:
             fault = f"it has two entry points of that name: {former.entry_point.value}, {point.value}"
         else:
@@ -342,7 +343,7 @@ def describe(error: BaseException) -> str:
         lines = str(error).strip().splitlines() or [""]
     except Exception:  # noqa: BLE001, an exception of a plugin may itself be broken
         lines = ["its message cannot be read"]
-    line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
+    line = printable(lines[0], 200)
     plain = isinstance(error, (PluginError, TensorkenError)) and line
     return line if plain else f"{type(error).__name__}: {line}"
 

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
+from tensorken_core.text import printable
+
 SLOW_LOAD = 5.0
 """Seconds after which a message names a plugin that is still loading."""
 
@@ -46,8 +48,14 @@ def monitored(what: str) -> Iterator[None]:
 
 
 def to_ascii(text: str) -> str:
-    """Text that any console can show."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+    r"""Text that any console can show, without the control characters that command a terminal.
+
+    >>> print(to_ascii("\x1b[2J\N{SNOWMAN}\nnext"))
+    \x1b[2J\u2603
+    next
+    """
+    lines = map(printable, text.split("\n"))
+    return "\n".join(lines).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def write_message(text: str) -> None:

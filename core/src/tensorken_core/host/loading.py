@@ -32,6 +32,7 @@ from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
 from tensorken_core.host.versions import place_in_range
 from tensorken_core.language.op import OPS, Op, register
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.text import printable, quoted
 
 T = TypeVar("T")
 
@@ -128,6 +129,8 @@ class Registry(Installation):
             for op in [op for ops in self._call_hook(plugin, "tensorken_ops") for op in ops]:
                 if not isinstance(op, Op):
                     raise PluginError(f"its tensorken_ops() returns {op!r}, which is not an Op")
+                if not (isinstance(op.name, str) and op.name.isprintable()):
+                    raise PluginError(f"the name of its op must be a printable text, got {quoted(op.name)}")
                 if OPS.get(op.name) is not op:
                     register(op)
                     added.append(op.name)
@@ -225,7 +228,7 @@ class Registry(Installation):
         with self.lock:
             if key not in self._attributes:
                 try:
-                    with monitored(f"backend {text!r}"):
+                    with monitored(f"backend {quoted(text)}"):
                         target = attribute_of(importlib.import_module(module), attribute, text)
                         self._attributes[key], device_name = _interpreter_from(target, device, text)
                 except (KeyboardInterrupt, UnknownBackendError):
@@ -234,7 +237,9 @@ class Registry(Installation):
                     missing = error.name if isinstance(error, ModuleNotFoundError) else None
                     if missing and f"{module}.".startswith(f"{missing}."):
                         return None
-                    raise BackendError(f"backend {text!r} cannot be loaded: {describe(error)}") from error
+                    raise BackendError(
+                        f"backend {quoted(text)} cannot be loaded: {describe(error)}"
+                    ) from error
                 self.remember(self._attributes[key], key[0], device_name)
             return self._attributes[key]
 
@@ -275,7 +280,8 @@ class Registry(Installation):
         for name, plugin in sorted(named, key=lambda pair: pair[0]):
             try:
                 for text in self._call_hook(plugin, "tensorken_report_header"):
-                    lines += [text] if isinstance(text, str) else map(str, text)
+                    texts = [text] if isinstance(text, str) else map(str, text)
+                    lines += [printable(line, 500) for text in texts for line in text.splitlines()]
             except Exception as error:  # noqa: BLE001, the lines of other plugins must be kept
                 lines.append(f"{name}: tensorken_report_header: {describe(error)}")
         return lines
@@ -322,6 +328,10 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
     if entry.devices is None:
         return ("cpu",)
     names = tuple(entry.devices() if callable(entry.devices) else entry.devices)
+    if not all([isinstance(name, str) and name.isprintable() for name in names]):
+        raise PluginError(
+            f"the names of its devices must be printable texts, got {printable(repr(names), 80)}"
+        )
     if len({name.strip().lower() for name in names}) < len(names):
         raise PluginError(f"the names of its devices are not unique: {', '.join(names)}")
     return names
@@ -343,7 +353,9 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
             return name
     if key.isdecimal() and int(key) < len(names):
         return names[int(key)]
-    raise BackendError(f"backend {backend!r} has no device {device!r}; its devices are {', '.join(names)}")
+    raise BackendError(
+        f"backend {quoted(backend)} has no device {quoted(device)}; its devices are {', '.join(names)}"
+    )
 
 
 def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
@@ -367,7 +379,8 @@ def attribute_of(module: Any, attribute: str, text: str) -> Any:
         except AttributeError:
             owner = getattr(target, "__name__", repr(target))
             raise UnknownBackendError(
-                f"unknown backend {text!r}: {owner} has no attribute {part!r}{did_you_mean(part, dir(target))}"
+                f"unknown backend {quoted(text)}: {owner} has no attribute {quoted(part)}"
+                f"{did_you_mean(part, dir(target))}"
             ) from None
     return target
 

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tensorken_core.errors import ArgumentError
 from tensorken_core.host.discovery import describe
+from tensorken_core.text import printable
 from tensorken_nn.jobs.job import Job
 from tensorken_nn.options import option, seed
 from tensorken_nn.training import Task
@@ -35,7 +36,9 @@ class Jobs(Mapping[str, Job]):
         found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, _distribution(point)))
         names = [*self.own, *[point.name for point in found]]
         return {
-            point.name if names.count(point.name) == 1 else f"{point.name}@{_distribution(point)}": point
+            printable(
+                point.name if names.count(point.name) == 1 else f"{point.name}@{_distribution(point)}", 80
+            ): point
             for point in found
         }
 
@@ -74,10 +77,10 @@ class _Settings:
 
 def _broken(point: EntryPoint, cause: str) -> Job:
     """A job that is listed with the reason why it cannot be used, and raises it when it is used."""
-    distribution = _distribution(point)
+    distribution = printable(_distribution(point), 80)
     reason = f"cannot be used: {cause}; update or uninstall {distribution}"
 
     def prepare(settings: _Settings) -> Task:
-        raise ArgumentError(f"train: the job {point.name} of {distribution} {reason}")
+        raise ArgumentError(f"train: the job {printable(point.name, 80)} of {distribution} {reason}")
 
     return Job(reason, _Settings, prepare)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorken_core import tree
 from tensorken_core.program.program import Literal, Program, Variable
+from tensorken_core.text import printable
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 RESERVED_NAMES = frozenset({"tk", "OPS", *keyword.kwlist, *keyword.softkwlist})
@@ -137,17 +138,6 @@ def callers_first(program: Program) -> list[Program]:
             pending.append((current, True))
             pending += [(p, False) for e in current.equations for p in e.params if isinstance(p, Program)]
     return order[::-1]
-
-
-def printable(text: str) -> str:
-    r"""A text with its unprintable characters escaped, so that it is one line in a console or a source file.
-
-    >>> printable("a\nb")
-    'a\\nb'
-    """
-    if text.isprintable():
-        return text
-    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
 
 
 def unique_names(

@@ -261,7 +261,7 @@ def _members(file: Any, limit: int) -> dict[str, _Stored]:
     except (TensorkenError, MemoryError):
         raise
     except Exception as error:  # zipfile raises a dozen classes for damaged files
-        text = printable(str(error)) or type(error).__name__
+        text = printable(str(error), 120) or type(error).__name__
         raise ArgumentError(f"load: the file is damaged ({text}); write it again") from error
 
 

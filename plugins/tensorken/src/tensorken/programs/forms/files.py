@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tensorken.interchange.elements import packed
@@ -55,6 +57,27 @@ def checksum(content: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
 
 
+@functools.lru_cache(maxsize=256)
+def portable_name(file: str) -> str:
+    """The name of a source file without the folders of its author's machine: relative to the folder of its package.
+
+    >>> portable_name("/home/me/model.py"), portable_name("<stdin>")
+    ('model.py', '<stdin>')
+    >>> import tensorken_core.tree
+    >>> portable_name(tensorken_core.tree.__file__)
+    'tensorken_core/tree.py'
+    """
+    path = PureWindowsPath(file) if "\\" in file else PurePosixPath(file)
+    if not path.is_absolute():
+        return file
+    parts = [path.name]
+    for folder in path.parents:
+        if not Path(folder, "__init__.py").is_file():
+            break
+        parts.append(folder.name)
+    return "/".join(reversed(parts))
+
+
 class _Writer:
     def __init__(self) -> None:
         self.program_indices: dict[Program, int] = {}
@@ -100,7 +123,8 @@ class _Writer:
             content["params"] = [to_json(p, self.program_indices.__getitem__) for p in equation.params]
         content["results"] = [index_of(v) for v in equation.results]
         if equation.origin is not None:
-            file = self.file_indices.setdefault(equation.origin.file, len(self.file_indices))
+            name = portable_name(equation.origin.file)
+            file = self.file_indices.setdefault(name, len(self.file_indices))
             content["origin"] = [file, equation.origin.line]
         if equation.scope:
             content["scope"] = equation.scope

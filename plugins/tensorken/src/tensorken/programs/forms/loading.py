@@ -14,7 +14,6 @@ from tensorken.interchange.elements import unpacked
 from tensorken.programs.forms.checks import check_equation
 from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
 from tensorken.programs.forms.json_values import from_json, parse_float, structure_from_json
-from tensorken.programs.names import printable
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, check_scalar
@@ -23,6 +22,7 @@ from tensorken_core.language.shapes import MOST_AXES, MOST_ELEMENTS
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.source_line import Origin
 from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.text import printable
 
 MakeTensor = Callable[[tuple[int, ...], Any, DType], Tensor]
 """A function from shape, elements and dtype to a tensor."""

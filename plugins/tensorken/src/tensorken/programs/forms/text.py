@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from tensorken.programs.names import Names, all_programs, fold, printable, unique_names
+from tensorken.programs.names import Names, all_programs, fold, unique_names
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.text import printable
 
 INDENT = "    "
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # in the representation of a function or another object
