@@ -27,6 +27,10 @@ PROCESSORS = {
     "AVX2, an older numpy": Processor(frozenset(WITH_AVX2), NUMPY_2_0, "Haswell"),
     "AVX": Processor(frozenset(BASELINE), NUMPY_2_4, "Sandybridge"),
     "another BLAS": Processor(frozenset(WITH_AVX2), NUMPY_2_4, ""),
+    "Zen 4": Processor(frozenset(WITH_AVX512), NUMPY_2_4, "SkylakeX", frozenset({"Haswell", "Zen"})),
+    "Zen 4 that hides AVX-512": Processor(
+        frozenset(WITH_AVX2), NUMPY_2_4, "Zen", frozenset({"Haswell", "Zen"})
+    ),
     "ARM": Processor(frozenset({"NEON", "ASIMD"}), ("ASIMDHP", "SVE"), "neoversen1"),
 }
 
@@ -77,6 +81,8 @@ def test_a_process_computes_with_its_configuration() -> None:
     ("AVX2, an older numpy", {"Sandybridge"}, {"no-AVX2"}),
     ("AVX", {"own"}, {"all"}),
     ("another BLAS", {"own"}, {"no-AVX2"}),
+    ("Zen 4", {"Sandybridge"}, {"no-AVX512", "no-AVX2"}),
+    ("Zen 4 that hides AVX-512", {"Sandybridge"}, {"no-AVX2"}),
     ("ARM", {"own"}, {"all"}),
 ])  # fmt: skip
 def test_a_foreign_configuration_is_another_processors(name: str, kernels: set[str], loops: set[str]) -> None:
@@ -166,3 +172,24 @@ def test_the_list_marks_the_foreign(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[0] for line in lines] == [one.name for one in here.configurations()]
     assert [line[0] for line in lines if line[1:] == ["foreign"]] == [one.name for one in here.foreign()]
+
+
+@each_of("name", ["Zen 4", "Zen 4 that hides AVX-512"])
+def test_no_configuration_has_kernels_that_end_the_process(name: str) -> None:
+    processor = PROCESSORS[name]
+    for configuration in processor.configurations():
+        chosen = processor.environment(configuration).get("OPENBLAS_CORETYPE", processor.kernels)
+        assert chosen not in processor.faulty
+    assert processor.environment(OWN).get("OPENBLAS_CORETYPE") == (
+        "Sandybridge" if processor.kernels == "Zen" else None
+    )
+    for kernels in processor.faulty:
+        with pytest.raises(ValueError, match="not a configuration of this processor"):
+            configurations.choose(f"{kernels},all,1", processor)
+
+
+def test_products_do_not_end_the_process_in_any_configuration() -> None:
+    product = "import numpy as np; assert (np.ones((5000, 36)).T @ np.ones((5000, 40)) == 5000).all()"
+    kernels = {one.kernels: one for one in Processor.here().configurations() if one.threads == 1}
+    for one in kernels.values():
+        in_configuration(one.name, sys.executable, "-c", product)

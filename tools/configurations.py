@@ -33,7 +33,8 @@ KERNELS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The kernels of OpenBLAS, as in OPENBLAS_CORETYPE, and the processor features that they need.
 
-OpenBLAS does not check them: kernels that the processor cannot run end in an illegal instruction.
+OpenBLAS does not check them: kernels that the processor cannot run end in an illegal instruction.  Some versions have
+kernels that overrun their stack on some processors; `tensorken_numpy.blas` knows them.
 """
 
 LOOPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -86,11 +87,13 @@ class Processor:
         features: the features of the processor, by numpy's names.
         dispatched: the features beyond its baseline for which numpy has loops.
         kernels: the default kernels of OpenBLAS; empty if numpy uses another BLAS.
+        faulty: kernels that end the process on this processor; no configuration has them.
     """
 
     features: frozenset[str]
     dispatched: tuple[str, ...]
     kernels: str
+    faulty: frozenset[str] = frozenset()
 
     @classmethod
     def here(cls) -> Processor:
@@ -98,12 +101,20 @@ class Processor:
         import threadpoolctl
         from numpy._core import _multiarray_umath as numpy  # type: ignore[attr-defined]
 
+        from tensorken_numpy.blas import faulty_kernels
+
         features = frozenset(name for name, present in numpy.__cpu_features__.items() if present)
         libraries = [
             library for library in threadpoolctl.threadpool_info() if library["internal_api"] == "openblas"
         ]
         kernels = next((str(library["architecture"]) for library in libraries), "")
-        return cls(features, tuple(numpy.__cpu_dispatch__), kernels)
+        return cls(features, tuple(numpy.__cpu_dispatch__), kernels, faulty_kernels())
+
+    def supported(self) -> list[str]:
+        """The kernels of OpenBLAS that the processor can run, the fastest first."""
+        return [
+            name for name, needed in KERNELS.items() if needed <= self.features and name not in self.faulty
+        ]
 
     def disabled(self, loops: str) -> tuple[str, ...]:
         """The features that NPY_DISABLE_CPU_FEATURES must disable for these loops.
@@ -116,7 +127,7 @@ class Processor:
 
     def configurations(self) -> tuple[Configuration, ...]:
         """The distinct configurations that this processor supports, `OWN` first."""
-        kernels = [name for name, needed in KERNELS.items() if self.kernels and needed <= self.features]
+        kernels = self.supported() if self.kernels else []
         loops = ["all"]
         for name in LOOPS:
             if self.features.intersection(self.disabled(name)) - set(self.disabled(loops[-1])):
@@ -132,10 +143,12 @@ class Processor:
         return tuple([c for c in kernels if c in loops] or kernels or loops or other)
 
     def environment(self, configuration: Configuration) -> dict[str, str]:
-        """The environment variables of a configuration; `own` and `all` leave their variables unset."""
+        """The environment variables of a configuration; `own` and `all` leave them unset where that is right."""
         variables = dict.fromkeys(THREAD_VARIABLES, str(configuration.threads))
         if configuration.kernels != "own":
             variables["OPENBLAS_CORETYPE"] = configuration.kernels
+        elif self.kernels in self.faulty:
+            variables["OPENBLAS_CORETYPE"] = self.supported()[0]
         if disabled := self.disabled(configuration.loops):
             variables["NPY_DISABLE_CPU_FEATURES"] = " ".join(disabled)
         return {**variables, VARIABLE: configuration.name}
@@ -152,7 +165,7 @@ def choose(name: str, processor: Processor) -> Configuration:
     if group in groups:
         index = int(number) if number else datetime.datetime.now(datetime.UTC).date().toordinal()
         return groups[group][index % len(groups[group])]
-    kernels = ["own", *(kernel for kernel, needed in KERNELS.items() if needed <= processor.features)]
+    kernels = ["own", *processor.supported()]
     for configuration in itertools.starmap(Configuration, itertools.product(kernels, LOOPS, THREADS)):
         if configuration.name == name:
             return configuration
