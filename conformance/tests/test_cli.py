@@ -83,6 +83,7 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         (["run", "numpy", "--select", "values.elementwize"], "did you mean values.elementwise"),
         (["run", "numpy", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json"),
         (["run", "numpy", "--json", "."], "cannot write ."),
+        (["run", "numpy", "--json", f"{__file__}/x.json"], "no such folder, or not writable"),
         (["run", "numpy", "--json", "-", "--html", "-"], "two reports cannot be in one file, stdout"),
         (["run", "numpy", "--json", "a", "--html", "a"], "two reports cannot be in one file, a"),
         (["explain", "values.cipherr"], "did you mean values.cipher"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,29 @@ def test_the_pages_show_the_output(
     printed = capsys.readouterr().out.replace("\\", "/")
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     assert f"```console\n$ tensorken new {kind} mine\n{printed}```\n" in text
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_nothing_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for folder in ("file", "file/below", "link"):
+        assert main(["backend", "mine", "--folder", str(tmp_path / folder)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("tensorken new: ")
+        assert line.endswith("with --folder")
+    original, count = Path.write_text, 0
+
+    def full(path: Path, *arguments: Any, **options: Any) -> int:
+        nonlocal count
+        count += 1
+        if count > 5:
+            raise OSError(28, "No space left on device")
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["backend", "mine", "--folder", str(tmp_path / "outer" / "mine")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "mine: No space left on device; name another" in line
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "link", "outer"]

@@ -115,6 +115,17 @@ def test_an_unknown_device_is_one_line(raw: Any, capsys: Any) -> None:
     assert "there is no device 'no such GPU'" in line
 
 
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_measurements(
+    option: str, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "x", tmp_path / "none" / "x"):
+        assert main([option, str(path)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"cannot write {path}" in line
+
+
 def test_it_is_a_subcommand() -> None:
     command = [sys.executable, "-m", "tensorken", "gpu-report", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -61,8 +61,9 @@ def check_files(files: Sequence[str]) -> None:
     """Raise RunError if a file cannot be written, or is named twice, before the run starts."""
     for file in files:
         place = Path(file).resolve()
-        if file != "-" and (
-            place.is_dir() or not os.access(place if place.exists() else place.parent, os.W_OK)
+        is_possible = place.parent.is_dir() and not place.is_dir()
+        if file != "-" and not (
+            is_possible and os.access(place if place.exists() else place.parent, os.W_OK)
         ):
             raise RunError(f"cannot write {file}: no such folder, or not writable")
         if files.count(file) > 1:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources, util
 from importlib.metadata import entry_points
@@ -88,6 +90,7 @@ def create(kind: str, name: str, folder: Path | None = None, start: str = "") ->
     Raises:
         ValueError: if the name is invalid or taken; or if there is no such kind or start.
         FileExistsError: if the folder is not empty; then nothing is written.
+        OSError: if it cannot be written; then nothing remains.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -107,15 +110,34 @@ def create(kind: str, name: str, folder: Path | None = None, start: str = "") ->
     files: dict[str, str] = {}
     for source in ("shared", *starts[start]):
         files.update(_files(resources.files(__package__).joinpath("templates", source)))
-    written = []
-    for path, text in files.items():
-        place = target / _renamed(path, kind, name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(
-            _renamed(_with_checks(text, KINDS[kind].checks, name), kind, name), encoding="utf-8", newline="\n"
-        )
-        written.append(place)
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            place = target / _renamed(path, kind, name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            written.append(place)
+            place.write_text(
+                _renamed(_with_checks(text, KINDS[kind].checks, name), kind, name),
+                encoding="utf-8",
+                newline="\n",
+            )
+    except OSError as error:
+        _remove(written, target)
+        reason = error.strerror or type(error).__name__
+        raise OSError(f"new: cannot write {target}: {reason}; name another folder with --folder") from error
     return written
+
+
+def _remove(files: Sequence[Path], target: Path) -> None:
+    """Remove the files of a project that could not be written, and the folders that are empty then."""
+    for file in reversed(files):
+        with suppress(OSError):
+            file.unlink()
+        for folder in file.parents:
+            with suppress(OSError):
+                folder.rmdir()
+            if folder == target:
+                break
 
 
 def check_name(kind: str, name: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_core.errors import TensorkenError
-from tensorken_nn.files import atomic_write
+from tensorken_nn.files import atomic_write, read
 
 RUNS = Path("runs")
 METRICS, SUMMARY, CURVES = "metrics.jsonl", "run.json", "curves.png"
@@ -69,8 +69,12 @@ def write_records(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_records(file: Path) -> Iterator[dict[str, Any]]:
-    """Read the records (a step and metrics) of a JSON Lines file, up to the first malformed line, if any."""
-    for line in file.read_bytes().splitlines() if file.exists() else ():
+    """Read the records (a step and metrics) of a JSON Lines file, up to the first malformed line, if any.
+
+    Raises:
+        FileError: if there is a file, and it cannot be read.
+    """
+    for line in read(file).splitlines() if file.exists() else ():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

@@ -35,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser("tensorken gpu-report", description="Measure a GPU, and write a report that can be sent.")
     add_arguments(parser)
     options = parser.parse_args(arguments)
+    for file in (options.json, options.html):  # before the measurements, which take minutes
+        if file is not None and (file.is_dir() or not file.resolve().parent.is_dir()):
+            print(f"error: cannot write {file}: it is a folder, or in no folder", file=sys.stderr)
+            return 2
     try:
         name = adapters.choice(adapters.adapter_of(options.device))
     except BackendError as error:
