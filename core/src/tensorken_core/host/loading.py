@@ -129,7 +129,7 @@ class Registry(Installation):
             for op in [op for ops in self._call_hook(plugin, "tensorken_ops") for op in ops]:
                 if not isinstance(op, Op):
                     raise PluginError(f"its tensorken_ops() returns {op!r}, which is not an Op")
-                if not (isinstance(op.name, str) and op.name.isprintable()):
+                if not str(op.name).isprintable():
                     raise PluginError(f"the name of its op must be a printable text, got {quoted(op.name)}")
                 if OPS.get(op.name) is not op:
                     register(op)
@@ -328,7 +328,8 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
     if entry.devices is None:
         return ("cpu",)
     names = tuple(entry.devices() if callable(entry.devices) else entry.devices)
-    if not all([isinstance(name, str) and name.isprintable() for name in names]):
+    texts: tuple[Any, ...] = names  # a plugin may give anything
+    if not all([isinstance(name, str) and name.isprintable() for name in texts]):
         raise PluginError(
             f"the names of its devices must be printable texts, got {printable(repr(names), 80)}"
         )

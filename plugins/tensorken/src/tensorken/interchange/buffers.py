@@ -72,7 +72,7 @@ def _listed(data: Sequence[Any]) -> list[Any]:
         length = len(data)
     except (ValueError, OverflowError, TypeError) as error:
         raise ArgumentError(f"tensor: the length of this {name} is wrong: {error}") from None
-    elements = []
+    elements: list[Any] = []
     for element in data:  # not list(data), which makes a list of this length first
         if len(elements) == length:
             break

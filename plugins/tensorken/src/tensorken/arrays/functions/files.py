@@ -298,11 +298,12 @@ def _stored(name: str, file: IO[bytes], left: int) -> _Stored:
     try:
         header = ast.literal_eval(text)
         descr, by_columns, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
-        is_valid = type(by_columns) is bool and all([type(n) is int and n >= 0 for n in shape])
+        if type(by_columns) is not bool or not all([type(n) is int and n >= 0 for n in shape]):
+            raise ValueError(text)
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        is_valid = False
-    if not is_valid:
-        raise ArgumentError(f"load: the header {quoted(text.strip())} is not that of the format npy")
+        raise ArgumentError(
+            f"load: the header {quoted(text.strip())} is not that of the format npy"
+        ) from None
     shape = shape_of("load", shape)
     dtype, order = _dtype_of(descr)
     data = _bytes(name, file, math.prod(shape) * dtype.itemsize, left - length)
