@@ -43,7 +43,7 @@ def check(variable: str, name: str) -> None:
                 [sys.executable, "-P", "-c", _PROGRAM, name, *map(str, sys.path)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 check=False,
             )
