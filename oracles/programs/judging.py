@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -21,9 +22,18 @@ from core.tests.random_programs.comparing import (
     type_mismatch,
 )
 from core.tests.random_programs.design import by_design
-from core.tests.random_programs.judging import WAYS, Way, leaves_of, raised
-from core.tests.random_programs.program import Array, Program, Step
+from core.tests.random_programs.judging import WAYS, Way, compiled_by, leaves_of, raised
+from core.tests.random_programs.numbers import Array, inexact, is_python, kind, magnitudes
+from core.tests.random_programs.program import Program, Step
 from oracles.programs.design import LOSES_CUSTOM_RULES, REFUSED_BY_JAX, RULES_OF_JAX
+
+NARROW_FLOATS = ("float16", "bfloat16", "float32", "complex64")
+"""The dtypes whose intermediate results JAX may round in another way; float64 is the judge."""
+
+
+def differentiated(x: Any) -> bool:
+    """Whether a leaf is an operand of derivatives."""
+    return not is_python(x) and inexact(x)
 
 
 def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
@@ -39,7 +49,7 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
             continue
         for index, (name, theirs) in enumerate(zip(step.names, results, strict=True)):
             ours = values[name]
-            if (theirs.dtype.kind, theirs.shape) == (ours.dtype.kind, ours.shape):
+            if (kind(theirs), theirs.shape) == (kind(ours), ours.shape):
                 theirs = theirs.astype(ours.dtype)
             if mismatch := type_mismatch(theirs, ours):
                 yield Disagreement("JAX", step, mismatch)
@@ -47,7 +57,7 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
             different = differs(theirs, ours, step.exact)
             if different.any() and not step.exact:
                 different &= exceeds(theirs, ours, step_tolerance(step, operands, index))
-            if different.any() and not step.exact and ours.dtype in ("float16", "float32"):
+            if different.any() and not step.exact and ours.dtype.name in NARROW_FLOATS:
                 different &= differs_from_float64(step, operands, index, ours)
             if different.any():
                 different &= ~by_design(step, operands, theirs, ours, RULES_OF_JAX)
@@ -58,8 +68,8 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
 
 def differs_from_float64(step: Step, operands: Mapping[str, Array], index: int, ours: Array) -> Array:
     """Where Tensorken's result differs from JAX's in float64, whose intermediate results do not overflow."""
-    text = step.text.replace("float16", "float64").replace("float32", "float64")
-    wide = {name: x.astype("float64") if x.dtype.kind == "f" else x for name, x in operands.items()}
+    text = re.sub("bfloat16|float16|float32", "float64", step.text).replace("complex64", "complex128")
+    wide = {name: x if is_python(x) or not inexact(x) else widened(x) for name, x in operands.items()}
     try:
         other = Step(step.row, step.names, text, False)
         with np.errstate(all="ignore"):
@@ -70,6 +80,11 @@ def differs_from_float64(step: Step, operands: Mapping[str, Array], index: int, 
     if not different.any():
         return different
     return different & exceeds(theirs, ours, step_tolerance(step, operands, index))
+
+
+def widened(x: Array) -> Array:
+    """The numbers in float64 or complex128."""
+    return x.astype("complex128" if kind(x) == "c" else "float64")
 
 
 def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[Step], tuple[Array, ...]]:
@@ -89,7 +104,7 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
                 errors[step] = error
         return results
 
-    arrays = {name: jax.numpy.asarray(x) for name, x in values.items()}
+    arrays = {name: x if is_python(x) else jax.numpy.asarray(x) for name, x in values.items()}
     try:
         results = jax.jit(run)(arrays)
     except (TypeError, NotImplementedError):  # JAX rejects some steps only at the end of a trace
@@ -110,10 +125,11 @@ def derivatives(program: Program, values: Mapping[str, Array], rng: random.Rando
         return
     leaves = leaves_of(program)
     modes = ["r", *("".join(rng.choice("fr") for _ in range(order)) for order in (2, 3))]
-    xs = [x for x in leaves.values() if x.dtype.kind == "f"]
+    xs = [x for x in leaves.values() if differentiated(x)]
     if not xs:
         return
-    ts = [np.cos(np.arange(x.size) + k).reshape(x.shape) for k, x in enumerate(xs)]
+    ts = [np.cos(np.arange(x.size) + k).reshape(x.shape).astype(x.dtype) for k, x in enumerate(xs)]
+    ts = [t * (1 - 0.5j) if kind(t) == "c" else t for t in ts]
     compiled = rng.random() < 0.5
 
     def ours(xs: list[Array]) -> list[list[Array]]:
@@ -139,7 +155,7 @@ def derivatives(program: Program, values: Mapping[str, Array], rng: random.Rando
     forward: list[list[Array]] = []
     for order, pairs in enumerate(zip(actual, expected, strict=True)):
         finite = [w for w in pairs[1] if w.size and np.isfinite(w).any()]
-        scale = max([1.0, *(float(np.nanmax(np.abs(w))) for w in finite)])
+        scale = max([1.0, *(float(np.nanmax(magnitudes(w), initial=0.0)) for w in finite)])
         for k, (f, w) in enumerate(zip(*pairs, strict=True)):
             if mismatch := type_mismatch(f, w):
                 yield Disagreement(way, None, f"order {order + 1}: {mismatch}")
@@ -172,8 +188,8 @@ def derivatives_by_modes(
     letters before it; a final r takes the gradient.  With `forward`, gradients are computed in forward mode too.
     """
     gradient = library.jacfwd if forward else library.grad
-    names = [name for name, x in leaves.items() if x.dtype.kind == "f"]
-    rest = {name: xp.asarray(x) for name, x in leaves.items() if x.dtype.kind != "f"}
+    names = [name for name, x in leaves.items() if differentiated(x)]
+    rest = {name: x if is_python(x) else xp.asarray(x) for name, x in leaves.items() if not differentiated(x)}
     ends = program.ends
 
     def loss(*xs: Any) -> Any:
@@ -182,14 +198,16 @@ def derivatives_by_modes(
         for k, name in enumerate(ends):
             y = values[name]
             weights = np.cos(np.arange(int(np.prod(y.shape)), dtype="float64") + k).reshape(y.shape)
-            total = total + xp.sum(y.astype("float64") * xp.asarray(weights))
+            reals = (xp.real(y), xp.imag(y) * 0.5) if "complex" in str(y.dtype) else (y,)
+            for part in reals:
+                total = total + xp.sum(part.astype("float64") * xp.asarray(weights))
         return total
 
     def along(f: Any, letter: str, ts: list[Any]) -> Any:
         if letter == "f":
             return lambda *xs: library.jvp(f, tuple(xs), tuple(ts))[1]
         gradients = gradient(f, tuple(range(len(ts))))
-        return lambda *xs: sum(xp.sum(g * t) for g, t in zip(gradients(*xs), ts, strict=True))
+        return lambda *xs: sum(xp.sum(xp.real(g * t)) for g, t in zip(gradients(*xs), ts, strict=True))
 
     def everything(xs: list[Any], ts: list[Any]) -> list[list[Any]]:
         derivatives = []
@@ -223,4 +241,10 @@ def derivatives_of_jax(
 
 
 WAYS_OF_JAX: dict[str, Way] = {"JAX": on_jax, "derivatives": derivatives}
-EVERY_WAY: dict[str, Way] = {**WAYS, **WAYS_OF_JAX}
+EVERY_WAY: dict[str, Way] = {
+    **WAYS,
+    "jit": compiled_by("none", WAYS["jit"]),
+    "llvm": compiled_by("llvm", WAYS["jit"]),
+    **WAYS_OF_JAX,
+}
+"""All ways; `llvm` needs the distribution tensorken-llvm."""

@@ -22,6 +22,8 @@ MODULES = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
 
 def absolute(x: Any) -> Any:
     """The absolute value, with the derivative 0 at 0, as Tensorken's; JAX's derivative is 1 there."""
+    if jnp.iscomplexobj(x):
+        return jnp.abs(x)
     return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
 
 
@@ -48,6 +50,7 @@ class JaxNames:
     norm = staticmethod(jnp.linalg.norm)
     fix = staticmethod(jnp.trunc)
     concat = staticmethod(jnp.concatenate)
+    fft = jnp.fft
 
     def __getattr__(self, name: str) -> Any:
         for module in MODULES:

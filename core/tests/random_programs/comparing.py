@@ -15,7 +15,18 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.random_programs.design import by_design
-from core.tests.random_programs.program import Array, Program, Step
+from core.tests.random_programs.numbers import (
+    Array,
+    epsilon,
+    inexact,
+    is_python,
+    joined,
+    largest,
+    magnitudes,
+    parts,
+    smallest_normal,
+)
+from core.tests.random_programs.program import Program, Step
 
 UNITS = 8
 """The error of a step, in units in the last place, that is always tolerated."""
@@ -52,52 +63,63 @@ class Disagreement:
 
 
 def differs(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Array:
-    """Where two arrays differ by more than a few units, or, if exact, at all, also in the signs of zeros."""
-    if wanted.dtype.kind != "f":
+    """Where two arrays differ by more than a few units, or, if exact, at all, also in the signs of zeros.
+
+    The units of both parts of a complex number are those of its absolute value.
+    """
+    if not inexact(wanted):
         return np.asarray(found != wanted)
-    info = np.finfo(wanted.dtype)
+    eps, most = epsilon(wanted), largest(wanted)
+    result = np.zeros(wanted.shape, bool)
     with np.errstate(all="ignore"):
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-        if signs:
-            same &= (found != 0) | (np.signbit(found) == np.signbit(wanted))
-        if not exact:
-            a, b = found.astype("float64"), wanted.astype("float64")
-            tolerance = UNITS * (float(info.eps) * np.abs(b) + float(info.smallest_subnormal))
-            same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= tolerance)
-            if info.dtype.name != "float64":  # the largest number and infinity are neighbours
-                same |= (
-                    (np.sign(a) == np.sign(b))
-                    & (np.maximum(np.abs(a), np.abs(b)) == np.inf)
-                    & (np.minimum(np.abs(a), np.abs(b)) >= float(info.max) * (1 - UNITS * float(info.eps)))
-                )
-    return np.asarray(~same)
+        allowed = UNITS * eps * (magnitudes(wanted) + smallest_normal(wanted))
+        for a, b in zip(parts(found), parts(wanted), strict=True):
+            same = (a == b) | (np.isnan(a) & np.isnan(b))
+            if signs:
+                same &= (a != 0) | (np.signbit(a) == np.signbit(b))
+            if not exact:
+                same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= allowed)
+                if most < np.finfo("float64").max:  # the largest number and infinity are neighbours
+                    same |= (
+                        (np.sign(a) == np.sign(b))
+                        & (np.maximum(np.abs(a), np.abs(b)) == np.inf)
+                        & (np.minimum(np.abs(a), np.abs(b)) >= most * (1 - UNITS * eps))
+                    )
+            result |= ~same
+    return result
 
 
 def tolerance(wanted: Array, others: list[Array]) -> Array:
     """The tolerance of a result, from the results for moved operands; inf where any result is possible."""
-    if wanted.dtype.kind != "f":
-        return np.asarray(np.any([other != wanted for other in others], axis=0) * np.inf)
+    if not inexact(wanted):
+        changed = np.any([other != wanted for other in others], axis=0)
+        return np.asarray(np.where(changed, np.inf, 0.0))
     with np.errstate(all="ignore"):
-        w = wanted.astype("float64")
         spread = np.zeros(wanted.shape)
         for other in others:
-            o = other.astype("float64")
-            same = (o == w) | (np.isnan(o) & np.isnan(w))
-            step = np.where(np.isfinite(o) & np.isfinite(w), np.abs(o - w), np.inf)
-            spread = np.maximum(spread, np.where(same, 0.0, step))
+            for o, w in zip(parts(other), parts(wanted), strict=True):
+                same = (o == w) | (np.isnan(o) & np.isnan(w))
+                step = np.where(np.isfinite(o) & np.isfinite(w), np.abs(o - w), np.inf)
+                spread = np.maximum(spread, np.where(same, 0.0, step))
         return np.asarray(SPREAD * spread)
 
 
-def perturbed(x: Array, rng: random.Random, by: float = 2.0, of_largest: bool = False) -> Array:
-    """Numbers moved by up to `by` units in the last place, of the number itself or of the largest."""
-    if x.dtype.kind != "f":
+def perturbed(x: Any, rng: random.Random, by: float = 2.0, of_largest: bool = False) -> Any:
+    """Numbers moved by up to `by` units in the last place, of the number itself or of the largest.
+
+    Integers and Python numbers, which are exact, stay.
+    """
+    if is_python(x) or not inexact(x):
         return x
-    eps = float(np.finfo(x.dtype).eps)
-    moves = np.array([eps * by * rng.choice((-1.0, -0.5, 0.5, 1.0)) for _ in range(x.size)]).reshape(x.shape)
+    eps = epsilon(x)
+    found = []
     with np.errstate(all="ignore"):
-        wide = x.astype("float64")
-        size = np.abs(wide[np.isfinite(wide)]).max(initial=0.0) if of_largest else wide
-        y: Array = (wide + size * moves).astype(x.dtype)
+        size = magnitudes(x)
+        size = size[np.isfinite(size)].max(initial=0.0) if of_largest else size
+        for part in parts(x):
+            moves = np.array([eps * by * rng.choice((-1.0, -0.5, 0.5, 1.0)) for _ in range(x.size)])
+            found.append(part + size * moves.reshape(x.shape))
+        y = joined(tuple(found), x)
         return np.where(np.isfinite(y) | ~np.isfinite(x), y, x)
 
 
@@ -117,10 +139,12 @@ def type_mismatch(found: Any, wanted: Array) -> str | None:
 
 def exceeds(found: Array, wanted: Array, allowed: Array) -> Array:
     """Where results differ by more than the tolerance."""
+    if not inexact(wanted):
+        return np.asarray(allowed == 0)
     with np.errstate(all="ignore"):
-        if wanted.dtype.kind != "f":
-            return np.asarray(allowed == 0)
-        far = ~(np.abs(found.astype("float64") - wanted.astype("float64")) <= allowed)
+        far = np.zeros(wanted.shape, bool)
+        for a, b in zip(parts(found), parts(wanted), strict=True):
+            far |= ~((np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b)))
     return np.asarray(far & (allowed != np.inf))
 
 
@@ -137,21 +161,20 @@ def step_tolerance(step: Step, operands: Mapping[str, Array], place: int) -> Arr
 
 def composition_tolerance(step: Step, wanted: Array) -> float:
     """The additional tolerance of a step of many ops, whose intermediate results are rounded."""
-    if wanted.dtype.kind != "f" or not wanted.size or not any(mark in step.text for mark in COMPOSED):
+    if not inexact(wanted) or not wanted.size or not any(mark in step.text for mark in COMPOSED):
         return 0.0
-    with np.errstate(all="ignore"):
-        finite = np.abs(np.where(np.isfinite(wanted), wanted, 0.0).astype("float64"))
-    return SPREAD * float(np.finfo(wanted.dtype).eps) * max(1.0, float(finite.max()))
+    size = magnitudes(wanted)
+    return SPREAD * epsilon(wanted) * max(1.0, float(size[np.isfinite(size)].max(initial=0.0)))
 
 
-def numpy_of(x: Any) -> Array:
-    """A value as a numpy array."""
-    return np.asarray(x)
+def numpy_of(x: Any) -> Any:
+    """A value as a numpy array; a Python number as it is."""
+    return x if is_python(x) else np.asarray(x)
 
 
-def tensors(values: Mapping[str, Array]) -> dict[str, Any]:
-    """Arrays as tensors."""
-    return {name: tk.tensor(x) for name, x in values.items()}
+def tensors(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as tensors; Python numbers as they are."""
+    return {name: x if is_python(x) else tk.tensor(x) for name, x in values.items()}
 
 
 # ---- whole programs ----------------------------------------------------------------------------------------------
@@ -175,7 +198,7 @@ def program_tolerances(
             if step.exact:
                 found.update(zip(step.names, step(tk, found), strict=True))
                 continue
-            operands = {name: tk.tensor(perturbed(numpy_of(found[name]), rng)) for name in step.operands}
+            operands = tensors({name: perturbed(numpy_of(found[name]), rng) for name in step.operands})
             of_largest = "linalg." in step.text  # the error of a factorization is that of the whole matrix
             for name, x in zip(step.names, step(tk, operands), strict=True):
                 found[name] = tk.tensor(perturbed(numpy_of(x), rng, of_largest=of_largest))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.tests.random_programs.program import Array, Step
+from core.tests.random_programs.numbers import Array, inexact, kind, largest, magnitudes, parts
+from core.tests.random_programs.program import Step
 from core.tests.random_programs.steps import elementwise, products
 
 CONTRACTIONS = frozenset(row.name for row in products.ROWS)
@@ -55,16 +56,19 @@ def chooses_zeros(step: Step, operands: Operands, results: Sequence[Array]) -> b
 def sees_signs(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
     """Whether the result depends on the sign of a zero among the operands."""
     named = any(name in step.text for name in ("atan2", "copysign", "signbit", "reciprocal", " / "))
-    return named and any(x.dtype.kind == "f" and (x == 0).any() for x in operands.values())
+    return named and any(inexact(x) and any((p == 0).any() for p in parts(x)) for x in operands.values())
 
 
 def other_sign(found: Array, wanted: Array) -> Array:
     """Elements that would be equal if a zero had the other sign: negated, the other bool, or 0 and pi by atan2."""
     if wanted.dtype == bool:
         return np.ones(wanted.shape, bool)
-    pi = wanted.dtype.type(np.pi) if wanted.dtype.kind == "f" else 0
-    half_turns = np.isin(np.abs(found), (0, pi)) & np.isin(np.abs(wanted), (0, pi))
-    return np.asarray((np.abs(found) == np.abs(wanted)) | half_turns)
+    pi = float(np.asarray(np.pi, wanted.dtype)) if kind(wanted) == "f" else 0.0
+    same = np.ones(wanted.shape, bool)
+    for a, b in zip(parts(found), parts(wanted), strict=True):
+        half_turns = np.isin(np.abs(a), (0, pi)) & np.isin(np.abs(b), (0, pi))
+        same &= (np.abs(a) == np.abs(b)) | half_turns | (np.isnan(a) & np.isnan(b))
+    return same
 
 
 def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Array]) -> bool:
@@ -72,11 +76,10 @@ def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Ar
     if step.row in ELEMENTWISE:
         return False
     for x in operands.values():
-        if x.dtype.kind == "f" and x.size:
-            with np.errstate(all="ignore"):
-                finite = np.abs(x[np.isfinite(x)].astype("float64"))
-            if finite.size and float(finite.max()) >= float(np.finfo(x.dtype).max) ** 0.5 / 32:
-                return any(r.dtype.kind == "f" for r in results)
+        if inexact(x) and x.size:
+            sizes = magnitudes(x)
+            if sizes[np.isfinite(sizes)].max(initial=0.0) >= largest(x) ** 0.5 / 32:
+                return any(map(inexact, results))
     return False
 
 
@@ -85,7 +88,7 @@ def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) ->
     added = step.row in CONTRACTIONS or any(mark in step.text for mark in ("einsum", "@", "xp.sum("))
     divided = "xp.sum(" in step.text and " / " in step.text
     return added and any(
-        x.dtype.kind == "f" and (np.isinf(x).any() or (divided and (x == 0).any())) for x in operands.values()
+        inexact(x) and (np.isinf(x).any() or (divided and (x == 0).any())) for x in operands.values()
     )
 
 
@@ -102,7 +105,25 @@ RULES = (
         sums_infinities,
         none_finite,
     ),
+    Rule(
+        "the parts of a complex number of which one is infinite or NaN depend on the order of the terms",
+        lambda step, operands, results: any(kind(x) == "c" for x in (*operands.values(), *results)),
+        none_finite,
+    ),
 )
+
+
+REFUSALS = {
+    "does not fit": "a Python number is outside of the range of the tensor's dtype, as for numpy",
+    "complex numbers have no order": "the array API standard has no order of them; numpy has one in some functions",
+    "take x.real, x.imag or abs(x)": "the function is not defined for complex numbers",
+}
+"""Parts of messages of errors for steps of wide programs that are refused by design, with the reasons."""
+
+
+def refused_by_rule(error: Exception) -> str | None:
+    """The part of the message by which a refusal is intended; None if it is not."""
+    return next((part for part in REFUSALS if part in str(error)), None)
 
 
 def by_design(
@@ -110,6 +131,7 @@ def by_design(
 ) -> Array:
     """Which elements may differ when a step runs in another way."""
     allowed = np.zeros(wanted.shape, bool)
+    operands = {name: np.asarray(x) for name, x in operands.items()}
     for rule in rules:
         if rule.applies(step, operands, [wanted]):
             allowed |= rule.where(found, wanted)

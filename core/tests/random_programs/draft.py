@@ -11,13 +11,28 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from core.tests.random_programs.program import Array, Leaf, Program, Step
+from core.tests.random_programs.numbers import Array, is_python, kind, magnitudes
+from core.tests.random_programs.program import Leaf, Program, Step
 
 Shape = tuple[int, ...]
 
-DTYPES = ("float32", "float64", "int32", "bool", "float16", "int64")
-FLOATS = ("float32", "float64", "float16")
-INTS = ("int32", "int64")
+NARROW = ("float32", "float64", "int32", "bool", "float16", "int64")
+"""The dtypes of programs that are not wide."""
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTS = ("int32", "int64", "int8", "int16", *UNSIGNED)
+COMPLEX = ("complex64", "complex128")
+DTYPES = (*NARROW, *(name for name in (*FLOATS, *INTS, *COMPLEX) if name not in NARROW))
+NUMBERS = (*FLOATS, *INTS)
+"""The dtypes whose numbers have an order."""
+
+FIELDS = (*FLOATS, *COMPLEX)
+"""The dtypes of numbers that can be divided."""
+
+SMOOTH = ("float64", "complex128")
+"""The dtypes of numbers that are differentiated in smooth programs."""
+
 SHAPES: tuple[Shape, ...] = (
     *((3,), (2, 3), (3, 3), (2, 3), (3, 3), (4,), (2, 2, 3), (3, 4), ()),
     *((1,), (3, 1), (1, 3), (2, 1, 3), (0,), (2, 0), (0, 3), (1, 2, 1, 2), (7,), (4, 4)),
@@ -58,9 +73,19 @@ SPECIAL = {
         1e154,
         2.3e-308,
     ),
+    "bfloat16": (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -9e-41, 3.3895e38, -3e38, 1.0, 256.0, 1.2e-38),
     "int32": (0, 1, -1, 2**31 - 1, -(2**31), 2, 33, -7),
     "int64": (0, 1, -1, 2**63 - 1, -(2**63), 2**31, -(2**31) - 1, 65),
+    "int8": (0, 1, -1, 127, -128, 2, 65, -7),
+    "int16": (0, 1, -1, 2**15 - 1, -(2**15), 256, -129, 17),
+    "uint8": (0, 1, 2, 255, 128, 127, 9, 65),
+    "uint16": (0, 1, 2, 2**16 - 1, 2**15, 256, 17, 2**15 - 1),
+    "uint32": (0, 1, 2, 2**32 - 1, 2**31, 2**31 - 1, 65536, 33),
+    "uint64": (0, 1, 2, 2**64 - 1, 2**63, 2**63 - 1, 2**32, 65),
 }
+
+PARTS = {"complex64": "float32", "complex128": "float64"}
+"""The dtypes of the real parts of complex numbers."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +95,7 @@ class Value:
     Attributes:
         name: in the program.
         shape: its shape.
-        dtype: the name of its dtype.
+        dtype: the name of its dtype, or `Python int` and the like.
         fine: whether it is finite and of moderate size.
     """
 
@@ -96,7 +121,7 @@ class Value:
 def is_whole(x: Any) -> bool:
     """Whether all elements are small integers, of a dtype in which sums of their products are exact."""
     array = np.asarray(x)
-    if array.dtype.kind != "f":
+    if kind(array) in "biu":
         return bool((np.abs(array.astype("float64")) <= LARGEST_WHOLE).all())
     return array.dtype == "float64" and bool(
         ((array == np.rint(array)) & (np.abs(array) <= LARGEST_WHOLE)).all()
@@ -114,12 +139,19 @@ class Draft:
         seed: of all that is drawn.
         smooth: draw only float64 and steps with derivatives, with operands from their domains.
         whole: draw small integers, in float64 and other dtypes, and steps whose results are integers.
+        wide: draw all dtypes, and Python numbers as arguments.
+
+    Attributes:
+        refused: the steps that Tensorken refused, with its errors; only wide programs go on after one.
+        error: the error of the last step; None if it has a result.
     """
 
-    def __init__(self, seed: int, smooth: bool, whole: bool = False) -> None:
-        self.random = random.Random(f"program {seed}")
+    def __init__(self, seed: int, smooth: bool, whole: bool = False, wide: bool = False) -> None:
+        self.random = random.Random(f"{'wide ' if wide else ''}program {seed}")
         self.smooth = smooth
         self.whole = whole
+        self.wide = wide
+        self.refused: list[tuple[Step, Exception]] = []
         self.leaves: list[Leaf] = []
         self.steps: list[Step] = []
         self.values: list[Value] = []
@@ -183,8 +215,10 @@ class Draft:
         style = rng.random()
         if self.whole:
             return np.array([rng.randint(-3, 3) for _ in range(count)], dtype).reshape(shape)
+        if dtype in COMPLEX:
+            return self._complex_numbers(shape, dtype)
         if dtype in INTS:
-            small = [rng.randint(-4, 9) for _ in range(count)]
+            small = [rng.randint(0 if dtype in UNSIGNED else -4, 9) for _ in range(count)]
             if style < 0.15:
                 small = [rng.choice(SPECIAL[dtype]) for _ in range(count)]
             return np.array(small, dtype).reshape(shape)
@@ -202,6 +236,46 @@ class Draft:
         with np.errstate(over="ignore"):
             return np.array(found, dtype).reshape(shape)
 
+    def _complex_numbers(self, shape: Shape, dtype: str) -> Array:
+        """Numbers of a grid, of a plane, or a few special ones among them."""
+        count, rng = int(np.prod(shape, dtype=int)), self.random
+        style = rng.random()
+        pairs = [[round(rng.gauss(0.0, 1.5), 3) for _ in range(2)] for _ in range(count)]
+        if style < 0.3:
+            pairs = [[float(rng.randint(-2, 2)) for _ in range(2)] for _ in range(count)]
+        if style > 0.9 and not self.smooth:
+            special = SPECIAL[PARTS[dtype]]
+            pairs = [[rng.choice(special) if rng.random() < 0.3 else x for x in pair] for pair in pairs]
+        with np.errstate(over="ignore"):
+            found = np.array(pairs, PARTS[dtype]).reshape(count, 2)
+        return found.view(dtype).reshape(shape)
+
+    def python_number(self, kinds: str = "ifb") -> str:
+        """A Python number that is an argument, or an expression of one: of integers, floats, bools or complex.
+
+        Integers are from 0 to 100, so that they fit each dtype.
+        """
+        rng, letter = self.random, self.choice(kinds)
+        name = {"i": "Python int", "f": "Python float", "b": "Python bool", "c": "Python complex"}[letter]
+        found = [x.name for x in self.values if x.dtype == name] if self.chance(0.5) else []
+        if found:
+            text = str(self.choice(found))
+        else:
+            options = {
+                "i": (0, 1, 2, 3, 5, 7, 100),
+                "f": (0.0, 0.1, -1.5, 2.5, 1 / 3, -0.7),
+                "b": (True, False),
+                "c": (1j, 0.5 - 2j, 1 + 0.1j),
+            }[letter]
+            text = self._name()
+            self.leaves.append(Leaf(text, rng.choice(options)))
+            self.found[text] = self.leaves[-1].values
+            self.values.append(Value(text, (), name, True))
+        if letter in "ifc" and self.chance(0.25):
+            other = {"i": "(2 * {0} - {0})", "f": "({0} * 0.5 + 0.3)", "c": "({0} * 2.0)"}[letter]
+            return other.format(text)
+        return text
+
     def leaf(self, shape: Shape, dtype: str) -> Value:
         """A new input."""
         leaf = Leaf(self._name(), self.numbers(shape, dtype))
@@ -214,8 +288,7 @@ class Draft:
 
     def _noted(self, name: str) -> Value:
         x = self.found[name]
-        array = np.asarray(x)
-        fine = array.dtype.kind == "b" or bool((np.abs(array.astype("float64")) < 1e4).all())
+        fine = bool((magnitudes(np.asarray(x)) < 1e4).all())
         value = Value(name, tuple(x.shape), str(x.dtype), fine)
         self.values.append(value)
         return value
@@ -223,7 +296,7 @@ class Draft:
     def dtype(self, options: Sequence[str]) -> str:
         """A dtype, rather one that a recent value has."""
         if self.smooth and "float64" in options:
-            return "float64"
+            return "float64" if len(options) == 1 or self.chance(0.6) else str(self.choice(options))
         seen = [x.dtype for x in self.values[-6:] if x.dtype in options]
         return str(self.choice(seen) if seen and self.chance(0.75) else self.choice(options))
 
@@ -244,10 +317,13 @@ class Draft:
             shapes: the shapes of new leaves, if no shape is given.
             fine: take only values that are finite and of moderate size.
         """
+        if not self.wide:
+            dtypes = [name for name in dtypes if name in NARROW]
         if self.smooth:
-            dtypes = [name for name in dtypes if name == "float64"] or dtypes
+            dtypes = [name for name in dtypes if name in SMOOTH] or dtypes
         if self.whole:
-            dtypes = [name for name in dtypes if name not in ("float16", "float32")] or dtypes
+            rounded = (*(name for name in FLOATS if name != "float64"), *COMPLEX)
+            dtypes = [name for name in dtypes if name not in rounded] or dtypes
 
         def right(x: Value) -> bool:
             if x.dtype not in dtypes or (shape is not None and x.shape != shape) or x.size > LARGEST // 2:
@@ -303,9 +379,14 @@ class Draft:
                 (result,) = step(tk, self.found)
                 results = tuple(result) if isinstance(result, tuple | list) else (result,)
             except Exception as error:  # any exception is compared
+                if self.wide and isinstance(error, tk.errors.TensorkenError):
+                    self.refused.append((step, error))
+                    return False
                 self.steps.append(Step(row, (self._name(),), text, exact))
                 self.error = error
                 raise Refused from error
+        if any(map(is_python, results)):
+            return False
         if not results or len(results) > 6 or any(x.size > LARGEST or x.ndim > 5 for x in results):
             return False
         if self.whole and not all(map(is_whole, results)):

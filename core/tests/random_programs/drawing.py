@@ -18,20 +18,23 @@ def drawn(
     smooth: bool | None = None,
     whole: bool = False,
     weight: Callable[[Row], float] = attrgetter("weight"),
+    wide: bool = False,
 ) -> Draft:
     """The program of a seed.
 
-    If Tensorken refuses a step, that is the last one, and the draft has the error.
+    If Tensorken refuses a step, that is the last one, and the draft has the error.  A wide program goes on without
+    the steps that Tensorken refuses with an error of its own.
 
     Args:
         seed: of all that is drawn.
         smooth: whether derivatives can be compared; by default for every third seed.
         whole: whether all numbers are small integers, so that nothing is rounded.
         weight: the relative frequency of each kind of step.
+        wide: whether values have any dtype, and arguments may be Python numbers.
     """
     smooth = seed % 3 == 2 if smooth is None else smooth
-    d = Draft(seed, smooth, whole)
-    table = [row for row in ROWS if row.fits(smooth, whole)]
+    d = Draft(seed, smooth, whole, wide)
+    table = [row for row in ROWS if row.fits(smooth, whole, wide)]
     weights = [weight(row) for row in table]
     if smooth:  # the loss depends on at least these
         d.leaf(d.choice(((3,), (2, 3), (3, 3))), "float64")

@@ -8,9 +8,12 @@ sets of leaves, compared with a loop).
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +32,10 @@ from core.tests.random_programs.comparing import (
     tensors,
     type_mismatch,
 )
-from core.tests.random_programs.design import by_design
+from core.tests.random_programs.design import by_design, refused_by_rule
 from core.tests.random_programs.draft import Draft
-from core.tests.random_programs.program import Array, Program
+from core.tests.random_programs.numbers import Array, inexact, is_python, kind
+from core.tests.random_programs.program import Program
 from core.tests.random_programs.shrinking import shrink
 from core.tests.support import LAZIES, STACKS
 
@@ -98,7 +102,7 @@ def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random)
     wanted = [values[name] for name in ends]
     try:
         compiled = tk.jit(run)
-        compiled(*[tk.flip(before[name]) for name in given])
+        compiled(*[other_number(before[name]) for name in given])
         found = compiled(*[before[name] for name in given])
     except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
         yield raised(f"jit from step {cut}", error)
@@ -114,24 +118,33 @@ def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random)
     )
 
 
-def variant(x: Array, number: int) -> Array:
-    """Different numbers of the same dtype, for another example."""
+def other_number(x: Any) -> Any:
+    """Another argument of the same type: flipped, or another Python number."""
+    if not is_python(x):
+        return tk.flip(x)
+    return not x if isinstance(x, bool) else x + 1
+
+
+def variant(x: Any, number: int) -> Any:
+    """Different numbers of the same dtype, for another example; Python numbers stay."""
+    if is_python(x):
+        return x
     if not number:
         return x
     y = np.roll(x.reshape(-1), number).reshape(x.shape)
     if x.size > 1:
         return y
-    if x.dtype.kind == "b":
+    if kind(x) == "b":
         return np.asarray(x ^ (number % 2 == 1))
     with np.errstate(all="ignore"):
-        return np.asarray(
-            x + np.asarray(number, x.dtype) if x.dtype.kind == "i" else x * 0.5 + number, x.dtype
-        )
+        if inexact(x):
+            return np.asarray(x * np.asarray(0.5, x.dtype) + np.asarray(number, x.dtype), x.dtype)
+        return np.asarray(x + np.asarray(number, x.dtype), x.dtype)
 
 
 def exact(x: Any) -> bool:
     """Whether sums of products of such integers are exact."""
-    return bool((np.abs(numpy_of(x).astype("float64")) < 2.0**20).all())
+    return bool((np.abs(np.asarray(x).astype("float64")) < 2.0**20).all())
 
 
 def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
@@ -139,10 +152,14 @@ def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random
     leaves = leaves_of(program)
     names = list(leaves)
     axes: list[int | None] = [
-        None if rng.random() < 0.25 else rng.randrange(leaves[name].ndim + 1) for name in names
+        None if is_python(leaves[name]) or rng.random() < 0.25 else rng.randrange(leaves[name].ndim + 1)
+        for name in names
     ]
     if all(axis is None for axis in axes):
-        axes[0] = 0
+        arrays = [i for i, name in enumerate(names) if not is_python(leaves[name])]
+        if not arrays:
+            return
+        axes[arrays[0]] = 0
     examples = [
         {
             name: leaves[name] if axis is None else variant(leaves[name], k)
@@ -175,7 +192,7 @@ def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random
         for name, axis in zip(names, axes, strict=True)
     ]
     try:
-        found = f(*[tk.tensor(x) for x in stacked])
+        found = f(*tensors(dict(enumerate(stacked))).values())
     except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
         yield raised(way, error)
         return
@@ -211,6 +228,30 @@ def on_stack(program: Program, values: Mapping[str, Array], rng: random.Random) 
     )
 
 
+@contextmanager
+def compilers(names: str) -> Iterator[None]:
+    """Within the block `jit` uses these compiler plugins."""
+    before = os.environ.get("TENSORKEN_COMPILERS")
+    os.environ["TENSORKEN_COMPILERS"] = names
+    try:
+        yield
+    finally:
+        del os.environ["TENSORKEN_COMPILERS"]
+        if before is not None:
+            os.environ["TENSORKEN_COMPILERS"] = before
+
+
+def compiled_by(names: str, way: Way) -> Way:
+    """A way with other compiler plugins."""
+
+    def run(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
+        with compilers(names):
+            found = list(way(program, values, rng))
+        yield from [replace(one, way=f"{one.way} by {names}") for one in found]
+
+    return run
+
+
 WAYS: dict[str, Way] = {
     "reference": on_reference,
     "stack": on_stack,
@@ -232,6 +273,14 @@ def check_draft(draft: Draft, seed: int, ways: Mapping[str, Way] = WAYS) -> str 
     """The first disagreement about a drawn program, with a small program that shows it; None if there is none."""
     program = draft.program
     values = {name: numpy_of(x) for name, x in draft.found.items()}
+    for step, error in draft.refused:
+        if refused_by_rule(error) is None:
+            says = f"{type(error).__name__}: {error}"
+            return (
+                f"refused: {step.row}: {says}\n{program.only([replace(step, names=('y',))], values).script()}"
+            )
+    if not program.steps:
+        return None
     if draft.error is not None:
         step = program.steps[-1]
         says = f"{type(draft.error).__name__}: {draft.error}"

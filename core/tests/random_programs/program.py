@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 
 from core.tests.random_programs import rules
-
-Array = np.ndarray[Any, Any]
+from core.tests.random_programs.numbers import Array, is_python, kind
 
 _NAME = re.compile(r"\bx\d+\b")
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An input: its name and values."""
+    """An input: its name and values, or a Python number."""
 
     name: str
-    values: Array
+    values: Any
 
     @property
     def text(self) -> str:
-        """The Python expression of the numpy array."""
+        """The Python expression of the numpy array, or of the number."""
+        if is_python(self.values):
+            return repr(self.values)
         return f'np.array({listed(self.values)}, "{self.values.dtype}").reshape({self.values.shape})'
 
 
@@ -99,7 +100,7 @@ class Program:
         made = {name for step in steps for name in step.names}
         leaves = [leaf for leaf in self.leaves if leaf.name in used]
         known = {*made, *(leaf.name for leaf in leaves)}
-        leaves += [Leaf(name, np.asarray((values or {})[name])) for name in sorted(used - known)]
+        leaves += [Leaf(name, as_given((values or {})[name])) for name in sorted(used - known)]
         return replace(self, leaves=tuple(leaves), steps=tuple(steps))
 
     def needed(self, steps: Sequence[Step]) -> Program:
@@ -139,9 +140,16 @@ def expression(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
     )  # type: ignore[no-any-return]
 
 
+def as_given(x: Any) -> Any:
+    """A Python number as it is, anything else as an array."""
+    return x if is_python(x) else np.asarray(x)
+
+
 def listed(values: Array) -> str:
     """The values as nested lists, with the fewest digits that identify each number."""
-    if values.dtype.kind != "f":
+    if kind(values) == "c" and values.ndim == 0:
+        return f"complex({listed(values.real)}, {listed(values.imag)})"
+    if kind(values) not in "fc":
         return str(values.tolist())
     if values.ndim == 0:
         return str(values[()]) if np.isfinite(values) else repr(float(values))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from core.tests.random_programs.program import Array, Program
+from core.tests.random_programs.numbers import Array, is_python
+from core.tests.random_programs.program import Program
 
 TRIES = 120
 """The largest number of programs that are tried."""
@@ -22,9 +24,14 @@ def shrink(program: Program, values: Mapping[str, Array], fails: Callable[[Progr
         fails: whether a program fails.
     """
     tries, progress = 0, True
+    tried: set[str] = set()
     while progress and tries < TRIES:
         progress = False
         for candidate in smaller(program, values):
+            text = candidate.script()
+            if text in tried:
+                continue
+            tried.add(text)
             tries += 1
             if fails(candidate):
                 program, progress = candidate, True
@@ -43,6 +50,10 @@ def smaller(program: Program, values: Mapping[str, Array]) -> Iterator[Program]:
         found = program.needed([step])
         if len(found.steps) < len(program.steps):
             yield found
+    half = len(program.steps) // 2
+    if half > 1:
+        yield program.only(program.steps[half:], values)
+        yield program.only(program.steps[:half])
     for step in program.steps:
         if len(program.steps) > 1:
             yield program.only([other for other in program.steps if other is not step], values)
@@ -52,13 +63,16 @@ def smaller(program: Program, values: Mapping[str, Array]) -> Iterator[Program]:
             yield replace(program, leaves=leaves)
 
 
-def simpler(values: Array) -> Iterator[Array]:
-    """Numbers that are easier to read, of the same shape."""
+def simpler(values: Any) -> Iterator[Array]:
+    """Numbers that are easier to read, of the same shape; of a Python number 1 or 2."""
+    if is_python(values):
+        yield from [type(values)(n) for n in (1, 2) if len(repr(type(values)(n))) < len(repr(values))]
+        return
     with np.errstate(all="ignore"):
         options = [
             np.ones_like(values),
             np.arange(1, values.size + 1).reshape(values.shape),
-            np.round(values),
+            np.rint(values),
         ]
         for option in options:
             found = np.asarray(option).astype(values.dtype)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from core.tests.random_programs.steps import (
+    carries,
+    complex_numbers,
     elementwise,
     flow,
     idioms,
     indexing,
+    integers,
     products,
+    python_numbers,
     reductions,
     shaping,
 )
@@ -21,5 +25,9 @@ ROWS: tuple[Row, ...] = (
     *indexing.ROWS,
     *flow.ROWS,
     *idioms.ROWS,
+    *integers.ROWS,
+    *complex_numbers.ROWS,
+    *python_numbers.ROWS,
+    *carries.ROWS,
 )
 """All kinds of steps."""

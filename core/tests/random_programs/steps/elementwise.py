@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
+from core.tests.random_programs.draft import (
+    COMPLEX,
+    DTYPES,
+    FIELDS,
+    FLOATS,
+    INTS,
+    NARROW,
+    UNSIGNED,
+    Draft,
+    Value,
+)
 from core.tests.random_programs.steps.row import Row
 
 IN_DOMAIN = {
@@ -58,6 +68,9 @@ BINARY = {
 }
 """Functions of two floats that round, and operands of their domains."""
 
+RANGES = {"int8": ("-100.0", "100.0"), "uint8": ("0.0", "200.0")}
+"""The numbers that are cast to small integers."""
+
 PAIRED = ("maximum", "minimum", "fmax", "fmin", "copysign")
 STEPPED_PAIRS = ("floor_divide", "remainder", "fmod", "heaviside", "nextafter")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -75,11 +88,11 @@ def second_operand(d: Draft, x: Value, dtypes: tuple[str, ...] | None = None, fi
     )
 
 
-def unary(name: str, domain: str | None) -> Callable[[Draft], str]:
+def unary(name: str, domain: str | None, dtypes: tuple[str, ...] = FLOATS) -> Callable[[Draft], str]:
     """A function of one float."""
 
     def draw(d: Draft) -> str:
-        x = d.pick(FLOATS)
+        x = d.pick(dtypes)
         if d.smooth and domain is not None:
             return f"xp.{name}({domain.format(x=x)})"
         return f"xp.{name}({x})"
@@ -107,7 +120,7 @@ def binary(name: str, domains: tuple[str, str] | None, dtypes: tuple[str, ...]) 
     return draw
 
 
-def whole(name: str) -> Callable[[Draft], str]:
+def division(name: str) -> Callable[[Draft], str]:
     """A division of integers, by none that is zero."""
 
     def draw(d: Draft) -> str:
@@ -130,7 +143,8 @@ def shift(name: str) -> Callable[[Draft], str]:
 def _where(d: Draft) -> str:
     a = d.pick(DTYPES)
     b = second_operand(d, a)
-    c = second_operand(d, a, ("bool",)) if not d.smooth else f"({a} > 0.3)"
+    real = f"xp.real({a})" if a.dtype in COMPLEX else str(a)
+    c = second_operand(d, a, ("bool",)) if not d.smooth else f"({real} > 0.3)"
     return f"xp.where({c}, {a}, {b})"
 
 
@@ -206,7 +220,10 @@ def _mixed(d: Draft) -> str:
     a = d.pick(DTYPES)
     b = second_operand(d, a, DTYPES)
     both = {a.dtype, b.dtype}
-    return f"{a} {d.choice(('-', '*', '+'))} {b}" if "bool" not in both else f"xp.where({a} > {b}, 1, 2)"
+    order = "!=" if both & {*COMPLEX} else ">"
+    return (
+        f"{a} {d.choice(('-', '*', '+'))} {b}" if "bool" not in both else f"xp.where({a} {order} {b}, 1, 2)"
+    )
 
 
 def _compare_numbers(d: Draft) -> str:
@@ -216,11 +233,13 @@ def _compare_numbers(d: Draft) -> str:
 def _astype(dtype: str) -> Callable[[Draft], str]:
     def draw(d: Draft) -> str:
         x = d.pick(DTYPES)
+        real = f"xp.real({x})" if x.dtype in COMPLEX and dtype not in COMPLEX else str(x)
         if (
-            x.dtype in FLOATS and dtype in INTS
+            x.dtype in FIELDS and dtype in INTS
         ):  # the cast of an out-of-range number to an integer is unspecified
-            return f"xp.clip(xp.nan_to_num({x}), -1000.0, 1000.0).astype('{dtype}')"
-        return f"{x}.astype('{dtype}')"
+            low, high = RANGES.get(dtype, ("0.0" if dtype in UNSIGNED else "-1000.0", "1000.0"))
+            return f"xp.clip(xp.nan_to_num({real}), {low}, {high}).astype('{dtype}')"
+        return f"{real}.astype('{dtype}')"
 
     return draw
 
@@ -229,7 +248,8 @@ def _rows() -> Iterator[Row]:
     for name, domain in IN_DOMAIN.items():
         yield Row(name, unary(name, domain), whole=name == "square")
     for name in EXACT:
-        yield Row(name, unary(name, None), exact=True)
+        dtypes = FIELDS if name in ("negative", "positive") else FLOATS
+        yield Row(name, unary(name, None, dtypes), exact=True)
     for name in STEPPED:
         yield Row(name, unary(name, None), exact=True, smooth=False)
     for name in TESTS:  # a zero of a program of integers may have either sign
@@ -239,7 +259,8 @@ def _rows() -> Iterator[Row]:
     for name in ("sqrt", "exp", "sin", "mean"):
         yield Row(f"{name} of ints", of_numbers(name, INTS), smooth=False, weight=0.3)
     for name, domains in BINARY.items():
-        yield Row(name, binary(name, domains, FLOATS), whole=name in ("add", "subtract", "multiply"))
+        whole = name in ("add", "subtract", "multiply")
+        yield Row(name, binary(name, domains, FIELDS if whole else FLOATS), whole=whole)
     for name in PAIRED:
         yield Row(name, binary(name, None, FLOATS), exact=True, whole=name != "copysign")
     for name in STEPPED_PAIRS:
@@ -250,7 +271,7 @@ def _rows() -> Iterator[Row]:
     for name in ("add", "subtract", "multiply", "maximum", "minimum"):
         yield Row(f"{name} of ints", binary(name, None, INTS), exact=True, smooth=False)
     for name in ("floor_divide", "remainder"):
-        yield Row(f"{name} of ints", whole(name), exact=True, smooth=False)
+        yield Row(f"{name} of ints", division(name), exact=True, smooth=False)
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
         yield Row(name, binary(name, None, (*INTS, "bool")), exact=True, smooth=False)
     for name in ("logical_and", "logical_or", "logical_xor"):
@@ -262,8 +283,16 @@ def _rows() -> Iterator[Row]:
     )
     yield Row("invert", of_numbers("invert", ("bool", *INTS)), exact=True, smooth=False)
     for dtype in DTYPES:
-        narrow = dtype in ("float16", "float32")
-        yield Row(f"astype {dtype}", _astype(dtype), exact=True, smooth=False, whole=not narrow)
+        rounds = dtype in (*FIELDS, "bool") and dtype not in ("float64", "bool")
+        yield Row(
+            f"astype {dtype}",
+            _astype(dtype),
+            exact=True,
+            smooth=False,
+            whole=not rounds,
+            wide=dtype not in NARROW,
+            weight=1.0 if dtype in NARROW else 0.3,
+        )
     yield Row("where", _where, exact=True)
     yield Row("where with numbers", _where_number, exact=True)
     yield Row("clip", _clip, exact=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
+from core.tests.random_programs.draft import COMPLEX, DTYPES, FIELDS, FLOATS, INTS, Draft, Value
 from core.tests.random_programs.steps.row import Row
 
-NUMBERS = (*FLOATS, *INTS)
+NUMBERS = (*FLOATS, *INTS, *COMPLEX)
 
 
 def has_axes(x: Value) -> bool:
@@ -125,7 +125,8 @@ def _take_along(d: Draft) -> str:
 
 def _update(name: str) -> Callable[[Draft], str | None]:
     def draw(d: Draft) -> str | None:
-        x = d.pick(NUMBERS, has_axes, fine=name in ("multiply", "divide"))
+        dtypes = (*FLOATS, *INTS) if name in ("min", "max") else NUMBERS
+        x = d.pick(dtypes, has_axes, fine=name in ("multiply", "divide"))
         style = d.below(4)
         where = basic(d, x) if style == 0 else places(d, x.shape[0]) if style == 1 else key(d, x)
         if (
@@ -143,7 +144,7 @@ def _update(name: str) -> Callable[[Draft], str | None]:
         value = d.choice(
             (
                 "2",
-                "1.5" if x.dtype in FLOATS else "3",
+                "1.5" if x.dtype in FIELDS else "3",
                 str(d.pick((x.dtype,), shape=(), fine=name == "divide")),
             )
         )

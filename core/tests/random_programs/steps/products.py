@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from core.tests.random_programs.draft import FLOATS, INTS, Draft, Value
+from core.tests.random_programs.draft import COMPLEX, FIELDS, FLOATS, INTS, Draft, Value
 from core.tests.random_programs.steps.row import Row
 
 WIDE = ("float64", "float32")
-NUMBERS = (*FLOATS, *INTS)
+NUMBERS = (*FLOATS, *INTS, *COMPLEX)
 SQUARES = ((3, 3), (2, 2), (4, 4), (2, 3, 3))
 
 
@@ -110,12 +110,12 @@ def _lstsq(d: Draft) -> str:
 
 
 def _multi_dot(d: Draft) -> str:
-    a = d.pick(FLOATS, shape=(2, 3))
+    a = d.pick(FIELDS, shape=(2, 3))
     return f"xp.linalg.multi_dot([{a}, {d.pick((a.dtype,), shape=(3, 3))}, {d.pick((a.dtype,), shape=(3,))}])"
 
 
 def _three(d: Draft) -> str:
-    a = d.pick(FLOATS, shape=(2, 3))
+    a = d.pick(FIELDS, shape=(2, 3))
     b, c = d.pick((a.dtype,), shape=(3, 3)), d.pick((a.dtype,), shape=(3,))
     return f"xp.einsum('ij,jk,k->{d.choice(('i', 'ik', 'j', ''))}', {a}, {b}, {c})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
+from core.tests.random_programs.draft import COMPLEX, DTYPES, FIELDS, FLOATS, INTS, Draft, Value
 from core.tests.random_programs.steps.row import Row
 
 
@@ -77,18 +77,18 @@ def quantile(name: str, scale: float) -> Callable[[Draft], str]:
 
 
 def _prod(d: Draft) -> str:
-    x = d.pick((*FLOATS, *INTS))
+    x = d.pick((*FLOATS, *INTS, *COMPLEX))
     return f"xp.prod({x}, axis={d.axes(x)})"
 
 
 def _diff(d: Draft) -> str:
-    x = d.pick((*FLOATS, *INTS), lambda x: x.ndim > 0 and x.shape[-1] > 2)
+    x = d.pick((*FLOATS, *INTS, *COMPLEX), lambda x: x.ndim > 0 and x.shape[-1] > 2)
     return f"xp.diff({x}, n={d.choice((1, 2))})"
 
 
 def _cumulative(name: str) -> Callable[[Draft], str]:
     def draw(d: Draft) -> str:
-        x = d.pick((*FLOATS, *INTS), lambda x: x.ndim > 0)
+        x = d.pick((*FLOATS, *INTS, *COMPLEX), lambda x: x.ndim > 0)
         return f"xp.{name}({x}, axis={d.axis(x)}, include_initial={d.chance(0.5)})"
 
     return draw
@@ -144,7 +144,7 @@ def _norm(order: str) -> Callable[[Draft], str]:
 def _rows() -> Iterator[Row]:
     numbers = (*FLOATS, *INTS)
     yield Row("sum", reduced("sum", DTYPES), weight=2.0, whole=True)
-    yield Row("mean", reduced("mean", FLOATS, nonempty=True))
+    yield Row("mean", reduced("mean", FIELDS, nonempty=True))
     yield Row("prod", _prod, whole=True)
     for name in ("max", "min", "amax", "amin", "ptp"):
         yield Row(name, reduced(name, numbers, nonempty=True), exact=name != "ptp", whole=True)
@@ -159,7 +159,7 @@ def _rows() -> Iterator[Row]:
     yield Row("quantile", quantile("quantile", 1.0))
     yield Row("percentile", quantile("percentile", 100.0))
     for name in ("cumsum", "cumprod"):
-        yield Row(name, along(name, numbers), whole=True)
+        yield Row(name, along(name, (*numbers, *COMPLEX)), whole=True)
     for name in ("cumulative_sum", "cumulative_prod"):
         yield Row(name, _cumulative(name), whole=True)
     for name in ("softmax", "log_softmax"):

@@ -18,6 +18,7 @@ class Row:
         exact: whether it rounds nothing.
         smooth: whether it has derivatives of all orders almost everywhere.
         whole: whether it rounds nothing for operands that are small integers; by default `exact`.
+        wide: whether only wide programs have such steps.
         weight: its relative frequency.
     """
 
@@ -27,9 +28,12 @@ class Row:
     smooth: bool = True
     weight: float = 1.0
     whole: bool | None = None
+    wide: bool = False
 
-    def fits(self, smooth: bool, whole: bool) -> bool:
+    def fits(self, smooth: bool, whole: bool, wide: bool = False) -> bool:
         """Whether programs of that kind may have such steps."""
-        return (self.smooth or not smooth) and (
-            not whole or (self.exact if self.whole is None else self.whole)
+        return (
+            (self.smooth or not smooth)
+            and (not whole or (self.exact if self.whole is None else self.whole))
+            and (wide or not self.wide)
         )
