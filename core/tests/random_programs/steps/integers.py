@@ -46,7 +46,7 @@ def _rows() -> Iterator[Row]:
     def row(name: str, draw: Callable[[Draft], str], weight: float = 1.0, whole: bool | None = None) -> Row:
         return Row(name, draw, exact=True, smooth=False, wide=True, weight=weight, whole=whole)
 
-    yield row("gcd", one("xp.gcd({x}, {y})", "xp.lcm({x} & 15, {y} & 15)"))
+    yield row("gcd", one("xp.gcd({x}, {y})", "xp.gcd({x}, 12)", "xp.lcm({x} & 15, {y} & 15)"))
     yield row("bitwise_count", one("xp.bitwise_count({x})"))
     yield row(
         "bits",
@@ -83,9 +83,17 @@ def _rows() -> Iterator[Row]:
         ),
     )
     yield row(
-        "bools", one("xp.argmax({x})", "~{x} & {y}", "{x} ^ {y}", "{x} <= {y}", "{x} * 3", dtypes=("bool",))
+        "bools",
+        one(
+            "xp.argmax({x})",
+            "~{x} & {y}",
+            "{x} ^ {y}",
+            "{x} <= {y}",
+            "{x} * 3",
+            "xp.outer(xp.ravel({x}), xp.ravel({y}))",
+            dtypes=("bool",),
+        ),
     )
-    yield row("products of bools", one("xp.outer(xp.ravel({x}), xp.ravel({x}))", dtypes=("bool",)))
     yield row(
         "shifts by tensors", one("{x} << ({y} & 7)", "{x} >> ({y} & 7)", "xp.right_shift({x}, {y} & 3)")
     )

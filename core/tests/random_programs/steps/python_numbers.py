@@ -133,7 +133,6 @@ def _rows() -> Iterator[Row]:
         "({x} | {n}) ^ {n}",
         "{x} << ({n} % 7)",
         "{x} >> ({n} % 5)",
-        "xp.gcd({x}, {n})",
         dtypes=INTS,
         kinds="i",
         exact=True,
