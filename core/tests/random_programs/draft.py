@@ -253,7 +253,7 @@ class Draft:
     def python_number(self, kinds: str = "ifb") -> str:
         """A Python number that is an argument, or an expression of one: of integers, floats, bools or complex.
 
-        Integers are from 0 to 100, so that they fit each dtype.
+        Integers are from 0 to 100, so that they fit each dtype.  Expressions round nothing, in any precision.
         """
         rng, letter = self.random, self.choice(kinds)
         name = {"i": "Python int", "f": "Python float", "b": "Python bool", "c": "Python complex"}[letter]
@@ -272,7 +272,7 @@ class Draft:
             self.found[text] = self.leaves[-1].values
             self.values.append(Value(text, (), name, True))
         if letter in "ifc" and self.chance(0.25):
-            other = {"i": "(2 * {0} - {0})", "f": "({0} * 0.5 + 0.3)", "c": "({0} * 2.0)"}[letter]
+            other = {"i": "(2 * {0} - {0})", "f": "({0} * 2.0)", "c": "({0} * 2.0)"}[letter]
             return other.format(text)
         return text
 
