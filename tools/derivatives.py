@@ -23,7 +23,7 @@ import tensorken as tk
 from tools import numerics
 from tools.special_numerics import rounded, rows_of, write
 
-Function = Callable[[Any], Any]
+Function = Callable[..., Any]
 
 DTYPES = ("float32", "float64")
 HEAD = "| derivatives of | operands | compared with | first, float32 | float64 | second, float32 | float64 |"
@@ -473,7 +473,7 @@ WITH_POLES = ("gammaln", "digamma")
 def ends(row: Row, dtype: str) -> list[float]:
     """Zeros, infinities, NaN, the largest, smallest and subnormal numbers, numbers around 1, integers, and kinks."""
     info = np.finfo(dtype)
-    sizes = [info.max, info.tiny, info.smallest_subnormal, 1e-3, 0.5, 1, 2, 30, 1e4]
+    sizes: list[Any] = [info.max, info.tiny, info.smallest_subnormal, 1e-3, 0.5, 1, 2, 30, 1e4]
     sizes += [1 + info.eps, 1 - info.epsneg, info.eps]
     points = [
         0.0,
@@ -534,6 +534,7 @@ def faults(name: str, dtype: str, tolerance: float = 300.0) -> Iterator[str]:
     x = tk.tensor(np.array(points, dtype))
     for order, f in enumerate(row.functions()):
         for point, y in zip(points, np.asarray(f(x), "float64").tolist(), strict=True):
+            wanted: list[Any] = [nan]
             if math.isnan(point):  # a derivative that does not depend on the operand remains a number
                 right = order > 0 or math.isnan(y)
             else:
@@ -549,7 +550,7 @@ def _is_near(y: float, true: Any, info: Any, tolerance: float, relative: bool) -
     if math.isnan(y) or mpmath.isnan(true):
         return math.isnan(y) and bool(mpmath.isnan(true))
     if math.isinf(y) or mpmath.isinf(true):
-        return abs(true) > float(info.max) * 0.9 and (y > 0) == (true > 0)
+        return bool(abs(true) > float(info.max) * 0.9 and (y > 0) == (true > 0))
     with mpmath.workprec(100):
         scale = abs(true) if relative else max(abs(true), mpf(1))
         return bool(abs(mpf(y) - true) <= tolerance * float(info.eps) * (scale + mpf(float(info.tiny))))

@@ -143,9 +143,9 @@ def cond(x: ArrayLike, p: Any = None) -> Tensor:
         y = smallest / largest if p == -2 else largest / smallest
     else:
         x = square("cond", x)
-        x = x / scale_of(stop_gradient(x), (-2, -1))  # the inverse of small numbers may overflow
-        inverse = applied("inv", x)
-        y = matrix_norm(x, ord=p) * matrix_norm(inverse, ord=p)
+        scaled: Tensor = x / scale_of(stop_gradient(x), (-2, -1))  # the inverse of small numbers may overflow
+        inverse = applied("inv", scaled)
+        y = matrix_norm(scaled, ord=p) * matrix_norm(inverse, ord=p)
     return (y.eq(y) | _has_nan(x)).where(y, INF)
 
 

@@ -50,7 +50,7 @@ def erfc(x: Any) -> Tensor:
     return result
 
 
-@with_derivative(lambda x: _scaled_integral(1)(x) * -2.0)
+@with_derivative(lambda x: _slope_of_erfcx(x))
 def erfcx(x: Any) -> Tensor:
     """exp(x**2) * erfc(x) without overflow or underflow for positive x, elementwise.
 
@@ -62,6 +62,10 @@ def erfcx(x: Any) -> Tensor:
     tail = _scaled_tail(size)
     result: Tensor = (x < 0.0).where(2.0 / _gaussian(x) - tail, tail)
     return result
+
+
+def _slope_of_erfcx(x: Any) -> Any:
+    return _scaled_integral(1)(x) * -2.0
 
 
 @functools.cache

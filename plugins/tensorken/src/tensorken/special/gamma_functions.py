@@ -70,7 +70,7 @@ def gammaln(x: Any) -> Tensor:
     return result
 
 
-@with_derivative(lambda x: _polygamma(1)(x))
+@with_derivative(lambda x: polygamma(1, x))
 def digamma(x: Any) -> Tensor:
     """The derivative of log(gamma(x)), elementwise; NaN at -1, -2 and so on.
 
@@ -172,7 +172,7 @@ def zeta(s: ArrayLike, q: ArrayLike | None = None) -> Tensor:
     """
     if q is None:
         return _riemann(s)
-    positive = type(q) in (int, float) and q > 0
+    positive = isinstance(q, (int, float)) and q > 0
     return _hurwitz(s, q) if positive else _zeta(s, q)
 
 
