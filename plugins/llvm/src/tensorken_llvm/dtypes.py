@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from tensorken_core.language.dtypes import DType
 BIT, BYTE, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
-POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 
 TYPES = {
     "bool": BIT,

@@ -15,16 +15,17 @@ from typing import Any
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder, declared, new_function
-from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, POINTER_BYTES, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, index_number
 from tensorken_llvm.machine import Library, define_symbol
 
 HEAD = object.__basicsize__
 """Bytes of an object's head: its reference count and its type."""
 
-_TYPE = HEAD - POINTER_BYTES
-_AXES = HEAD + POINTER_BYTES
-_SIZES = HEAD + 2 * POINTER_BYTES
-_FLAGS = HEAD + 6 * POINTER_BYTES
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_TYPE = HEAD - _WORD
+_AXES = HEAD + _WORD
+_SIZES = HEAD + 2 * _WORD
+_FLAGS = HEAD + 6 * _WORD
 _CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
 _METH_FASTCALL = 0x0080
 
@@ -209,7 +210,7 @@ def _check(b: Builder, x: Any, array_type: Any, shape: Shape | None, require: Ca
         require(b.icmp_signed("==", _field(b, x, _AXES, INT32), ir.Constant(INT32, len(shape))))
         sizes = _field(b, x, _SIZES, POINTER)
         for axis, size in enumerate(shape):
-            require(b.icmp_signed("==", _field(b, sizes, axis * POINTER_BYTES, INT64), index_number(size)))
+            require(b.icmp_signed("==", _field(b, sizes, axis * _WORD, INT64), index_number(size)))
 
 
 def _check_all(

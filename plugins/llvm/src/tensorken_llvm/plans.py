@@ -18,7 +18,7 @@ from llvmlite import ir
 from tensorken.kernels.lowering import Lowered, lower
 from tensorken.kernels.nests import FusionGroup
 from tensorken_llvm.builder import Builder, new_function
-from tensorken_llvm.dtypes import BIT, BYTE, POINTER, POINTER_BYTES, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, INT32, POINTER, index_number
 from tensorken_llvm.nests import operands_of, reads_in_place, write_kernel
 from tensorken_llvm.products import MatrixProduct
 from tensorken_llvm.routines import Routine
@@ -147,7 +147,8 @@ class Plan:
             dict.fromkeys([_last_of(v, self.updated) for kernel in part for v in _operands(kernel)])
             for part in parts
         ]
-        table = b.variable(max(map(len, values)) * POINTER_BYTES)
+        with b.goto_entry_block():
+            table = b.alloca(POINTER, ir.Constant(INT32, max(map(len, values))))
         for part, of_part in zip(parts, values, strict=True):
             places = {v: index_number(i) for i, v in enumerate(of_part)}
             for v, place in places.items():

@@ -62,8 +62,7 @@ def _own_end(v: Variable, equation: Equation | None) -> float | None:
         return None
     if equation.op.name == "iota":
         shape, axis, start, step, _ = equation.params
-        last = start + (shape[axis] - 1) * step
-        return int(max(start, last) + 1) if min(start, last) >= 0 else None
+        return int(start + (shape[axis] - 1) * step + 1)
     if equation.op.name == "maximum":
         _, low = _sorted(equation.operands)
         return inf if low is not None and low >= 0 else None

@@ -22,7 +22,7 @@ _NONE: frozenset[Variable] = frozenset()
 GUARDED = frozenset({"pad", "gather"})
 """Ops whose elements are computed only where a condition holds."""
 
-MAX_GUARDS = 16
+MAX_GUARDS = 8
 """The most such ops of which each computes its elements from those of the next within one kernel."""
 
 
