@@ -123,7 +123,7 @@ def add_at(y: Array, x: Array, indices: Array, axis: int) -> None:
     """
     if y.dtype in NARROW:
         changed, places = np.unique(indices, return_inverse=True)
-        where = (*[slice(None)] * axis, changed)
+        where: Any = (*[slice(None)] * axis, changed)
         sums = np.ascontiguousarray(y[where], np.float32)
         add_at(sums, x.astype(np.float32), places, axis)
         y[where] = sums

@@ -95,8 +95,8 @@ def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dty
     if fast:
         source.line(f"{source.bound(sum_axes)}({x}, {tuple(axes)}, {y})")
     else:
-        dtype = source.bound(dtype_of_sums(dtype))
-        source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {dtype}, {y}, True)")
+        to = source.bound(dtype_of_sums(dtype))
+        source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {to}, {y}, True)")
 
 
 def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:

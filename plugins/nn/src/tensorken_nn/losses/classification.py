@@ -6,8 +6,16 @@ import math
 
 import tensorken as tk
 from tensorken import Tensor
+from tensorken.arrays.indexing.checks import require
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.losses.reduction import Reduction, check_float, match_targets, reduce_losses, rescale
+from tensorken_nn.losses.reduction import (
+    Reduction,
+    check_classes,
+    check_float,
+    match_targets,
+    reduce_losses,
+    rescale,
+)
 
 LEAST_LOG = -100.0
 """The smallest logarithm in `binary_cross_entropy`, as in PyTorch."""
@@ -29,8 +37,8 @@ def cross_entropy(
 
     Args:
         logits: shape (..., classes), float, before softmax.
-        labels: shape (...), int, each in [0, classes), which is not checked; or probabilities, float, of the shape of
-            the logits.
+        labels: shape (...), int, each in [0, classes), which is checked where the labels are known; or probabilities,
+            float, of the shape of the logits.
         label_smoothing: from 0 to 1.
         weight: shape (classes,), a factor for each class. With labels, the mean is the sum of the losses divided by
             the sum of the labels' weights, as in PyTorch.
@@ -50,7 +58,7 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1, got {label_smoothing}")
     if labels.shape != logits.shape or labels.dtype.kind != "float" or not logits.ndim:
-        _check_labels(name, logits, labels)
+        _check_labels(name, logits, labels, ignore_index)
         return _of_labels(
             name, tk.log_softmax(logits), labels, label_smoothing, weight, ignore_index, reduction
         )
@@ -89,11 +97,11 @@ def negative_log_likelihood(
     0.3465735912322998
     """
     name = "negative_log_likelihood"
-    _check_labels(name, log_probabilities, labels)
+    _check_labels(name, log_probabilities, labels, ignore_index)
     return _of_labels(name, log_probabilities, labels, 0.0, weight, ignore_index, reduction)
 
 
-def _check_labels(name: str, logits: Tensor, labels: Tensor) -> None:
+def _check_labels(name: str, logits: Tensor, labels: Tensor, ignore_index: int | None) -> None:
     if not logits.ndim or labels.shape != logits.shape[:-1]:
         raise ShapeError(
             f"{name}: labels of shape {labels.shape} for logits of shape {logits.shape}; "
@@ -102,6 +110,7 @@ def _check_labels(name: str, logits: Tensor, labels: Tensor) -> None:
     check_float(name, logits)
     if labels.dtype.kind != "int":
         raise DTypeError(f"{name}: labels must be ints, got {labels.dtype}; cast them (labels.astype)")
+    check_classes(name, labels, logits.shape[-1], ignore_index)
 
 
 def _checked_weight(name: str, weight: Tensor, logits: Tensor) -> Tensor:
@@ -196,7 +205,7 @@ def binary_cross_entropy(
     as in PyTorch; the derivative of one that is limited is 0.
 
     Args:
-        probabilities: any shape, float, from 0 to 1, which is not checked.
+        probabilities: any shape, float, from 0 to 1, which is checked where they are known.
         targets, weight, reduction: as for `binary_cross_entropy_with_logits`.
 
     Raises:
@@ -207,9 +216,17 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     targets = match_targets(name, probabilities, targets)
+    require(
+        "binary_cross_entropy", "probabilities", _is_probability(probabilities), "from 0 to 1", probabilities
+    )
     log_p, log_not_p = _limited(probabilities), _limited(1.0 - probabilities)
     losses = 0.0 - targets * log_p - (1.0 - targets) * log_not_p
     return reduce_losses(name, rescale(name, losses, weight), reduction)
+
+
+def _is_probability(p: Tensor) -> Tensor:
+    """Whether numbers are from 0 to 1, or NaN, whose loss is NaN."""
+    return ~((p < 0.0) | (p > 1.0))
 
 
 def _limited(p: Tensor) -> Tensor:

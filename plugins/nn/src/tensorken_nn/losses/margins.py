@@ -5,7 +5,14 @@ from __future__ import annotations
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.losses.reduction import Reduction, check_float, match_targets, reduce_losses, rescale
+from tensorken_nn.losses.reduction import (
+    Reduction,
+    check_classes,
+    check_float,
+    match_targets,
+    reduce_losses,
+    rescale,
+)
 
 # ---- similarities and distances ----------------------------------------------------------------------------
 
@@ -175,7 +182,7 @@ def multi_margin(
 
     Args:
         outputs: shape (..., classes), float.
-        labels: shape (...), int, each in [0, classes), which is not checked.
+        labels: shape (...), int, each in [0, classes), which is checked where they are known.
         p: 1 or 2.
         margin: the difference from which on a class adds nothing.
         weight: shape (classes,), a factor for each label.
@@ -196,6 +203,7 @@ def multi_margin(
         )
     if labels.dtype.kind != "int":
         raise DTypeError(f"multi_margin: labels must be ints, got {labels.dtype}; cast them (labels.astype)")
+    check_classes("multi_margin", labels, outputs.shape[-1])
     is_class = labels.reshape((*labels.shape, 1)) == list(range(outputs.shape[-1]))
     chosen = is_class.where(outputs, 0.0).sum(-1, keepdims=True)
     terms = tk.relu(margin - chosen + outputs)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from tensorken import Tensor
+from tensorken.arrays.indexing.checks import require
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
@@ -74,3 +75,12 @@ def rescale(name: str, losses: Tensor, weight: Tensor | None) -> Tensor:
             f"{name}: a weight of shape {weight.shape} does not broadcast to losses of shape {losses.shape}; reshape it"
         )
     return losses * weight.astype(losses.dtype)
+
+
+def check_classes(name: str, labels: Tensor, classes: int, ignored: int | None = None) -> None:
+    """Raise ArgumentError if a label is known, and is neither in [0, classes) nor the label to ignore."""
+    valid = (labels >= 0) & (labels < classes)
+    if ignored is not None:
+        valid = valid | (labels == ignored)
+    needed = f"from 0 to {classes - 1}" + ("" if ignored is None else f", or {ignored}, which is ignored")
+    require(name, "labels", valid, needed, labels)

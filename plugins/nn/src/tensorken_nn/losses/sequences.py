@@ -6,6 +6,7 @@ import math
 
 import tensorken as tk
 from tensorken import Tensor
+from tensorken.arrays.indexing.checks import require
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.losses.reduction import Reduction, check_float, reduce_losses
 from tensorken_nn.precision import widen
@@ -33,7 +34,7 @@ def ctc(
 
     Args:
         log_probabilities: shape (..., steps, classes), float, such as the result of `tk.log_softmax`.
-        labels: shape (..., labels), int, each in [0, classes) and not blank, which is not checked.
+        labels: shape (..., labels), int, each in [0, classes) and not blank, which is checked where they are known.
         input_lengths: shape (...), int: the number of steps of each example; None for all.
         label_lengths: shape (...), int: the number of labels of each example; None for all. The others are ignored.
         blank: the class that stands for no label.
@@ -108,3 +109,14 @@ def _check(
             raise ShapeError(
                 f"ctc: {name} of shape {given.shape}, need {labels.shape[:-1]}, one for each example"
             )
+    count, (steps, classes) = labels.shape[-1], x.shape[-2:]
+    for name, given, most in (
+        ("input_lengths", input_lengths, steps),
+        ("label_lengths", label_lengths, count),
+    ):
+        if given is not None:
+            require("ctc", name, (given >= 0) & (given <= most), f"from 0 to {most}", given)
+    is_label = (labels >= 0) & (labels < classes) & (labels != blank)
+    if label_lengths is not None:
+        is_label = is_label | (tk.arange(count) >= label_lengths.reshape((*label_lengths.shape, 1)))
+    require("ctc", "labels", is_label, f"from 0 to {classes - 1} and not {blank}, the blank", labels)

@@ -9,8 +9,10 @@ from typing import Any, SupportsIndex
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.searching import searchsorted
+from tensorken.arrays.indexing.checks import require
 from tensorken.random.bits import checked, pairs, shape_of
 from tensorken.random.distributions import gumbel, uniform
+from tensorken.random.domains import check_domain
 from tensorken.random.integers import randint
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
@@ -100,6 +102,8 @@ def choice(
 
     Raises:
         ArgumentError: if `a` has no axis and is not an int.
+        ArgumentError: if a probability is known to be negative, infinite or NaN, or fewer are positive than slices are
+            chosen without replacement, or none is.
         ShapeError: if p does not have shape (n,), or there are too few slices to choose from.
 
     >>> import tensorken as tk
@@ -128,7 +132,7 @@ def choice(
             f"{name}: cannot choose {count} of {n}{'' if replace else ' without replacement'}; "
             f"draw fewer, or give more slices"
         )
-    probabilities = None if p is None else _probabilities(key, p, n)
+    probabilities = None if p is None else _probabilities(key, p, n, 0 if replace else count)
     if replace:
         indices = (
             randint(key, (count,), 0, n, position_dtype(n))
@@ -145,12 +149,18 @@ def choice(
     return chosen.reshape((*source.shape[:along], *sizes, *source.shape[along + 1 :]))
 
 
-def _probabilities(key: Tensor, p: Any, n: int) -> Tensor:
+def _probabilities(key: Tensor, p: Any, n: int, count: int) -> Tensor:
+    """The probabilities, of which at least `count`, and at least one, must be positive."""
     probabilities = floating_of(as_operand("choice", p, key))
     if probabilities.shape != (n,):
         raise ShapeError(
             f"choice: p must have shape ({n},), got {probabilities.shape}; give one probability for each slice"
         )
+    check_domain("choice", "p", probabilities)
+    needed = max(count, 1 if n else 0)
+    possible = (probabilities > 0).sum()
+    require("choice", "p", possible >= needed, f"positive for at least {needed} of {n} slices", possible)
+    require("choice", "p", ~(probabilities == math.inf), "finite", probabilities)
     return probabilities
 
 
@@ -193,6 +203,7 @@ def categorical(
     name = "categorical"
     key = checked(name, key)
     x = floating_of(as_operand(name, logits, key))
+    require(name, "logits", x == x, "numbers", x)
     along = axis_of(name, x.shape, axis)
     batch = x.shape[:along] + x.shape[along + 1 :]
     sizes = batch if shape is None else shape_of(name, shape)
@@ -209,6 +220,8 @@ def categorical(
         raise ShapeError(
             f"{name}: cannot choose {count} of {n} categories without replacement; draw at most {n}"
         )
+    possible = (x > -math.inf).sum(along)
+    require(name, "logits", possible >= count, f"above -inf for at least {count} categories", possible)
     order = (x + gumbel(key, x.shape, x.dtype)).argsort(along, descending=True)
     first = order.crop([(0, count) if i == along else (0, m) for i, m in enumerate(x.shape)])
     return first.permute((along, *[i for i in range(x.ndim) if i != along])).reshape(sizes)

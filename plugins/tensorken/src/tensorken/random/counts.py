@@ -15,6 +15,7 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.stop_gradient import stop_gradient
+from tensorken.arrays.indexing.checks import require
 from tensorken.control_flow import scan
 from tensorken.random.bits import broadcast_argument, shape_of
 from tensorken.random.floats import exponentials, fractions, symmetric
@@ -131,6 +132,9 @@ def multinomial(
     if not chances.shape:
         raise ShapeError(f"{name}: p must have an axis, got shape (); give one probability for each category")
     *batch, count = chances.shape
+    if count:
+        total = chances.sum(-1)
+        require(name, "p", (total > 0) & (total < math.inf), "of a positive and finite sum", total)
     if shape is None:
         sizes = broadcast_shape(name, {"n": trials.shape, "p without its last axis": tuple(batch)})
     else:

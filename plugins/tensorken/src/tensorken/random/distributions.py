@@ -8,6 +8,7 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import floating_of
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
+from tensorken.random.domains import check_domain, check_order
 from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.parameters import floating_parameters
 from tensorken.special.error_functions import erfcx, ndtr, ndtri
@@ -24,7 +25,7 @@ def uniform(
 
     They are minval * (1 - u) + maxval * u with u a multiple of 2**-24 in [0, 1), in float64 of 2**-53, in float16 of
     2**-11: all bits of the significand are random, and all multiples are equally likely.  A result that rounds to
-    maxval becomes the next smaller number, so maxval is never drawn; where maxval <= minval, the result is minval.
+    maxval becomes the next smaller number, so maxval is never drawn; where both are equal, the result is minval.
 
     float64 uses 64 random bits for each number, the other dtypes 32.
 
@@ -36,7 +37,8 @@ def uniform(
             them.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
+        ArgumentError, ShapeError: if the key or the shape is invalid, the bounds do not broadcast to the shape, or
+            minval is known to be above maxval.
         DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
@@ -55,6 +57,7 @@ def uniform(
         return u
     low = _bound("uniform", "minval", minval, u)
     high = _bound("uniform", "maxval", maxval, u)
+    check_order("uniform", low, high, "minval", "at most maxval")
     x = low * (1.0 - u) + high * u
     x = (x < high).where(x, high.apply(OPS["nextafter"], low))
     result: Tensor = (x < low).where(low, x)
@@ -115,6 +118,7 @@ def truncated_normal(
     """
     name = "truncated_normal"
     key, result_dtype, (low, high) = floating_parameters(name, key, shape, dtype, lower=lower, upper=upper)
+    check_order(name, low, high, "lower", "at most upper")
     share = symmetric(key, low.shape, low.dtype)
     start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
     u = (start + end) * 0.5 + (end - start) * 0.5 * share
@@ -241,6 +245,7 @@ def bernoulli(key: Tensor, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
     key = checked("bernoulli", key)
     probability = floating_of(as_operand("bernoulli", p, key))
     probability = probability.astype(probability.dtype.wide)
+    check_domain("bernoulli", "p", probability)
     sizes = probability.shape if shape is None else shape_of("bernoulli", shape)
     probability = broadcast_argument("bernoulli", "p", probability, sizes)
     return fractions(key, sizes, probability.dtype) < probability

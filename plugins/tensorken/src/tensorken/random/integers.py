@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from tensorken.array_like import ArrayLike
+from tensorken.arrays.indexing.checks import require
 from tensorken.random.bits import (
     broadcast_argument,
     checked,
@@ -16,7 +17,7 @@ from tensorken.random.bits import (
     shape_of,
     words,
 )
-from tensorken_core.errors import DTypeError, ScalarRangeError
+from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError
 from tensorken_core.language.dtypes import DType, int32, int64, integer_bounds
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
@@ -33,11 +34,12 @@ def randint(key: Tensor, shape: Any, minval: ArrayLike, maxval: ArrayLike, dtype
         key: shape (2,), int32.
         shape: of the result.
         minval, maxval: ints or integer tensors that broadcast to the shape.  As an int, maxval may be one above the
-            largest number of the dtype.  Where maxval <= minval, the result is minval.
+            largest number of the dtype.  In traced functions, where maxval <= minval, the result is minval.
         dtype: an integer dtype.
 
     Raises:
-        ArgumentError, ShapeError: if the key or the shape is invalid, or the bounds do not broadcast to the shape.
+        ArgumentError, ShapeError: if the key or the shape is invalid, the bounds do not broadcast to the shape, or
+            minval is known not to be below maxval.
         DTypeError: if the dtype or a bound is not an integer.
         ScalarRangeError: if a bound does not fit the dtype.
 
@@ -50,7 +52,9 @@ def randint(key: Tensor, shape: Any, minval: ArrayLike, maxval: ArrayLike, dtype
     wide = (
         int64 if result_dtype.itemsize == 8 else int32
     )  # sums of its bits wrap, so its sign makes no difference
-    low, last = [bound.astype(wide) for bound in _bounds(key, minval, maxval, result_dtype)]
+    low, last = [
+        bound.astype(wide) for bound in _bounds(key, minval, maxval, result_dtype, math.prod(sizes) > 0)
+    ]
     low, last = (
         broadcast_argument(name, "minval", low, sizes),
         broadcast_argument(name, "maxval", last, sizes),
@@ -63,11 +67,15 @@ def randint(key: Tensor, shape: Any, minval: ArrayLike, maxval: ArrayLike, dtype
     return (low + offset).astype(result_dtype)
 
 
-def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor, Tensor]:
+def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType, draws: bool) -> tuple[Tensor, Tensor]:
     """The first and the last integer of the range; both are the first if the range is empty."""
     least, most = integer_bounds(dtype)
     low = _integers(key, "minval", minval, least, most)
     high = _integers(key, "maxval", maxval, least, most + 1)
+    if draws and isinstance(low, int) and isinstance(high, int) and low >= high:
+        raise ArgumentError(f"randint: minval must be below maxval, got {low} and {high}")
+    if draws and not (isinstance(low, int) and isinstance(high, int)):
+        require("randint", "minval", low < high, "below maxval")
     if isinstance(low, int):
         low = key.constant([low], dtype, ())
     if isinstance(high, int):

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.random.bits import broadcast_argument, checked, dtype_of, shape_of
+from tensorken.random.domains import check_domain
 from tensorken_core.errors import DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, as_dtype, float32, float64
 from tensorken_core.language.shapes import Shape, broadcast
@@ -66,6 +67,8 @@ def in_one_shape(name: str, key: Tensor, shape: Any, dtype: DType, **parameters:
     like = key.constant([0], key.dtype, ()).astype(dtype)
     xs = {what: as_operand(name, x, like).astype(dtype) for what, x in parameters.items()}
     deepest([like.interpreter, *[x.interpreter for x in xs.values()]], name)
+    for what, x in xs.items():
+        check_domain(name, what, x)
     sizes = (
         broadcast_shape(name, {what: x.shape for what, x in xs.items()})
         if shape is None

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.random.bits import checked, dtype_of, shape_of, words
+from tensorken.random.domains import check_order
 from tensorken.random.floats import exponentials, fractions, normals, symmetric
 from tensorken.random.keys import split
 from tensorken.random.parameters import floating_parameters
@@ -280,6 +281,8 @@ def triangular(
     key, result_dtype, (low, peak, high) = floating_parameters(
         "triangular", key, shape, dtype, left=left, mode=mode, right=right
     )
+    check_order("triangular", low, peak, "left", "at most mode")
+    check_order("triangular", peak, high, "mode", "at most right")
     u = fractions(key, low.shape, low.dtype)
     width, rise, fall = high - low, peak - low, high - peak
     is_rise = u * width < rise

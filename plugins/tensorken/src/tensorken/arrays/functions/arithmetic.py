@@ -17,6 +17,7 @@ from tensorken_core.language.dtypes import bool_, integer_bounds, wrap_integer
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import unary
+from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -370,7 +371,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Tensor:
     >>> print(tk.round([0.5, 1.5, -2.6]))
     [ 0.  2. -3.]
     """
-    y = as_tensor(x)
+    y, decimals = as_tensor(x), integer_of("round", "decimals", decimals)
     if not y.dtype.inexact:
         return _rounded_integer(y, 10**-decimals) if decimals < 0 and y.dtype is not bool_ else y
     scale = 10.0 ** builtins.abs(decimals)
@@ -389,7 +390,7 @@ def _rounded_integer(x: Tensor, unit: int) -> Tensor:
         if not is_large:
             return zeros  # type: ignore[no-any-return]
         above, below = x > unit // 2, x < -(unit // 2)
-        return above.where(raise_to, below.where(wrap_integer(-unit, x.dtype), zeros))  # type: ignore[no-any-return]
+        return above.where(raise_to, below.where(wrap_integer(-unit, x.dtype), zeros))
     quotient: Any = x // unit
     rest = x - quotient * unit
     half = unit // 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.searching import insertion_points
+from tensorken.arrays.indexing.checks import require
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import position_dtype, promote
 from tensorken_core.tensor.coercion import as_operand
@@ -34,6 +36,7 @@ def bincount(
         int32, or the weights' dtype.
 
     Raises:
+        ArgumentError: if minlength is negative.
         DTypeError: if the dtype of x is not an integer dtype.
         ShapeError: if x does not have exactly one axis, or the weights have another shape.
         IndexingError: if an element is negative.
@@ -46,6 +49,8 @@ def bincount(
     y = first_operand("bincount", x, weights)
     if y.dtype.kind != "int":
         raise DTypeError(f"bincount: x must be integers, got {y.dtype}; cast first (x.astype)")
+    if minlength < 0:
+        raise ArgumentError(f"bincount: minlength must be at least 0, got {minlength}")
     if y.ndim != 1:
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:
@@ -152,14 +157,21 @@ def edges_of(x: Tensor, bins: Any, range: tuple[float, float] | None) -> Tensor:
         edges = as_operand("histogram", bins, x)
         if edges.ndim != 1 or edges.size < 2:
             raise ShapeError(f"histogram: the edges must be a vector of at least 2, got shape {edges.shape}")
-        return edges.astype(promote(floating_of(edges).dtype, x.dtype))
+        edges = edges.astype(promote(floating_of(edges).dtype, x.dtype))
+        n = edges.size
+        require("histogram", "the edges", edges.crop(((0, n - 1),)) <= edges.crop(((1, n),)), "ascending")
+        return edges
     if bins < 1:
         raise ArgumentError(f"histogram: need at least one bin, got {bins}; give a positive number, or edges")
     zero = x.constant([0.0], x.dtype, (1,)).reshape(())
     if range is not None:
         low, high = zero + range[0], zero + range[1]
+        require("histogram", "the range", low <= high, "from a number to a larger one")
     else:
         low, high = (x.min(), x.max()) if x.size else (zero, zero + 1.0)
+    outer: Any = low.reshape((1,)).concatenate(high.reshape((1,)))
+    what = "the elements" if range is None else "the range"
+    require("histogram", what, outer.abs() < math.inf, "finite; filter x, or give range=", outer)
     is_empty = low.eq(high)
     low, high = is_empty.where(low - 0.5, low), is_empty.where(high + 0.5, high)
     steps = x.constant(builtins.range(bins + 1), x.dtype, (bins + 1,))

@@ -15,10 +15,12 @@ from tensorken.arrays.functions.broadcasting import atleast_2d
 from tensorken.arrays.functions.complex_parts import conj, real
 from tensorken.arrays.functions.diagonals import diagonal
 from tensorken.arrays.functions.operands import first_operand, floating_of, promoted_tensors
+from tensorken.arrays.indexing.checks import require
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.dtypes import real_dtype
 from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor
 
 __all__ = ["corrcoef", "cov"]
@@ -50,6 +52,7 @@ def cov(
         A square matrix, or for a single variable a tensor of shape (); float32 for ints and bools.
 
     Raises:
+        ArgumentError: if ddof is no integer, or a weight is known to be negative, or one of fweights to be no integer.
         ShapeError: if there are more than two axes, or shapes do not fit together.
 
     >>> import tensorken as tk
@@ -61,11 +64,15 @@ def cov(
     weights: Any = None
     for given in (fweights, aweights):
         if given is not None:
-            w = as_operand("cov", given, rows).astype(real_dtype(rows.dtype))
+            w = as_operand("cov", given, rows)
+            if given is fweights and w.dtype.kind != "int":
+                require("cov", "fweights", w.eq(w.floor()) if w.dtype.inexact else ~w.eq(w), "integers", w)
+            require("cov", "fweights" if given is fweights else "aweights", w >= 0, "at least 0", w)
+            w = w.astype(real_dtype(rows.dtype))
             if w.shape != (count,):
                 raise ShapeError(f"cov: need a weight for each of {count} observations, got shape {w.shape}")
             weights = w if weights is None else weights * w
-    subtracted = (0 if bias else 1) if ddof is None else ddof
+    subtracted = (0 if bias else 1) if ddof is None else integer_of("cov", "ddof", ddof)
     total: Any = count if weights is None else weights.sum()
     degrees: Any = total - subtracted
     if aweights is not None and subtracted:

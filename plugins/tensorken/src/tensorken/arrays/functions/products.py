@@ -115,7 +115,8 @@ def also_of_bools(function: F) -> F:
         given = [*operands[:2], *[named[name] for name in names[len(operands) :] if name in named]]
         if len(given) < 2 or (type(given[0]) is type(given[1]) is Tensor and given[0].dtype is not bool_):
             return function(*operands, **named)
-        a, b = pair_of_operands(function.__name__, *given, first_tensor(*given))
+        first, second = given
+        a, b = pair_of_operands(function.__name__, first, second, first_tensor(first, second))
         if a.dtype is not bool_:
             return function(*operands, **named)
         others = {name: value for name, value in named.items() if name not in names}

@@ -16,7 +16,7 @@ from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.arithmetic import floor, round as round_
 from tensorken.arrays.functions.operands import first_operand, floating_of
 from tensorken.arrays.functions.reductions import counted, mean, selected
-from tensorken.arrays.indexing.checks import bounds
+from tensorken.arrays.indexing.checks import bounds, require
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.dtypes import bool_, int32, promote, real_dtype
@@ -48,6 +48,7 @@ def average(
         weights: in the shape of x, or a vector along the single axis; equal weights by default.
 
     Raises:
+        ArgumentError: if a sum of weights is known to be 0.
         ShapeError: if the weights have another shape.
 
     >>> import tensorken as tk
@@ -69,7 +70,9 @@ def average(
     values = floating_of(y)
     dtype = promote(values.dtype, w.dtype)
     values, w = values.astype(dtype.wide), w.astype(dtype.wide)  # the sums may exceed the range of float16
-    result: Tensor = (values * w).sum(axes, keepdims) / w.sum(axes, keepdims)
+    total: Any = w.sum(axes, keepdims)
+    require("average", "the sum of the weights", total != 0, "other than 0")
+    result: Tensor = (values * w).sum(axes, keepdims) / total
     return result.astype(dtype)
 
 
@@ -151,6 +154,8 @@ def variance(
             f"{name}: correction={correction} and ddof={ddof} are two names of one argument; give one"
         )
     subtracted = correction if ddof is None else ddof
+    if not isinstance(subtracted, int | float | Tensor):
+        raise ArgumentError(f"{name}: the correction (ddof) must be a number, got {short_repr(subtracted)}")
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)
     wide = y.astype(y.dtype.wide)

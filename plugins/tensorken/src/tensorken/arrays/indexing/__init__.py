@@ -8,7 +8,7 @@ Indexing is stricter than numpy in two cases: indices must be in range even if t
 sizes of a mask must always equal the sizes of its axes.
 """
 
-from tensorken.arrays.indexing.checks import checked as checked
+from tensorken.arrays.indexing.checks import bounds as bounds, checked as checked, require as require
 from tensorken.arrays.indexing.keys import indices_like as indices_like, s_ as s_
 from tensorken.arrays.indexing.selection import (
     Outer as Outer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken_core.errors import ConcretizationError, IndexingError
+from tensorken_core.errors import ArgumentError, ConcretizationError, IndexingError
 from tensorken_core.language.dtypes import integer_bounds, position_dtype
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, run
@@ -92,6 +92,33 @@ def known_all(condition: Tensor) -> bool:
     """Whether a bool tensor is known to be True everywhere, in every example."""
     limits = bounds(condition)
     return limits is not None and bool(limits[0])
+
+
+def require(name: str, what: str, holds: Tensor, needed: str, x: Tensor | None = None) -> None:
+    """Raise unless a condition holds for all known values; nothing is known while the function is traced.
+
+    Args:
+        name: the called function, for the message.
+        what: the argument.
+        holds: a bool tensor.
+        needed: the text after "must be".
+        x: the values of the argument, in the shape of the condition; the message names the first that is wrong.
+
+    Raises:
+        ArgumentError: if the condition is known to be False somewhere.
+    """
+    limits = bounds(holds)
+    if limits is None or limits[0]:
+        return
+    got = ""
+    if x is not None:
+        flags, values = (
+            list(_to_list(base.ravel(y)))  # type: ignore[attr-defined]
+            for base, y in (lower_with_batch_axes(t.representation, t.interpreter) for t in (holds, x))
+        )
+        wrong = [v for flag, v in zip(flags, values, strict=False) if not flag]
+        got = f", got {getattr(wrong[0], 'item', lambda: wrong[0])()}" if wrong else ""
+    raise ArgumentError(f"{name}: {what} must be {needed}{got}")
 
 
 def _to_list(flat: Any) -> list[Any]:
