@@ -10,13 +10,20 @@ fn widened_u32(x: u32) -> i64 { return bitcast<i64>(u64(x) | u64(opaque)); }
 """
 
 TEXT = """
+fn magnitude(a: I) -> W { return select(W(a), W(0) - W(a), a < I(0)); }
 fn floor_divide(a: I, b: I) -> I {
   if (b == I(0)) { return I(0); }
-  let q = a / b;
-  return select(q, q - I(1), (a % b != I(0)) && ((a < I(0)) != (b < I(0))));
+  let m = magnitude(a);
+  let n = magnitude(b);
+  let q = m / n;
+  let more = select(W(0), W(1), q * n != m);
+  return I(select(q, W(0) - (q + more), (a < I(0)) != (b < I(0))));
 }
 fn shift_left(a: I, b: I) -> I { return select(I(0), a << u32(b & I(BITS - 1)), b >= I(0) && b < I(BITS)); }
 fn shift_right(a: I, b: I) -> I {
   return select(I(0), I(W(a) >> u32(b & I(BITS - 1))), b >= I(0) && b < I(BITS));
 }
+"""
+"""Vulkan leaves the remainder of negative numbers undefined: for NVIDIA's driver 1 % -1 is not 0.  So quotients are
+those of magnitudes, which are unsigned, and are rounded down by their products with the divisor.
 """
