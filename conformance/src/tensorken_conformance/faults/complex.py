@@ -185,7 +185,9 @@ def modulus_of_nan(original: Any, z: Any) -> Any:
 def sorted_by_the_real_part_alone(original: Any, z: Any, axis: int) -> Any:
     """sort does not look at imaginary parts where real parts are equal."""
     order = z.real.apply(OPS["argsort"], axis)
-    return ComplexTensor(arithmetic._taken(z.real, order, axis), arithmetic._taken(z.imag, order, axis))
+    return ComplexTensor(
+        arithmetic.take_along(z.real, order, axis), arithmetic.take_along(z.imag, order, axis)
+    )
 
 
 @fault_in_function(EDGES, tk, "vdot")

@@ -340,11 +340,10 @@ def _with_donations(
             own &= reads_in_place(step.computes, lowered.producers, lowered.kept)
             replaced: dict[Variable, Variable] = {}
             for v in [v for v in step.writes if v in results]:
-                x = next((x for x in step.reads if x in own and _size_of(x) == _size_of(v)), None)
-                if x is not None:
-                    own.remove(x)
-                    ending[i].remove(x)
-                    replaced[v] = taken[v] = x
+                if fitting := [x for x in step.reads if x in own and _size_of(x) == _size_of(v)]:
+                    own.remove(fitting[0])
+                    ending[i].remove(fitting[0])
+                    replaced[v] = taken[v] = fitting[0]
                 elif alike := free.get(_size_of(v)):
                     taken[v] = alike.pop()
             reads = [x for x in step.reads if x not in replaced.values()]

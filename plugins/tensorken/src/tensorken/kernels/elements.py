@@ -219,11 +219,15 @@ class ElementWalk(ABC, Generic[E]):
         name, operands = equation.op.name, equation.operands
         if name in INDICES_BEFORE:
             (x,), before = operands, INDICES_BEFORE[name]
-            return (yield self._values(x, [before(index, x.shape, *equation.params) for index in indices]))
+            moved: Sequence[E] = yield self._values(
+                x, [before(index, x.shape, *equation.params) for index in indices]
+            )
+            return moved
         if name == "pad":
             return self._padded(equation, indices)
         if name == "gather":
-            return (yield self._gathered(equation, indices))
+            gathered: Sequence[E] = yield self._gathered(equation, indices)
+            return gathered
         if name == "iota":
             return [self.index_element(_position(equation, index), v.dtype) for index in indices]
         columns = []
@@ -274,7 +278,8 @@ class ElementWalk(ABC, Generic[E]):
             for index, i, p in zip(indices, of_axes, positions, strict=True)
         ]
         if not any(bounds):
-            return (yield self._values(x, of_x))
+            taken: Sequence[E] = yield self._values(x, of_x)
+            return taken
         return self._guarded(lambda: self.values(x, of_x), bounds, x.dtype)
 
     def _index(self, v: Variable, index: ElementIndex) -> Steps[IndexExpression | None]:
@@ -298,7 +303,10 @@ class ElementWalk(ABC, Generic[E]):
                 return _position(equation, index)
             if name in INDICES_BEFORE:
                 (x,) = operands
-                return (yield self._index(x, INDICES_BEFORE[name](index, x.shape, *equation.params)))
+                position: IndexExpression | None = yield self._index(
+                    x, INDICES_BEFORE[name](index, x.shape, *equation.params)
+                )
+                return position
             if name == "add":
                 a = yield self._index(operands[0], index)
                 b = yield self._index(operands[1], index)
