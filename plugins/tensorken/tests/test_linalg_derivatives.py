@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, Counting, Required, array
 from tensorken_core.rewriting.fuse import Fuse
 
@@ -196,7 +198,7 @@ def test_eigenvalues_and_singular_values_that_coincide_have_gradients(backend):
 
 def test_derivatives_of_eigenvectors_of_equal_eigenvalues_are_not_finite():
     x = tk.eye(2, dtype="float64")
-    gradient = tk.grad(lambda x: linalg.eigh(x).eigenvectors[0, 0])(x)
+    gradient = tk.grad(lambda x: linalg.eigh(x).eigenvectors[1, 0])(x)
     assert not np.isfinite(array(gradient)).all()
 
 
@@ -224,29 +226,33 @@ def test_the_pseudoinverse_of_equal_singular_values_and_of_low_rank_has_a_gradie
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ord", [0, 0.5, 1, 1.5, 2, 3, INF, -INF, -1])
-def test_at_zero_the_norm_of_a_vector_has_the_gradient_zero(ord, dtype):
+def test_at_zero_the_norm_of_a_vector_has_the_gradient_zero_or_that_of_abs(ord, dtype):
     x = tk.zeros((3,), dtype)
 
     def f(x):
         return linalg.vector_norm(x, ord=ord)
 
     assert f(x).item() == 0.0
-    assert array(tk.grad(f)(x)).tolist() == [0.0, 0.0, 0.0]
-    assert tk.jvp(f, (x,), (tk.ones_like(x),))[1].item() == 0.0
+    slope = {1: 1.0, INF: 1.0 / 3.0, -INF: 1.0 / 3.0}.get(ord, 0.0)
+    np.testing.assert_allclose(array(tk.grad(f)(x)), [slope] * 3, rtol=1e-6)
+    assert tk.jvp(f, (x,), (tk.ones_like(x),))[1].item() == pytest.approx(3.0 * slope, rel=1e-6)
     assert np.isfinite(array(tk.grad(lambda x: tk.grad(f)(x).sum())(x))).all()
 
 
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, 2, -2, INF, -INF])
-def test_at_zero_the_norm_of_a_matrix_has_the_gradient_zero(ord):
+def test_at_zero_the_norm_of_a_matrix_has_the_gradient_zero_or_that_of_abs(ord):
+    """Equal sums of a row or column share the slope 1 of abs."""
     x = tk.zeros((2, 3), "float64")
-    assert not array(tk.grad(lambda x: linalg.matrix_norm(x, ord=ord))(x)).any()
+    slope = {1: 1.0 / 3.0, INF: 0.5, -INF: 0.5}.get(ord, 0.0)
+    gradient = array(tk.grad(lambda x: linalg.matrix_norm(x, ord=ord))(x))
+    np.testing.assert_allclose(gradient, np.full((2, 3), slope), rtol=1e-12)
 
 
 @pytest.mark.parametrize("ord", [0.5, 1, 1.5, 2, 3])
-def test_zeros_among_others_have_the_derivative_zero(ord):
+def test_zeros_among_others_have_the_derivative_zero_or_that_of_abs(ord):
     x = tk.tensor([0.0, 2.0, -0.0, -1.0], "float64")
     gradient = array(tk.grad(lambda x: linalg.vector_norm(x, ord=ord))(x))
-    np.testing.assert_array_equal(gradient[[0, 2]], [0.0, 0.0])
+    np.testing.assert_array_equal(gradient[[0, 2]], [1.0, 1.0] if ord == 1 else [0.0, 0.0])
     rest = tk.tensor([2.0, -1.0], "float64")
     expected = array(tk.grad(lambda x: linalg.vector_norm(x, ord=ord))(rest))
     np.testing.assert_allclose(gradient[[1, 3]], expected, rtol=1e-15)
@@ -276,3 +282,73 @@ def test_gradients_factor_no_more_than_they_need():
         f()
         ops = ("inv", "solve", "slogdet", "det", "eigh", "eigvalsh", "svd", "svdvals", "triangular_solve")
         assert {name: counting.calls[name] for name in ops if counting.calls[name]} == calls
+
+
+# ---- equal eigenvalues and singular values -----------------------------------------------------------------
+
+
+def _with_values(values: tuple[float, ...], shape: tuple[int, int]) -> Any:
+    """A matrix with these singular values, symmetric positive definite if it is square."""
+    rng = np.random.default_rng(3)
+    left = np.linalg.qr(rng.standard_normal((shape[0], shape[0])))[0]
+    right = left if shape[0] == shape[1] else np.linalg.qr(rng.standard_normal((shape[1], shape[1])))[0]
+    return left[:, : len(values)] @ np.diag(values) @ right[:, : len(values)].T
+
+
+WEIGHTS = np.random.default_rng(4).standard_normal((4, 4))
+
+
+def projector(xp: Any, x: Any, weights: Any) -> Any:
+    vectors = xp.linalg.eigh((x + x.T) / 2.0)[1][:, :2]
+    return ((vectors @ vectors.T) * weights).sum()
+
+
+def polar_factor(xp: Any, x: Any, weights: Any) -> Any:
+    left, _, right = xp.linalg.svd(x, full_matrices=False)
+    return ((left @ right) * weights[: x.shape[0], : x.shape[1]]).sum()
+
+
+SMOOTH_AT_EQUAL_VALUES = [
+    *[
+        (projector, values, (4, 4))
+        for values in ((1.0, 1.0, 2.0, 2.0), (1.0, 1.0, 2.0, 3.0), (1.0, 1.5, 2.0, 2.0))
+    ],
+    *[
+        (polar_factor, values, shape)
+        for values in ((1.0, 1.0, 1.0), (1.0, 1.0, 2.0))
+        for shape in ((3, 3), (4, 3), (3, 4))
+    ],
+]
+
+
+@each_of(("function", "values", "shape"), SMOOTH_AT_EQUAL_VALUES)
+def test_gradients_of_smooth_functions_of_vectors_where_values_are_equal(
+    function: Any, values: tuple[float, ...], shape: tuple[int, int]
+) -> None:
+    x = _with_values(values, shape)
+    quotients = np.zeros(shape)
+    for at in np.ndindex(shape):
+        step = np.zeros(shape)
+        step[at] = 1e-5
+        quotients[at] = (function(np, x + step, WEIGHTS) - function(np, x - step, WEIGHTS)) / 2e-5
+    gradient = tk.grad(lambda x: function(tk, x, tk.tensor(WEIGHTS)))
+    for compute in (gradient, tk.jit(gradient)):
+        np.testing.assert_allclose(np.asarray(compute(tk.tensor(x))), quotients, atol=1e-8)
+
+
+VALUES = {
+    "eigvalsh": tk.linalg.eigvalsh,
+    "eigh": lambda x: tk.linalg.eigh(x)[0],
+    "svdvals": tk.linalg.svdvals,
+    "svd": lambda x: tk.linalg.svd(x)[1],
+}
+
+
+@each_of("name", VALUES)
+def test_second_derivatives_of_equal_values_are_never_wrong_numbers(name: str) -> None:
+    f = lambda x: (VALUES[name](x) ** 2).sum()  # noqa: E731
+    x = tk.eye(3, dtype="float64")
+    assert tk.grad(f)(x).tolist() == (2.0 * tk.eye(3)).tolist()
+    with np.errstate(all="ignore"):
+        for second in (tk.hessian(f), tk.jacfwd(tk.jacfwd(f)), tk.jacrev(tk.jacfwd(f))):
+            assert np.isnan(np.asarray(second(x))).any()

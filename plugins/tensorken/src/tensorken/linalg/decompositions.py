@@ -189,7 +189,7 @@ def eigh(x: ArrayLike, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
 
     The sign or phase of an eigenvector is arbitrary, and so is the basis for equal eigenvalues: where two eigenvalues
     coincide, the derivative of eigenvectors does not exist and is not finite; the derivative of the eigenvalues is
-    finite.
+    finite, and so is the gradient of a function of the eigenvectors alone that does not depend on the basis.
 
     >>> import tensorken as tk
     >>> values, vectors = tk.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
@@ -227,6 +227,7 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
 
     The derivative of singular vectors exists only for full_matrices=False, since vectors that complete a basis are
     arbitrary, and if the singular values differ, and are not zero unless x is square; otherwise it is not finite.
+    Only the gradient of a function of U @ Vh may exist, and then is right, where singular values are equal.
 
     >>> import tensorken as tk
     >>> print(tk.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S)

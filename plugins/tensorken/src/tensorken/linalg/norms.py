@@ -79,7 +79,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
             number of elements that are not 0.
 
     No intermediate result overflows or underflows, since elements are divided by the largest.  The derivative for an
-    element that is 0 is 0.
+    element that is 0 is 0; of the orders 1, `inf` and `-inf` it is that of `tk.abs`, which is 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.linalg.vector_norm([3e30, 4e30]):.2e}")

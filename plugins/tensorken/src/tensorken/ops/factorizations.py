@@ -18,6 +18,7 @@ from tensorken.ops.matrices import (
     columns,
     diagonal,
     diagonal_matrix,
+    divided_by_all_gaps,
     divided_by_gaps,
     from_lower,
     gaps_of,
@@ -118,27 +119,46 @@ def _shapes_of_qr(x: Shape, complete: bool) -> tuple[Shape, Shape]:
 def _eigh_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (values, vectors) = tangents, ys
     inner = (adjoint(vectors) @ from_lower(t)) @ vectors
-    return real_part(diagonal(inner)), vectors @ divided_by_gaps(inner, gaps_of(values))
+    return _tied(real_part(diagonal(inner)), values), vectors @ divided_by_gaps(inner, gaps_of(values))
 
 
 def _eigh_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (values_ct, vectors_ct), (values, vectors) = cotangents, ys
-    inner = None if values_ct is None else diagonal_matrix(values_ct)
+    inner = None if values_ct is None else diagonal_matrix(_tied(values_ct, values))
     if vectors_ct is not None:
-        off_diagonal = divided_by_gaps(adjoint(vectors) @ vectors_ct, gaps_of(values))
+        turn = adjoint(vectors) @ vectors_ct
+        # A function of the vectors alone may be smooth where eigenvalues are equal; one of both needs more than this.
+        if values_ct is None:
+            off_diagonal = divided_by_all_gaps(_half_skew(turn), values, [turn])
+        else:
+            off_diagonal = divided_by_gaps(turn, gaps_of(values))
         inner = off_diagonal if inner is None else inner + off_diagonal
     outer = (vectors @ inner) @ adjoint(vectors)
     return (halved_triangle(outer + adjoint(outer)),)
 
 
+def _tied(t: Any, values: Any) -> Any:
+    """t, as a function of the values too: the derivative of a rule for them is that of values and vectors together.
+
+    The rules for vectors alone take 0 where values are equal, which is wrong for the second derivative of a function
+    of the values; that of both is not finite there.
+    """
+    return t + values * 0.0
+
+
+def _half_skew(x: Any) -> Any:
+    """Half of x minus its adjoint: the sum of this and its adjoint, over gaps, is that of x."""
+    return (x - adjoint(x)) * 0.5
+
+
 def _eigvalsh_jvp(t: Any, y: Any, x: Any) -> Any:
-    vectors = x.apply(OPS["eigh"])[1]
-    return real_part(diagonal((adjoint(vectors) @ from_lower(t)) @ vectors))
+    values, vectors = x.apply(OPS["eigh"])
+    return _tied(real_part(diagonal((adjoint(vectors) @ from_lower(t)) @ vectors)), values)
 
 
 def _eigvalsh_vjp(t: Any, y: Any, x: Any) -> Any:
-    vectors = x.apply(OPS["eigh"])[1]
-    outer = (vectors * as_row(t)) @ adjoint(vectors)
+    values, vectors = x.apply(OPS["eigh"])
+    outer = (vectors * as_row(_tied(t, values))) @ adjoint(vectors)
     return halved_triangle(outer + adjoint(outer))
 
 
@@ -160,26 +180,37 @@ def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
         d_left = d_left + (t @ adjoint(right) - left @ inner) / row
     if n > m:
         d_right = d_right + (adjoint(left) @ t - inner @ right) / column
-    return d_left, real_part(diagonal(inner)), d_right
+    return d_left, _tied(real_part(diagonal(inner)), values), d_right
 
 
 def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (left_ct, values_ct, right_ct), (left, values, right) = cotangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
-    inner = diagonal_matrix(values.zeros_like() if values_ct is None else values_ct)
+    inner = diagonal_matrix(values.zeros_like() if values_ct is None else _tied(values_ct, values))
     outer = None
+    joint = values_ct is None and left_ct is not None and right_ct is not None
+    if joint:
+        # A product of both may be smooth where singular values are equal: the parts that are divided by the
+        # difference and by the sum of two of them are apart.
+        turn, other = _half_skew(adjoint(left) @ left_ct), _half_skew(right @ adjoint(right_ct))
+        total = as_row(values) + as_column(values)
+        inner = divided_by_all_gaps(turn + other, values, [turn, other]) + divided_by_gaps(
+            turn - other, total
+        )
     if left_ct is not None:
         turn = adjoint(left) @ left_ct
-        off_diagonal = divided_by_gaps(turn, _square_gaps(values))
-        inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_row(values)
+        if not joint:
+            off_diagonal = divided_by_gaps(turn, _square_gaps(values))
+            inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_row(values)
         if is_complex(turn):
             inner = inner + _imaginary_diagonal(turn) / as_row(values)
         if m > n:
             scaled = left_ct / as_row(values)
             inner, outer = inner - adjoint(left) @ scaled, scaled @ right
     if right_ct is not None:
-        off_diagonal = divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
-        inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_column(values)
+        if not joint:
+            off_diagonal = divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
+            inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_column(values)
         if n > m:
             scaled = right_ct / as_column(values)
             inner, outer = inner - scaled @ adjoint(right), left @ scaled
@@ -203,13 +234,13 @@ def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:
 
 
 def _svdvals_jvp(t: Any, y: Any, x: Any) -> Any:
-    left, _, right = x.apply(OPS["svd"], False)
-    return real_part(diagonal((adjoint(left) @ t) @ adjoint(right)))
+    left, values, right = x.apply(OPS["svd"], False)
+    return _tied(real_part(diagonal((adjoint(left) @ t) @ adjoint(right))), values)
 
 
 def _svdvals_vjp(t: Any, y: Any, x: Any) -> Any:
-    left, _, right = x.apply(OPS["svd"], False)
-    return (left * as_row(t)) @ right
+    left, values, right = x.apply(OPS["svd"], False)
+    return (left * as_row(_tied(t, values))) @ right
 
 
 def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:

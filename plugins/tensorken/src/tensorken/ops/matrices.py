@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorken_core.language.dtypes import complex64, complex128, float32, float64, int32
@@ -154,3 +155,22 @@ def divided_by_gaps(x: Tensor, gaps: Tensor) -> Tensor:
     n = x.shape[-1]
     same = row_indices(x, n).eq(column_indices(x, n))
     return same.where(0.0, x / same.where(1.0, gaps))
+
+
+def divided_by_all_gaps(x: Tensor, values: Tensor, terms: Sequence[Tensor]) -> Tensor:
+    """x / the gaps of values, and 0 where two values are equal and x is 0, both up to rounding errors.
+
+    That is the derivative of a function that does not depend on the basis for equal values, such as a projector.
+
+    Args:
+        terms: the matrices whose sum or difference x is; their largest element decides which elements of x are 0.
+    """
+    gaps, n = gaps_of(values), x.shape[-1]
+    unit = 16.0 * n * 2.0**-values.dtype.precision
+    size, *rest = [term.abs().max((-2, -1), keepdims=True) for term in terms]
+    for other in rest:
+        size = size.maximum(other)
+    equal = gaps.abs() <= values.abs().max(-1, keepdims=True).reshape((*values.shape[:-1], 1, 1)) * unit
+    zero = equal & (x.abs() <= size * (4.0 * unit))
+    none = zero.where(True, row_indices(x, n).eq(column_indices(x, n)))
+    return none.where(0.0, x / none.where(1.0, gaps))
