@@ -123,3 +123,27 @@ def test_a_number_that_a_loop_makes_a_tensor_is_one() -> None:
     assert tk.fori_loop(0, 3, lambda i, c: c + i, tk.tensor(1, "uint8")).dtype == "uint8"
     assert tk.jit(lambda n: n)(2**40).item() == 2**40
     assert tk.jit(lambda x, n: x + n)(tk.tensor([1], "int64"), 2**40).tolist() == [2**40 + 1]
+
+
+def test_bools_stay_conditions() -> None:
+    x = tk.tensor([1.0, 2.0])
+    for f in (
+        lambda x, b: tk.where(b, x, 0.0),
+        lambda x, b: tk.select([b], [x], 0.0),
+        lambda x, b: tk.cond(b, lambda: x, lambda: x + 1),
+        lambda x, b: tk.sum(x, where=b),
+        lambda x, b: tk.logical_not(b),
+        lambda x, b: b & (x > 1),
+        lambda x, b: tk.while_loop(lambda c: c[0] & (c[1] < 3), lambda c: (c[0], c[1] + 1), (b, 0))[1],
+        lambda x, b: tk.scan(lambda c, y: (~c, c), b, x)[1],
+        lambda x, b: tk.where(x[0] > b, x, 0.0),
+    ):
+        for flag in (True, False):
+            y, z = f(x, flag), tk.jit(f)(x, flag)
+            assert (y.dtype, y.tolist()) == (z.dtype, z.tolist())
+
+
+def test_operands_keep_their_order() -> None:
+    program = str(tk.trace(lambda x, n: n - x + x * n)(tk.tensor(1.0), 2.0))
+    assert "sub(n, x)" in program
+    assert "mul(x, n)" in program

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError
-from tensorken_core.language.dtypes import DType, check_scalar, promote, real_dtype, with_number, with_scalar
+from tensorken_core.language.dtypes import (
+    DType,
+    bool_,
+    check_scalar,
+    promote,
+    real_dtype,
+    with_number,
+    with_scalar,
+)
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.value import V, Value
@@ -34,7 +42,8 @@ def operand_of(op_name: str, data: Any, like: V) -> V:
 def as_operand(op_name: str, data: Any, like: V) -> V:
     """Convert data to a tensor on the backend of `like`; a Python number takes the dtype of `like` if it can."""
     if isinstance(data, Value):
-        return data.astype(promoted_dtype(data, like)) if data.is_number else data  # type: ignore[return-value]
+        is_cast = data.is_number and data.dtype is not bool_  # a bool may be a condition
+        return data.astype(promoted_dtype(data, like)) if is_cast else data  # type: ignore[return-value]
     if type(data) not in NUMBERS:
         return operand_of(op_name, data, like)
     dtype = with_scalar(like.dtype, data)

@@ -13,8 +13,8 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 class Number(Tensor):
     """A tensor in place of a Python number: it takes the dtype of the tensors that it is combined with, if it can.
 
-    Operators on numbers alone give a number, as in Python.  All other functions see a tensor of the number's default
-    dtype, as they do for a Python number, and return tensors.
+    Operators on numbers alone give a number, as in Python, or a bool tensor.  All other functions see a tensor of the
+    number's default dtype, as they do for a Python number, and return tensors.
 
     >>> import tensorken as tk
     >>> from tensorken_core.tensor.number import Number
@@ -109,18 +109,21 @@ _LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
 def _operator(name: str) -> Callable[..., Any]:
     """An operator: of numbers it is a number again, otherwise the tensor's with the number in the tensor's dtype."""
     arithmetic = name.strip("_") not in _LOGIC
+    plain = f"__{name[3:]}" if name.startswith("__r") else None
 
     def method(self: Number, *others: Any) -> Any:
         if all([is_number(x) for x in others]):
             y = getattr(Tensor, name)(*[_strong(x, arithmetic) for x in (self, *others)])
             if isinstance(y, tuple):
                 return tuple([Number.of(part) for part in y])
-            return Number.of(y) if type(y) is Tensor else y
+            return Number.of(y) if type(y) is Tensor and y.dtype is not bool_ else y
         (other,) = others
         x = _strong(self)
         if isinstance(other, Tensor):
             dtype = promoted_dtype(self, other)
             x = x.astype(dtype) if dtype.kind != "complex" else x
+            if plain is not None:
+                return getattr(Tensor, plain)(other, x)
         return getattr(Tensor, name)(x, other)
 
     method.__name__, method.__qualname__ = name, f"Number.{name}"
