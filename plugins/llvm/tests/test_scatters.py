@@ -63,6 +63,25 @@ def test_additions_are_made_in_order_and_other_elements_keep_their_bits() -> Non
     assert found[1] == 0  # (huge + 1 + 1) - huge
 
 
+def added_to_itself(x: Any) -> Any:
+    """Each element is added to the one of which it is the index."""
+    return x.at[x % 3].add(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: added_to_itself(x[::-1]),
+        lambda x: added_to_itself(x.reshape(4, 3).T.reshape(-1)),
+        lambda x: added_to_itself(x[:7]),
+        lambda x: tk.vmap(added_to_itself, 1)(x.reshape(4, 3)),
+    ],
+    ids=["flipped", "transposed", "cropped", "batched along the last axis"],
+)
+def test_slices_that_are_the_value_itself_are_read_before_it_changes(f: Callable[..., Any]) -> None:
+    agrees(f, np.arange(12, dtype="int32"))
+
+
 @pytest.mark.parametrize("start", [False, True])
 @pytest.mark.parametrize("invalid", [-1, 4, 2**31 - 1, -(2**31)])
 def test_slices_out_of_range_are_left_out(start: bool, invalid: int) -> None:

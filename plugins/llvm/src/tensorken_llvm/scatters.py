@@ -77,7 +77,8 @@ class Scatter(Routine):
         for argument in function.args:
             argument.add_attribute("noalias")
         b = Builder(function.append_basic_block("entry"))
-        walk = Walk(self.producers, self.reads, (), b, dict(zip(values, function.args, strict=True)))
+        # Slices are never read from `start`, even if made from it: in place it changes between their additions.
+        walk = Walk(self.producers, self.operands, (), b, dict(zip(values, function.args, strict=True)))
         if not self.is_in_place:
             self._write_start(b, walk)
         self._write_additions(b, walk)
