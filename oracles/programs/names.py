@@ -20,22 +20,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK} {EXACT}"
 MODULES = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
 
 
-def absolute(x: Any) -> Any:
-    """The absolute value, with the derivative 0 at 0, as Tensorken's; JAX's derivative is 1 there."""
-    if jnp.iscomplexobj(x):
-        return jnp.abs(x)
-    return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
-
-
 class Linalg:
     """`jnp.linalg`, and `solve_triangular`."""
-
-    @staticmethod
-    def matrix_norm(x: Any, ord: Any = "fro") -> Any:
-        """A matrix norm; norms of order 1 and infinity use `absolute`."""
-        if ord == 1 or ord == jnp.inf:
-            return jnp.max(jnp.sum(absolute(x), axis=-2 if ord == 1 else -1), axis=-1)
-        return jnp.linalg.matrix_norm(x, ord=ord)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jax.scipy.linalg if name == "solve_triangular" else jnp.linalg, name)
@@ -46,7 +32,6 @@ class JaxNames:
 
     linalg = Linalg()
     cond = staticmethod(jax.lax.cond)
-    abs = staticmethod(absolute)
     norm = staticmethod(jnp.linalg.norm)
     fix = staticmethod(jnp.trunc)
     concat = staticmethod(jnp.concatenate)
