@@ -117,8 +117,9 @@ def test_a_number_that_becomes_strong_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_refusals_that_no_rule_intends_disagree() -> None:
-    draft = next(draft for seed in range(200) if (draft := drawn(seed, wide=True)).refused)
-    assert all(refused_by_rule(error) for _, error in draft.refused)
+    drafts = (draft for seed in range(300) if (draft := drawn(seed, wide=True)).refused)
+    draft = next(draft for draft in drafts if all(refused_by_rule(error) for _, error in draft.refused))
+    assert check_draft(draft, 0, {}) is None
     draft.refused.append((draft.steps[0], tk.errors.DTypeError("sum: not for these")))
     assert (check_draft(draft, 0, {}) or "").startswith(
         f"refused: {draft.steps[0].row}: DTypeError: sum: not"
