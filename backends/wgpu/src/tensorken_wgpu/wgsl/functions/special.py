@@ -14,11 +14,20 @@ fn minus_zero() -> F { return bitcast<F>(U(opaque) | SIGN); }
 fn exact(x: F) -> F { return bitcast<F>(bitcast<U>(x) | U(opaque)); }
 fn minus_itself(x: F) -> F { return select(nan(), zero(), is_finite(x)); }
 fn over_itself(x: F) -> F { return select(nan(), ONE, is_finite(x) && x != ZERO); }
+fn quotient(a: F, b: F) -> F {
+  let scale = select(ONE, LESS, abs(b) > LARGE);
+  return exact(exact(a * scale) / exact(b * scale));
+}
+fn nonzero(x: F) -> bool { return is_nan(x) || x != ZERO; }
 fn larger(a: F, b: F) -> F { return select(b, a, a > b || is_nan(a)); }
 """
 """`opaque` is 0, but the compiler does not know that.
 
 `exact` keeps the compiler from contracting an operation with the next one, which would skip a rounding.
+
+Drivers multiply by the reciprocal of a divisor.  Vulkan promises nothing for a divisor whose reciprocal is subnormal:
+NVIDIA's driver takes that for 0, so inf / 3e38 is NaN and 3e38 / 3e38 is 0.  `quotient` multiplies both operands by a
+power of two first, which is exact where the quotient is not 0 anyway.
 """
 
 
@@ -32,6 +41,8 @@ def words(float_type: Float) -> dict[str, str]:
         "I": float_type.word.replace("u", "i"),
         "ZERO": float_type.literal(0.0),
         "ONE": float_type.literal(1.0),
+        "LESS": float_type.literal(2.0**-4),
+        "LARGE": float_type.literal(2.0 ** (float_type.bias - 3)),
         "WORD_0": float_type.word_of(0),
         "WORD_1": float_type.word_of(1),
         "LARGEST": float_type.word_of(infinity - 1),
