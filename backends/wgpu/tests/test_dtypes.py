@@ -143,7 +143,7 @@ def test_the_tables_have_all_dtypes() -> None:
     for name in FORMATS:
         dtype = DTYPES[name]
         assert {"eq", "lt", "where", "maximum"} <= expressions(name).keys()
-        assert maxima(name).type == TYPES[name]
+        assert maxima(name).dtype == ("uint32" if name == "bool" else name)
         if dtype.kind != "bool":
             assert sums(name).finish("x") == ("to_f16(x)" if name == "float16" else "x")
 

@@ -76,7 +76,7 @@ class Plain(Accumulation):
         for element, condition in elements:
             if condition is not None and not self._is_idempotent:
                 element = f"select({self.starts[0]}, {element}, {condition})"
-            self.merge(state, [[element]])
+            self.merge(state, [[self._accumulator.begin(element)]])
 
     def merge(self, state: Sequence[str], others: Sequence[Sequence[str]]) -> None:
         for (other,) in others:

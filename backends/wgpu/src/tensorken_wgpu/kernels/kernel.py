@@ -352,7 +352,8 @@ class RowKernel(Nest[str]):
     ) -> Sequence[str]:
         part = self.partials.get(v)
         if part is None or self.division.parts > 1:
-            return super().reduced(v, rows, steps)
+            begin = accumulator_of(self.producers[v]).begin
+            return [begin(element) for element in super().reduced(v, rows, steps)]
         indices = [i.times(self.rows.count) + row for row in rows for i in steps]
         return self.writer.values(part, [self.writer.element(part.shape, index) for index in indices])
 

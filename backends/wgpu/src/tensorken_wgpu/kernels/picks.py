@@ -104,4 +104,4 @@ def picked(nest: Nest[str], writer: Writer, pick: Pick, row: IndexExpression) ->
     (chosen,) = writer.guarded(lambda: [element(pick.chosen, index)], [[(index, length)]], pick.chosen.dtype)
     writer.reads_single = False
     accumulator = accumulator_of(pick.equation)
-    return accumulator.finish(accumulator.combine(accumulator.start, chosen))
+    return accumulator.finish(accumulator.combine(accumulator.start, accumulator.begin(chosen)))

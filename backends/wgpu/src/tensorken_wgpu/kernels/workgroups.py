@@ -228,8 +228,6 @@ class Workgroup:
 
 def _shuffled(type_name: str, function: str, x: str, lane: str) -> str:
     """The number of another invocation of the subgroup; numbers of 64 bits pass as two words."""
-    if type_name == "bool":
-        return f"{function}(select(0u, 1u, {x}), {lane}) != 0u"
     if type_name not in _LONG:
         return f"{function}({x}, {lane})"
     words = [f"u64({function}(u32(bitcast<u64>({x}){shift}), {lane}))" for shift in ("", " >> 32u")]

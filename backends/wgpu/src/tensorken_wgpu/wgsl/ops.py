@@ -213,13 +213,15 @@ class Accumulator:
     Attributes:
         dtype: the name of the dtype of the accumulator.
         start: its value for no values.
-        combine: combines the accumulator with a value, or with another accumulator.
+        combine: combines two accumulators.
+        begin: from a value to the accumulator of it.
         finish: from the accumulator to a value of the result's dtype.
     """
 
     dtype: str
     start: str
     combine: Expression
+    begin: Expression = str
     finish: Expression = str
 
     @property
@@ -236,12 +238,11 @@ _SUMS = {
     "int32": Accumulator("int32", "0i", _add),
     "int64": Accumulator("int64", "0li", _add),
     "uint32": Accumulator("uint32", "0u", _add),
-    "float16": Accumulator("float32", "zero()", _add, lambda x: f"to_f16({x})"),
+    "float16": Accumulator("float32", "zero()", _add, finish=lambda x: f"to_f16({x})"),
     "float32": Accumulator("float32", "zero()", _add),
     "float64": Accumulator("float64", "zero_f64()", _add),
 }
 _LEAST = {
-    "bool": "false",
     "int32": "bitcast<i32>(0x80000000u)",
     "int64": "bitcast<i64>(0x8000000000000000lu)",
     "uint32": "0u",
@@ -250,6 +251,10 @@ _LEAST = {
     "float64": "-infinity_f64()",
 }
 _MAXIMA = {name: Accumulator(name, least, _EXPRESSIONS[name]["maximum"]) for name, least in _LEAST.items()}
+# On an H100 the maxima of rows of bools were all False; numbers pass through loops and workgroup memory unharmed.
+_MAXIMA["bool"] = Accumulator(
+    "uint32", "0u", lambda a, b: f"{a} | {b}", CASTS["bool", "uint32"], CASTS["uint32", "bool"]
+)
 
 
 def sums(dtype: str) -> Accumulator:
@@ -258,7 +263,7 @@ def sums(dtype: str) -> Accumulator:
 
 
 def maxima(dtype: str) -> Accumulator:
-    """The accumulator of maxima of a dtype."""
+    """The accumulator of maxima of a dtype; bools are numbers on their way."""
     return _MAXIMA[dtype]
 
 
