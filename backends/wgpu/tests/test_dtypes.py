@@ -26,9 +26,6 @@ Array = np.ndarray[Any, Any]
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int32", "int64", "uint32")
 BINARY = ("add", "sub", "mul", "maximum", "eq", "lt", "floor_divide")
-OFF = {("div", "float32"): 3, ("sqrt", "float32"): 3}
-"""How many numbers WGSL lets a driver be away from the right one."""
-
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 
 
@@ -271,7 +268,11 @@ def test_arithmetic_of_floats_is_rounded_once(lazy: Any, raw: Any, dtype: str, n
     for b in (np.random.default_rng(4).permutation(a), np.roll(a, 1)):
         found, expected = both(lazy, name, a, b)
         ordinary = not_flushed(raw, a, b, expected)
-        check(name, *[x[ordinary] for x in (found, expected, a, b)], steps=OFF.get((name, dtype), 0))
+        check(
+            name,
+            *[x[ordinary] for x in (found, expected, a, b)],
+            steps=raw.capabilities.largest_error(name, dtype) or 0,
+        )
 
 
 @pytest.mark.parametrize("name", ["sqrt", "floor", "neg", "abs", "to_bits"])
@@ -284,7 +285,11 @@ def test_exact_functions_of_floats(lazy: Any, raw: Any, dtype: str, name: str) -
     x = x[~np.isnan(x)] if name == "to_bits" else x
     found, expected = both(lazy, name, x)
     ordinary = not_flushed(raw, x, expected)
-    check(name, *[v[ordinary] for v in (found, expected, x)], steps=OFF.get((name, dtype), 0))
+    check(
+        name,
+        *[v[ordinary] for v in (found, expected, x)],
+        steps=raw.capabilities.largest_error(name, dtype) or 0,
+    )
 
 
 def test_every_float16(lazy: Any, raw: Any) -> None:
