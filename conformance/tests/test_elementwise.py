@@ -67,7 +67,20 @@ def test_there_are_cases_for_each_elementwise_op() -> None:
 def test_a_smoke_run_has_one_case_for_each_op() -> None:
     cases = list(LAWS[LAW].cases(Subject(Numpy(), "a", depth="smoke")))
     assert sorted(case.op for case in cases) == sorted(op.name for op in OPS.values() if op.elementwise)
-    assert all(case.values == "mixed" and case.shape == "small" for case in cases)
+    assert {case.values for case in cases} == {"mixed"}
+    assert {(case.dtype.startswith("int"), case.shape) for case in cases} == {
+        (True, "pool"),
+        (False, "small"),
+    }
+
+
+def test_a_smoke_run_divides_by_minus_one() -> None:
+    class Low(Numpy):
+        def floor_divide(self, a: Any, b: Any) -> Any:
+            return super().floor_divide(a, b) - ((b == -1) & (a > 0))
+
+    results = run_law(Low(), depth="smoke", op="floor_divide")
+    assert [result.status for result in results] == ["failed"]
 
 
 def test_numbers_depend_on_the_seed_but_ids_do_not() -> None:
