@@ -295,15 +295,10 @@ def _stored(name: str, file: IO[bytes], left: int) -> _Stored:
     if length > MAX_HEADER:
         raise ArgumentError(f"load: {name} is damaged: its header has {length} bytes, more than {MAX_HEADER}")
     text = _bytes(name, file, length, left).decode("utf-8" if major == 3 else "latin1", "replace")
-    try:
-        header = ast.literal_eval(text)
-        descr, by_columns, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
-        if type(by_columns) is not bool or not all([type(n) is int and n >= 0 for n in shape]):
-            raise ValueError(text)
-    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        raise ArgumentError(
-            f"load: the header {quoted(text.strip())} is not that of the format npy"
-        ) from None
+    header = _header(text)
+    if header is None:
+        raise ArgumentError(f"load: the header {quoted(text.strip())} is not that of the format npy")
+    descr, by_columns, shape = header
     shape = shape_of("load", shape)
     dtype, order = _dtype_of(descr)
     data = _bytes(name, file, math.prod(shape) * dtype.itemsize, left - length)
@@ -313,6 +308,18 @@ def _stored(name: str, file: IO[bytes], left: int) -> _Stored:
             swapped[i::width] = data[width - 1 - i :: width]
         data = bytes(swapped)
     return _Stored(shape, by_columns, dtype, data)
+
+
+def _header(text: str) -> tuple[Any, bool, Shape] | None:
+    """The description of the dtype, whether columns come first, and the shape; None if the text is no header."""
+    try:
+        header = ast.literal_eval(text)
+        descr, by_columns, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
+        return None
+    if type(by_columns) is not bool or not all([type(n) is int and n >= 0 for n in shape]):
+        return None
+    return descr, by_columns, shape
 
 
 def _dtype_of(descr: Any) -> tuple[DType, str]:
