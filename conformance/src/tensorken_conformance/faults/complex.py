@@ -12,6 +12,7 @@ from tensorken.complex_numbers import arithmetic, elementary, rules
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_conformance.faults.changes import attribute, entry
 from tensorken_conformance.faults.fault import Declared, Patch, fault, fault_in_function
+from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.op import OPS
 from tensorken_core.transforms import grad
 
@@ -185,9 +186,7 @@ def modulus_of_nan(original: Any, z: Any) -> Any:
 def sorted_by_the_real_part_alone(original: Any, z: Any, axis: int) -> Any:
     """sort does not look at imaginary parts where real parts are equal."""
     order = z.real.apply(OPS["argsort"], axis)
-    return ComplexTensor(
-        arithmetic.take_along(z.real, order, axis), arithmetic.take_along(z.imag, order, axis)
-    )
+    return ComplexTensor(take_along(z.real, order, axis), take_along(z.imag, order, axis))
 
 
 @fault_in_function(EDGES, tk, "vdot")

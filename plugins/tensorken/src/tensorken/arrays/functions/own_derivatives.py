@@ -45,7 +45,7 @@ def with_derivative(
 
 def with_derivatives(
     *partials: Callable[..., Any] | None,
-) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
+) -> Callable[[Callable[..., Any]], Callable[[*tuple[ArrayLike, ...]], Tensor]]:
     """Decorate an elementwise function of several operands: promoted and broadcast, and of narrower floats in float32.
 
     Args:
@@ -53,7 +53,7 @@ def with_derivatives(
             differentiate; None: the derivative is that of the computation.
     """
 
-    def decorate(f: Callable[..., Any]) -> Callable[..., Tensor]:
+    def decorate(f: Callable[..., Any]) -> Callable[[*tuple[ArrayLike, ...]], Tensor]:
         name, body = f.__name__.lstrip("_"), in_float32(f)
         rules = tuple([_rule(body, i, partial) for i, partial in enumerate(partials)])
         op = Op(name, len(partials), same, floating, jvp=rules, vjp=rules, body=body)
