@@ -297,7 +297,7 @@ class ExchangeError(TensorkenError, BufferError, ValueError):
 
 
 class ProgramError(TensorkenError, ValueError):
-    """A program cannot be saved, or a saved program cannot be loaded.
+    """A program cannot be saved, a saved program cannot be loaded, or a program gets other values than it was made for.
 
     >>> import tempfile, pathlib
     >>> import tensorken as tk
@@ -307,6 +307,18 @@ class ProgramError(TensorkenError, ValueError):
     ...     tk.Program.load(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     tensorken_core.errors.ProgramError: load: ...: it is not JSON...
+    """
+
+
+class NestingError(TensorkenError, RecursionError):
+    """Transformed functions call each other more deeply than Python's recursion limit allows.
+
+    >>> import tensorken as tk
+    >>> def f(x, depth=0):
+    ...     return tk.jit(lambda x: f(x, depth + 1))(x)
+    >>> f(1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.NestingError: <lambda>: Python's recursion limit of ... is too low for ... traced functions...
     """
 
 

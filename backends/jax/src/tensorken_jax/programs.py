@@ -32,6 +32,7 @@ class Computation:
 
     def __call__(self, xs: Sequence[Any]) -> Sequence[Any]:
         """The outputs, as arrays."""
+        self._program.check_inputs(self._backend, xs, repeats=True)
         free = tuple([i for i in self._donated if _references(xs, i) <= _UNSHARED])
         results: Sequence[Any]
         if self._program.opaque:

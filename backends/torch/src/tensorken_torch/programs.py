@@ -48,6 +48,7 @@ class Compiled:
         self._functions: dict[frozenset[int], tuple[Function, list[Tensor]]] = {}
 
     def __call__(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        self.program.check_inputs(self.backend, inputs, repeats=True)
         free = _NONE
         if self._donated and all([_is_free(inputs, i) for i in self._donated]):
             free = self.program.donated

@@ -20,7 +20,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_wgpu import declarations
 from tensorken_wgpu.device.device import Device, Memory
 from tensorken_wgpu.execution.copies import run_as_copy
-from tensorken_wgpu.execution.loops import Backend, compiled
+from tensorken_wgpu.execution.loops import Backend, checking, compiled
 from tensorken_wgpu.execution.planning import Plan, plan
 from tensorken_wgpu.execution.programs import Array, LoadedProgram, add_context
 from tensorken_wgpu.execution.reloading import ReloadingProgram
@@ -171,7 +171,7 @@ class Wgpu(Backend):
         for e in program.equations:
             for v in e.results:
                 self._check_dtype(e.op.name, v.dtype)
-        return compiled(program, self)
+        return checking(compiled(program, self), program, self)
 
     def load(self, program: Program, planned: Plan | None = None) -> ReloadingProgram:
         if planned is None:

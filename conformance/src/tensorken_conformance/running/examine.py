@@ -7,6 +7,7 @@ import traceback
 import warnings
 from collections.abc import Collection, Container
 
+from tensorken.programs.execution import failing_compilers
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.subject import Subject
@@ -63,7 +64,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
     says = cause = ""
     script: tuple[str, ...] = ()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), failing_compilers():
             warnings.simplefilter("ignore", RetraceWarning)  # laws compile many functions
             measured = law.check(subject, case)
     except Unsupported as outcome:

@@ -326,7 +326,7 @@ class Selection:
                 failures.append(error)
             else:
                 if failures and warn:
-                    _warn(f"{why}: using {chosen.name}, since {'; '.join(map(_first_line, failures))}")
+                    warn_user(f"{why}: using {chosen.name}, since {'; '.join(map(_first_line, failures))}")
                 return chosen
         if len(failures) == 1:
             raise type(failures[0])(f"{failures[0]}\n  chosen by {why}") from failures[0].__cause__
@@ -419,7 +419,7 @@ class Selection:
     def _warn_once(self, subject: str, message: str) -> None:
         if subject not in self._warned:
             self._warned.add(subject)
-            _warn(message)
+            warn_user(message)
 
 
 def _names_in(text: str) -> list[str]:
@@ -443,7 +443,7 @@ def _few(items: list[str]) -> str:
     return "; ".join(item if len(item) < 160 else f"{item[:160]} ..." for item in items[:6]) + more
 
 
-def _warn(message: str) -> None:
+def warn_user(message: str) -> None:
     """Warn at the line of the user's code."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tensorken_core.errors import ConcretizationError
+from tensorken_core.errors import ConcretizationError, NestingError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.observe import OBSERVERS, notify
@@ -174,6 +175,10 @@ class Trace(Level[Variable]):
         ), (inner,)
 
 
+MIN_NESTED = 20
+"""From this many traced functions within each other on, a recursion that is too deep is explained by them."""
+
+
 def traced(
     function: Callable[..., Any],
     like: Sequence[Any],
@@ -200,7 +205,16 @@ def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any
     inputs = tuple([Variable(x.shape, x.dtype) for x in like])
     level = Trace(inner, inputs, source)
     with current_level(level), _in_scope(0):
-        ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
+        try:
+            ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
+        except RecursionError as error:
+            depth = sum([isinstance(x, Trace) for x in level.levels_below]) + 1
+            if depth < MIN_NESTED or isinstance(error, NestingError):  # a recursion of the user's
+                raise
+            raise NestingError(
+                f"{name}: Python's recursion limit of {sys.getrecursionlimit()} is too low for {depth} traced "
+                f"functions within each other; transform only the outermost, or raise it by sys.setrecursionlimit"
+            ) from None
         outputs = tuple([result_at(level, y).representation for y in ys])
     equations = _numbered(level.equations)
     return Program(inputs, outputs, equations, level.constants, name=name, backend=inner.base)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
+from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DType, python_scalar
 from tensorken_core.language.higher_order import Loop
 from tensorken_core.language.interpreter import Interpreter
@@ -140,6 +141,11 @@ def axes_of(params: Sequence[Any]) -> frozenset[Any]:
     return frozenset().union(*[p.axes for p in params if isinstance(p, Program)])
 
 
+def is_repeated(shape: Sequence[int], of: Sequence[int]) -> bool:
+    """Whether an array of this shape has that of another but for size 1 along some axes."""
+    return len(shape) == len(of) and all([n in (1, m) for n, m in zip(shape, of, strict=True)])
+
+
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Program:
     """Equations in an order in which they can be run, from inputs to outputs.
@@ -240,6 +246,35 @@ class Program:
         return tuple(
             [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]
         )
+
+    def check_inputs(
+        self, interpreter: Interpreter[Any], xs: Sequence[Any], *, repeats: bool = False
+    ) -> None:
+        """Check representations of the inputs: compiled code would read those of another dtype as other numbers.
+
+        Args:
+            interpreter: of the representations.
+            xs: one for each input.
+            repeats: whether they may have size 1 along axes whose elements repeat.
+
+        Raises:
+            ProgramError: if their number, a dtype or a shape is another one.
+        """
+        if len(xs) != len(self.inputs):
+            raise ProgramError(f"{self.name}: the program has {len(self.inputs)} inputs, got {len(xs)}")
+        for i, (v, x) in enumerate(zip(self.inputs, xs, strict=True)):
+            dtype: Any
+            try:
+                shape, dtype = tuple(interpreter.shape(x)), interpreter.dtype(x)
+            except (AttributeError, KeyError):  # no value of the interpreter
+                shape, dtype = getattr(x, "shape", ()), getattr(x, "dtype", type(x).__name__)
+            if dtype is v.dtype and (shape == v.shape or (repeats and is_repeated(shape, v.shape))):
+                continue
+            found = f"{dtype.name if isinstance(dtype, DType) else dtype}{list(shape)}"
+            raise ProgramError(
+                f"{self.name}: input {i} is {found}, but the program was made for {v.dtype.name}{list(v.shape)}; "
+                f"cast it, or trace the function for it"
+            )
 
     def replay(self, interpreter: Interpreter[Any], representations: Sequence[Any]) -> list[Any]:
         """Run the equations in order on an interpreter; a value is dropped after its last use."""

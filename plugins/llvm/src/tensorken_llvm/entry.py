@@ -2,8 +2,8 @@
 
 CPython calls such a method (METH_FASTCALL) with a pointer to its arguments.  The machine code reads the pointers to
 the elements out of the arrays, where numpy's C API documents them: after the head of each object, `data` is the first
-field, `nd` the second, `dimensions` the third, and `flags` the seventh (numpy, "C API: Python types and C-structures",
-PyArrayObject).
+field, `nd` the second, `dimensions` the third, `descr` the sixth, and `flags` the seventh (numpy, "C API: Python types
+and C-structures", PyArrayObject).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from tensorken_llvm.builder import Builder, declared, new_function
-from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, POINTER, index_number
+from tensorken_llvm.dtypes import BIT, BYTE, INT32, INT64, NUMPY, POINTER, index_number
 from tensorken_llvm.machine import Library, define_symbol
 
 HEAD = object.__basicsize__
@@ -25,16 +25,29 @@ _WORD = ctypes.sizeof(ctypes.c_void_p)
 _TYPE = HEAD - _WORD
 _AXES = HEAD + _WORD
 _SIZES = HEAD + 2 * _WORD
+_DTYPE = HEAD + 5 * _WORD
 _FLAGS = HEAD + 6 * _WORD
+_KIND = -1 ^ (0xFF << 24)
 _CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
 _METH_FASTCALL = 0x0080
+
+
+def kind_of(dtype: Any) -> int:
+    """What tells a dtype of numpy from others: its kind, character, byte order and number, as they are in memory.
+
+    After the head and a pointer, a PyArray_Descr has these fields: three characters, one that is not for others, and
+    an int.
+    """
+    return ctypes.c_int64.from_address(id(dtype) + HEAD + _WORD).value & _KIND
+
 
 CALLS = "calls"
 """The variable of a module with the number of calls that are left."""
 
 Pointer = Callable[[int], Any]
 
-Shape = tuple[int, ...]
+Type = tuple[tuple[int, ...] | None, str]
+"""The shape of an array, or None if it need not be checked, and the name of its dtype."""
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -88,7 +101,7 @@ Body = Callable[[Builder, Pointer, Callable[[], None]], None]
 def write_entry(
     module: ir.Module,
     name: str,
-    checked: Mapping[int, Shape | None],
+    checked: Mapping[int, Type],
     is_long: bool,
     bodies: Sequence[Body],
     calls: int = 0,
@@ -101,9 +114,9 @@ def write_entry(
     Args:
         module: to add it to.
         name: of the function.
-        checked: the numbers of the arguments that may be no contiguous arrays: numpy computes scalars in place of
-            0-d arrays; for each the shape that it must have, or None if it has the right one.  The last argument is
-            an array.
+        checked: the numbers of the arguments that may be no contiguous arrays of the right type: numpy computes
+            scalars in place of 0-d arrays, and other levels may compute in other dtypes; for each its type.  The last
+            argument is an array.
         is_long: whether other Python threads may run meanwhile.
         bodies: write what the function does, in order; several are functions of their own. Each gets a function from
             an argument's number to its elements, and a function that writes the end of a block that stops.
@@ -201,11 +214,15 @@ def _field(b: Builder, x: Any, offset: int, type_: Any) -> Any:
     return b.load(b.gep(x, [index_number(offset)], source_etype=BYTE), typ=type_)
 
 
-def _check(b: Builder, x: Any, array_type: Any, shape: Shape | None, require: Callable[[Any], None]) -> None:
-    """Write the conditions that an argument is a contiguous array of a shape, or of any if it is None."""
+def _check(b: Builder, x: Any, array_type: Any, type_: Type, require: Callable[[Any], None]) -> None:
+    """Write the conditions that an argument is a contiguous array of a type."""
+    shape, dtype = type_
     require(b.icmp_signed("==", _field(b, x, _TYPE, INT64), array_type))
     mask = ir.Constant(INT32, _CONTIGUOUS_AND_ALIGNED)
     require(b.icmp_signed("==", b.and_(_field(b, x, _FLAGS, INT32), mask), mask))
+    found = _field(b, _field(b, x, _DTYPE, POINTER), HEAD + _WORD, INT64)
+    kind = index_number(kind_of(NUMPY[dtype]))
+    require(b.icmp_signed("==", b.and_(found, index_number(_KIND)), kind))
     if shape is not None:
         require(b.icmp_signed("==", _field(b, x, _AXES, INT32), ir.Constant(INT32, len(shape))))
         sizes = _field(b, x, _SIZES, POINTER)
@@ -217,26 +234,26 @@ def _check_all(
     b: Builder,
     arguments: Any,
     array_type: Any,
-    checked: Mapping[int, Shape | None],
+    checked: Mapping[int, Type],
     require: Callable[[Any], None],
 ) -> None:
     """Write the conditions of several arguments, by their numbers."""
-    for number, shape in checked.items():
+    for number, type_ in checked.items():
         x = _argument(b, arguments, index_number(number))
         if len(checked) > MAX_INLINE:
-            require(b.call(_check_function(b.module, shape), [x, array_type]))
+            require(b.call(_check_function(b.module, type_), [x, array_type]))
         else:
-            _check(b, x, array_type, shape, require)
+            _check(b, x, array_type, type_, require)
 
 
-def _check_function(module: ir.Module, shape: Shape | None) -> ir.Function:
-    """The function of these conditions for a shape; its arguments are an object and the type of arrays."""
-    name = f"is array {shape}"
+def _check_function(module: ir.Module, type_: Type) -> ir.Function:
+    """The function of these conditions for a type; its arguments are an object and the type of arrays."""
+    name = f"is array {type_}"
     found = module.globals.get(name)
-    return found or _conditions(module, name, lambda b, x, *others: _check(b, x, others[0], shape, others[1]))
+    return found or _conditions(module, name, lambda b, x, *others: _check(b, x, others[0], type_, others[1]))
 
 
-def _checks(module: ir.Module, name: str, checked: Mapping[int, Shape | None]) -> ir.Function:
+def _checks(module: ir.Module, name: str, checked: Mapping[int, Type]) -> ir.Function:
     """The function of the conditions of several arguments; it gets all arguments and the type of arrays."""
     return _conditions(module, name, lambda b, xs, *others: _check_all(b, xs, others[0], checked, others[1]))
 

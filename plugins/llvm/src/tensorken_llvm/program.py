@@ -21,6 +21,7 @@ from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.host.variables import switch
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import run
+from tensorken_core.program.program import Program
 from tensorken_llvm import cache
 from tensorken_llvm.background import Compilation, is_background
 from tensorken_llvm.blas import find_blas
@@ -31,7 +32,7 @@ from tensorken_llvm.control_flow import ControlFlow, Plans
 from tensorken_llvm.convolutions import CONVOLUTION, Convolution, with_convolutions_lowered
 from tensorken_llvm.donations import with_own_arrays
 from tensorken_llvm.dtypes import NUMPY
-from tensorken_llvm.entry import CALLS, Body, Method, write_entry
+from tensorken_llvm.entry import CALLS, Body, Method, kind_of, write_entry
 from tensorken_llvm.keys import digest_of, program_key, traced_key
 from tensorken_llvm.layouts import (
     Call,
@@ -53,7 +54,6 @@ from tensorken_llvm.target import EXPANDED, Expanded
 if TYPE_CHECKING:
     from tensorken_core.language.op import Op
     from tensorken_core.language.raw import RawTensor
-    from tensorken_core.program.program import Program, Variable
 
 _EXPANDED = Expanded()
 
@@ -94,7 +94,7 @@ def compiled_traced(
         traced = program.changed()  # the program refers to its machine code
         given = functools.cache(lambda: _lowered(optimised(traced, backend)))
         arrays = iter([constants[one] for one in known[1]])
-        return MachineProgram(given, program.inputs, _constants(entry, backend, arrays), entry, backend)
+        return MachineProgram(given, _typed(program), _constants(entry, backend, arrays), entry, backend)
     run = compiled(optimised_program(), backend)
     if isinstance(run, MachineProgram) and not run.layout.called:
         digests = [
@@ -144,7 +144,14 @@ def machine_program(program: Program, entry: Entry, backend: RawTensor[Any]) -> 
     known = list(constants_of(program).items())
     numbers = [x for x in entry.layout.constants if not isinstance(x, Place)]
     arrays = iter([known[x][1].outside(known[x][0], backend) for x in numbers])
-    return MachineProgram(lambda: program, program.inputs, _constants(entry, backend, arrays), entry, backend)
+    return MachineProgram(
+        lambda: program, _typed(program), _constants(entry, backend, arrays), entry, backend
+    )
+
+
+def _typed(program: Program) -> Program:
+    """The name and the inputs of a program, without what refers to its machine code."""
+    return Program(program.inputs, (), (), name=program.name)
 
 
 def _constants(entry: Entry, backend: RawTensor[Any], arrays: Iterator[Any]) -> list[Any]:
@@ -242,11 +249,14 @@ class Source:
 
     def _write_entry(self, module: ir.Module, name: str, kernels: Sequence[Kernel], calls: int) -> None:
         numbers = numbered(self.plan)
-        shapes = dict(enumerate([v.shape for v in self.plan.program.inputs]))
         count = len(numbers)
         inputs, called_from = len(self.plan.program.inputs), count - len(self.plan.called)
-        used = [numbers[v] for kernel in kernels for v in kernel.reads if v in numbers]
-        checked = {i: shapes.get(i) for i in sorted(set(used)) if i < inputs or i >= called_from}
+        used = {numbers[v]: v for kernel in kernels for v in kernel.reads if v in numbers}
+        checked = {
+            i: (used[i].shape if i < inputs else None, used[i].dtype.name)
+            for i in sorted(used)
+            if i < inputs or i >= called_from
+        }
 
         def body(part: Sequence[Kernel]) -> Body:
             return lambda b, pointer, stop: self.plan.write(
@@ -285,6 +295,13 @@ def _has_sums(plan: Plan) -> bool:
         return not isinstance(computes, Concatenation | Convolution | MatrixProduct)
 
     return any([has_sums(step.computes) for step in plan.steps if isinstance(step, Kernel)])
+
+
+def _plain(x: Any) -> Any:
+    """A contiguous array with numpy's own object of its dtype, by which machine code knows it."""
+    x = np.require(x, requirements=["C", "A", "E"])
+    own = np.dtype(x.dtype.name) if x.dtype.names is None else x.dtype
+    return x.view(own) if kind_of(x.dtype) != kind_of(own) and x.dtype == own else x
 
 
 class _Shown:
@@ -355,7 +372,7 @@ class MachineProgram(_Shown):
 
     Args:
         program: returns the program whose equations and constants the layout refers to.
-        inputs: of the program.
+        typed: has the name and the inputs of the program.
         constants: those of the layout, as contiguous arrays.
         entry: the machine code.
         backend: runs the other ops.
@@ -369,13 +386,13 @@ class MachineProgram(_Shown):
     def __init__(
         self,
         program: Callable[[], Program],
-        inputs: Sequence[Variable],
+        typed: Program,
         constants: Sequence[Any],
         entry: Entry,
         backend: RawTensor[Any],
     ) -> None:
         self._backend = backend
-        self.program, self._inputs, self.constants = program, inputs, constants
+        self.program, self._typed, self.constants = program, typed, constants
         layout = self.layout = entry.layout
         self._called = [None] * layout.called
         self._outputs = [(y.array, y.shape, y.is_reshaped) for y in layout.outputs]
@@ -384,7 +401,17 @@ class MachineProgram(_Shown):
         self._methods = {name: Method(entry.library.addresses[name], entry.library) for name in layout.names}
         self._segments = [self._methods[one] if isinstance(one, str) else one for one in layout.segments]
         run = self._methods[layout.names[0]].call
-        self._caller = Caller(layout, len(inputs), run, self.constants, self._workspaces, self._run_segments)
+        self._caller = Caller(
+            layout, len(typed.inputs), run, self.constants, self._workspaces, self._run_segments
+        )
+        numbers = {y.array for y in layout.outputs} | {
+            x.array for call in layout.segments if isinstance(call, Call) for x in call.operands
+        }
+        self._unchecked = [  # inputs that machine code need not read
+            (i, v.shape, np.asarray(backend.full((), 0, v.dtype)).dtype)
+            for i, v in enumerate(typed.inputs)
+            if i in numbers
+        ]
         self._compilation: Compilation | None = None
         self._run = self._caller.function() if self._caller.can_write else self._run_segments
 
@@ -427,6 +454,9 @@ class MachineProgram(_Shown):
         """The outputs for any program, and for any arguments."""
         workspace = self._workspaces.take()
         results, arena = workspace.results(self.layout), workspace.arena
+        for i, shape, dtype in self._unchecked:
+            if inputs[i].dtype != dtype or inputs[i].shape != shape:
+                self._typed.check_inputs(self._backend, inputs, repeats=True)
         if self.layout.donated:
             inputs = with_own_arrays(inputs, self.layout.donated)
         arrays = [*inputs, *self.constants, *results, *self._called, arena]
@@ -437,12 +467,11 @@ class MachineProgram(_Shown):
             while (found := segment.call(*arrays)) is segment.owner:
                 self._optimise()
             if found is not arena:
-                for i, v in enumerate(self._inputs):
+                self._typed.check_inputs(self._backend, inputs, repeats=True)
+                for i, v in enumerate(self._typed.inputs):
                     if np.shape(arrays[i]) != v.shape:
                         arrays[i] = np.broadcast_to(arrays[i], v.shape)
-                arrays[:-1] = [
-                    x if x is None else np.require(x, requirements=["C", "A", "E"]) for x in arrays[:-1]
-                ]
+                arrays[:-1] = [x if x is None else _plain(x) for x in arrays[:-1]]
                 while segment.call(*arrays) is segment.owner:  # the calls may be used up since
                     self._optimise()
         self._workspaces.give_back(workspace)

@@ -58,9 +58,10 @@ class Compiled:
         self._functions: dict[Any, _Function] = {}
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        key: Any = tuple([x.strides for x in inputs])
+        key: Any = tuple([(x.strides, x.shape, x.dtype) for x in inputs])
         function = self._functions.get(key)
         if function is None:
+            self.program.check_inputs(self.backend, inputs, repeats=True)
             if len(self._functions) >= MAX_LAYOUTS:
                 inputs = [np.ascontiguousarray(x).reshape(x.shape) for x in inputs]
                 key = None

@@ -8,13 +8,12 @@ from math import prod
 from typing import Any
 
 from tensorken.programs.pieces import joined, pieces, runner_of
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Program
-from tensorken_wgpu.device.device import Device, Memory
+from tensorken_wgpu.device.device import Memory
 from tensorken_wgpu.execution.loop_kernels import MAX_STEPS, loop_plan
 from tensorken_wgpu.execution.planning import Plan
 from tensorken_wgpu.execution.programs import Array, Recorded
-from tensorken_wgpu.execution.reloading import ReloadingProgram
+from tensorken_wgpu.execution.reloading import HasDevice, ReloadingProgram
 from tensorken_wgpu.execution.steps import RECORDED, RecordedLoop, with_recorded_loops, work_of
 from tensorken_wgpu.wgsl.dtypes import SIZES
 from tensorken_wgpu.wgsl.target import Target
@@ -31,15 +30,10 @@ MAX_PERIOD = 6
 """The most steps after which the carries may be in the same memories again: two, or more if a step exchanges them."""
 
 
-class Backend(RawTensor[Array]):
+class Backend(HasDevice):
     """A backend that runs programs."""
 
     target: Target
-
-    @property
-    @abstractmethod
-    def device(self) -> Device:
-        """The current device."""
 
     @abstractmethod
     def load(self, program: Program, planned: Plan | None = None) -> ReloadingProgram:
@@ -62,6 +56,19 @@ def compiled(program: Program, backend: Backend) -> Run:
         return backend.load(program)
     parts = pieces(program, lambda e: not backend.has(e.op))
     return joined(program, [(part, _run_of(part, backend)) for part in parts], backend)
+
+
+def checking(run: Run, program: Program, backend: Backend) -> Run:
+    """The function that runs a program; it refuses values of other dtypes and shapes than those of the inputs."""
+    if isinstance(run, ReloadingProgram):
+        run.typed = Program(program.inputs, (), (), name=program.name)
+        return run
+
+    def checked(xs: Sequence[Array], *context: Any) -> Sequence[Array]:
+        program.check_inputs(backend, xs, repeats=True)
+        return run(xs, *context)
+
+    return checked
 
 
 def _run_of(part: Equation | Program, backend: Backend) -> Run:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Program
 from tensorken_wgpu.device.device import Device
 from tensorken_wgpu.execution.programs import Array, LoadedProgram
 
 
-class HasDevice(Protocol):
+class HasDevice(RawTensor[Array]):
     """Has a device, which may be replaced."""
 
     @property
+    @abstractmethod
     def device(self) -> Device:
         """The current device."""
-        ...
 
 
 class ReloadingProgram:
@@ -24,6 +27,9 @@ class ReloadingProgram:
     Args:
         load: loads the program on a device.
         backend: has the device.
+
+    Attributes:
+        typed: the program whose inputs are checked in each call; None if the caller has checked them.
 
     Raises:
         BackendError: if the device refuses a kernel.
@@ -34,8 +40,11 @@ class ReloadingProgram:
         self._backend = backend
         self._device = backend.device
         self._run = load(self._device)
+        self.typed: Program | None = None
 
     def __call__(self, inputs: Sequence[Array], *context: Any) -> Sequence[Array]:
+        if self.typed is not None:
+            self.typed.check_inputs(self._backend, inputs, repeats=True)
         return self.loaded()(inputs, *context)
 
     def loaded(self) -> LoadedProgram:

@@ -130,13 +130,17 @@ def jit(
     (8.0, 8.0)
     """
     check_function("jit", f)
+    given = f
     statics = StaticParameters.of(f, static_argnums, static_argnames)
+    has_options = bool(statics.argnums or statics.names or donate_argnums)
+    if not has_options:
+        f = _before_jit(f)
     name = getattr(f, "__name__", "function")
     cache = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
     CACHES.add(cache)
     fast = cache.fast
 
-    @functools.wraps(f)
+    @functools.wraps(given)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
         if jit_is_disabled():
             return _in_python(f, name, statics, arguments, keywords)
@@ -168,7 +172,18 @@ def jit(
 
     jitted.__dict__["lower"] = lower  # derivatives and batches of the function do not copy attributes
     jitted.__dict__[TRANSFORMED] = (weakref.ref(jitted), once)
+    if not has_options:
+        jitted.__dict__[_PLAIN] = (weakref.ref(jitted), f)
     return cast(Jitted[P, R], jitted)
+
+
+_PLAIN = "__tensorken_before_jit__"
+
+
+def _before_jit(f: Callable[P, R]) -> Callable[P, R]:
+    """The function of a jitted one without options: a program within a program has no use; else f itself."""
+    of, before = getattr(f, "__dict__", {}).get(_PLAIN, (None, f))
+    return before if of is not None and of() is f else f  # wrappers copy attributes
 
 
 def _call(
@@ -191,9 +206,9 @@ def _call(
         backend: Any = base if on_backend else executable.program.backend
         run = executable.run
         if OBSERVERS:
-            run = prepared(executable.program, backend)
+            run = prepared(executable.program, backend, is_checked=True)
         elif run is None:
-            run = executable.run = prepared(executable.program, backend)
+            run = executable.run = prepared(executable.program, backend, is_checked=True)
         # Similar calls are likely to follow, but the fast path does not look for a trace that must record opaque ops.
         if not is_new and not opaque and not cache_key.axes:
             fast = fast_call(name, cache_key, executable, leaves)

@@ -61,7 +61,7 @@ def _scan(*args: Any) -> tuple[Tensor, ...]:
     """On a backend: run the prepared step, once for each slice."""
     *xs, program, inputs, outputs, length, reverse = args
     backend = xs[0].interpreter
-    step = prepared(program, backend)
+    step, later = prepared(program, backend), prepared(program, backend, is_checked=True)
     values = [x.representation for x in xs]
     carries_in = carries(range(len(xs)), inputs)
     carries_out = carries(range(len(outputs)), outputs)
@@ -71,6 +71,7 @@ def _scan(*args: Any) -> tuple[Tensor, ...]:
         for i, slices in sliced:
             values[i] = slices.at(k)
         ys = step(values)
+        step = later  # the same dtypes and shapes
         for i, index in zip(carries_in, carries_out, strict=True):
             values[i] = backend.settle(ys[index])
         for index, stack in stacks:

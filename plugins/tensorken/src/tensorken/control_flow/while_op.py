@@ -39,8 +39,9 @@ def _while(*args: Any) -> tuple[Tensor, ...]:
     """On a backend: run the prepared step while the condition is True."""
     *xs, condition, body, inputs = args
     backend = xs[0].interpreter
-    predicate, step = prepared(condition, backend), prepared(body, backend)
+    predicate, step = [prepared(program, backend, is_checked=True) for program in (condition, body)]
     values = [x.representation for x in xs]
+    condition.check_inputs(backend, values)
     carried = carries(range(len(xs)), inputs)
     while bool(Tensor(backend, predicate(values)[0])):
         for i, y in zip(carried, step(values), strict=True):

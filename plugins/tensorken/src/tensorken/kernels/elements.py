@@ -303,9 +303,8 @@ class ElementWalk(ABC, Generic[E]):
                 return _position(equation, index)
             if name in INDICES_BEFORE:
                 (x,) = operands
-                position: IndexExpression | None = yield self._index(
-                    x, INDICES_BEFORE[name](index, x.shape, *equation.params)
-                )
+                before = INDICES_BEFORE[name](index, x.shape, *equation.params)
+                position: IndexExpression | None = yield self._index(x, before)
                 return position
             if name == "add":
                 a = yield self._index(operands[0], index)

@@ -188,7 +188,7 @@ class Lazy(Wrapper[Node[R]]):
                 if len(self._loop_programs) >= MAX_LOOP_PROGRAMS:
                     del self._loop_programs[next(iter(self._loop_programs))]
                 self._loop_programs[step, *types] = program
-        run, outputs = prepared(program, self.raw), program.outputs
+        run, outputs = prepared(program, self.raw, is_checked=True), program.outputs
         self._compute_together([*xs, *chain(*steps)])
 
         def run_step(*arguments: Tensor | int) -> list[Tensor]:
@@ -386,7 +386,7 @@ class Lazy(Wrapper[Node[R]]):
             inputs = [self.value(leaf) for leaf in graph.leaves]
             inputs += specialized.inputs(graph.numbers, self.raw)
             with running(graph.positions):
-                values = prepared(specialized.program, self.raw)(inputs)
+                values = prepared(specialized.program, self.raw, is_checked=True)(inputs)
         except BaseException:
             graph.restore(held)
             raise

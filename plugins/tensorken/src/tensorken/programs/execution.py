@@ -10,10 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from tensorken.programs.code import Code
 from tensorken.programs.compiler_choice import chosen_compilers
+from tensorken.programs.compiler_output import printing_to_stderr
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.pieces import joined, pieces, runner_of
 from tensorken_core.errors import BackendError, SettingError
+from tensorken_core.host.backend_choice import warn_user
 from tensorken_core.host.discovery import describe
 from tensorken_core.host.loading import Registry
 from tensorken_core.host.plugin import hookimpl
@@ -43,11 +45,29 @@ class Compiler(Protocol):
         """
 
 
-def prepared(program: Program, backend: RawTensor[Any]) -> Run:
-    """A function that runs the program on a backend, cached.  Observers see each run as one op, PROGRAM."""
-    if OBSERVERS:
-        return lambda xs: notify(_run, backend, PROGRAM, xs, (program,))
-    return runner(program, backend)
+def prepared(program: Program, backend: RawTensor[Any], is_checked: bool = False) -> Run:
+    """A function that runs the program on a backend, cached.  Observers see each run as one op, PROGRAM.
+
+    Args:
+        program: the program.
+        backend: the backend.
+        is_checked: whether the caller knows that representations have the shapes and dtypes of the inputs; else the
+            function checks them, and raises a ProgramError.
+    """
+    run = _observed(program, backend) if OBSERVERS else runner(program, backend)
+    return run if is_checked else _checking(run, program, backend)
+
+
+def _observed(program: Program, backend: RawTensor[Any]) -> Run:
+    return lambda xs: notify(_run, backend, PROGRAM, xs, (program,))
+
+
+def _checking(run: Run, program: Program, backend: RawTensor[Any]) -> Run:
+    def checked(xs: Sequence[Any]) -> Sequence[Any]:
+        program.check_inputs(backend, xs)
+        return run(xs)
+
+    return checked
 
 
 def runner(program: Program, backend: RawTensor[Any]) -> Run:
@@ -233,15 +253,20 @@ def compiler_of(registry: Registry) -> Compiler | None:
             arguments["program"] = program
             function: Any = hook_impl.function
             try:
-                run: Run | None = function(*[arguments[name] for name in hook_impl.argnames])
+                with printing_to_stderr():
+                    run: Run | None = function(*[arguments[name] for name in hook_impl.argnames])
             except SettingError:
                 raise  # the user's fault, not the compiler's
             except Exception as error:
                 optimised()  # an error of the passes is not the compiler's
-                raise BackendError(
+                message = (
                     f"compiler {hook_impl.plugin_name} failed on program {program.name!r}: {describe(error)}; "
                     f"report it to its author, or uninstall {hook_impl.plugin_name.rpartition('@')[2]}"
-                ) from error
+                )
+                if _FAILING:
+                    raise BackendError(message) from error
+                warn_user(f"{message}; the program runs without it")
+                continue
             for note in _OFFER_OBSERVERS:
                 note(hook_impl.plugin_name, program, run is not None)
             if run is not None:
@@ -249,6 +274,23 @@ def compiler_of(registry: Registry) -> Compiler | None:
         return None
 
     return compile_
+
+
+_FAILING: list[None] = []
+"""One entry for each running block of `failing_compilers`, in any thread."""
+
+
+@contextmanager
+def failing_compilers() -> Iterator[None]:
+    """Within the block, in any thread, a compiler plugin that raises is a BackendError.
+
+    Otherwise it is a warning, and the next compiler or the backend runs the program.
+    """
+    _FAILING.append(None)
+    try:
+        yield
+    finally:
+        _FAILING.pop()
 
 
 _OFFER_OBSERVERS: list[Callable[[str, Program, bool], None]] = []
