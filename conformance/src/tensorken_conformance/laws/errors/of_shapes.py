@@ -98,7 +98,6 @@ mistakes(
     "dtypes",
     ("difference-of-two-bools", lambda o: o.bools - o.bools, DTypeError, "sub:", "bool", "logical_xor"),
     ("negative-bools", lambda o: -o.bools, DTypeError, "neg:", "bool", "logical_not"),
-    ("matrix-product-of-bools", lambda o: o.bools @ o.bools, DTypeError, "matmul:", "bool"),
     ("bits-of-floats", lambda o: o.vector & o.vector, DTypeError, "bitwise_and:", "float32", "integers"),
     ("shift-of-floats", lambda o: o.vector << 1, DTypeError, "shift_left:", "float32"),
     ("floats-as-a-condition", lambda o: tk.where(o.vector, 1.0, 2.0), DTypeError, "where:", "bool", "float32"),
