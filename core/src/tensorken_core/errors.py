@@ -212,8 +212,8 @@ class ConcretizationError(TensorkenError, TypeError):
     """
 
     def at(self, name: str) -> ConcretizationError:
-        """The same error, prefixed with the name of the function that read the value."""
-        return ConcretizationError(f"{name}: {self}")
+        """The same error, prefixed with the name of the function that the user called, or else with this name."""
+        return ConcretizationError(*_named((f"{name}: {self}",), users_call()[1]))
 
 
 class NonFiniteError(TensorkenError, FloatingPointError):

@@ -136,6 +136,11 @@ SHAPES = [
     row(lambda: M.crop(((0, 3), (0, 1))), ShapeError, "crop:", "(0, 3) of axis 0", "(2, 3)", "end <= 2"),
     row(lambda: M.crop(((1, 0), (0, 1))), ShapeError, "crop:", "(1, 0) of axis 0", "start <= end"),
     row(lambda: M.crop(((0, 1),)), ShapeError, "crop:", "(2, 3) needs 2 (start, end) pairs", "got 1", "give"),
+    row(lambda: tk.cbrt(1j), DTypeError, "cbrt:", "not defined for complex64"),  # made of other functions
+    row(lambda: tk.bitwise_right_shift(V, V), DTypeError, "bitwise_right_shift:", "float32", "integers"),
+    row(lambda: tk.nanmax(E), ShapeError, "nanmax:", "no elements to reduce", "(0, 3)"),
+    row(lambda: tk.vmap(tk.fmax)(1j * V, 1j * V), DTypeError, "fmax:", "complex numbers have no order"),
+    row(lambda: tk.jit(tk.digitize)(1j * V, V), DTypeError, "digitize:", "complex numbers have no order"),
     row(lambda: tk.squeeze(M, 0), ShapeError, "squeeze:", "axis 0 of shape (2, 3) has size 2", "leave this axis out"),
     row(lambda: tk.concatenate([M, V]), ShapeError, "concatenate:", "axis 0", "(2, 3) and (3,)", "reshape"),
     row(lambda: tk.concatenate([M, zeros(2, 2)]), ShapeError, "concatenate:", "(2, 3) and (2, 2)", "reshape or pad"),
@@ -433,7 +438,7 @@ FUNCTIONS = [
         lambda: tk.block([[V], V]), ArgumentError, "block:", "nested equally deep", r"write [[a, b], [c, d]]"
     ),
     row(lambda: tk.r_["r", V], ArgumentError, "r_:", "directive", "'r'"),
-    row(lambda: tk.vmap(tk.union1d)(M, M), ConcretizationError, "unique:", "depends on the values"),
+    row(lambda: tk.vmap(tk.union1d)(M, M), ConcretizationError, "union1d:", "depends on the values", "unknown here: vmap"),
     row(lambda: tk.special.polygamma(-1, V), ArgumentError, "polygamma:", "not be negative", "-1"),
 ]
 

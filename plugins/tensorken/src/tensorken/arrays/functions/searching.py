@@ -124,9 +124,8 @@ def nonzero_indices(name: str, mask: Tensor) -> Tensor:
     try:
         return true_indices(name, mask)
     except ConcretizationError as error:
-        raise ConcretizationError(
-            f"{name}: the shape of the result depends on the values, which are unknown here:  {error.__context__}"
-        ) from None
+        unknown = f"the shape of the result depends on the values, which are unknown here: {error.__context__}"
+        raise ConcretizationError(unknown).at(name) from None
 
 
 # ---- search in a sorted vector -----------------------------------------------------------------------------
