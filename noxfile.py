@@ -47,7 +47,7 @@ LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
     *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
-    *("gpu-kernels", "lowest", "start", "site", "large"),
+    *("sweep", "gpu-kernels", "lowest", "start", "site", "large"),
 )
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -168,6 +168,7 @@ def nightly(session: nox.Session, part: str) -> None:
     places: the quick tests in another place of the file system
     llvm: the tests and the kit with compiled programs, also for lesser processors
     kit: all cases of the kit on every backend
+    sweep: every public function with every dtype in every mode, compared with docs/sweep.md
     gpu-kernels: the tests of the wgpu backend and the kit, with the kernels for GPUs on any adapter
     large: functions of positions, counts and sums of more than 2**31 elements, one at a time, each in 16 GB
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
@@ -187,7 +188,13 @@ def nightly(session: nox.Session, part: str) -> None:
     if part == "site":
         check_site(session)
         return
-    needed = {"jax": ["jax"], "mpi": ["mpi"], "places": ["places"], "torch": ["bench-torch", "optax"]}
+    needed = {
+        "jax": ["jax"],
+        "sweep": ["jax"],
+        "mpi": ["mpi"],
+        "places": ["places"],
+        "torch": ["bench-torch", "optax"],
+    }
     groups = needed.get(part, [])
     install_workspace(session, "test", *groups, optional=[part] if part in OPTIONAL else [])
     if part == "random":
@@ -232,6 +239,8 @@ def nightly(session: nox.Session, part: str) -> None:
     elif part == "kit":
         for name in FIRST_PARTY:
             examine(session, name)
+    elif part == "sweep":
+        session.run("python", "-m", "oracles.sweep", "--check", env=ONE_THREAD)
     elif part == "gpu-kernels":
         kernels = {"TENSORKEN_WGPU_KERNELS": "gpu"}
         run_pytest(session, "own", *LIMITS, *PARALLEL, "backends/wgpu", environment=kernels)

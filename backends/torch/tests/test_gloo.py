@@ -112,7 +112,7 @@ def test_members_that_expect_different_sizes_get_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "gloo: rank must be an int, it is not set; pass rank=, or set RANK"),
+        ({}, "join: rank must be an int, it is not set; pass rank=, or set RANK"),
         ({"rank": "x"}, "rank must be an int, got 'x'"),
         ({"rank": 0}, "size must be an int, it is not set"),
         ({"rank": 2, "size": 2}, "rank must be from 0 to 1, got 2"),

@@ -270,6 +270,6 @@ def test_unknown_modes_of_torch_compile_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TENSORKEN_TORCH_COMPILE", "fastest")
     with (
         tk.use_backend("torch"),
-        pytest.raises(BackendError, match=r"'fastest': torch\.compile has no such mode"),
+        pytest.raises(BackendError, match="COMPILE='fastest': expected one of default, "),
     ):
         tk.jit(lambda x: tk.tanh(x) * 2)(tk.ones(3))

@@ -438,7 +438,13 @@ FUNCTIONS = [
         lambda: tk.block([[V], V]), ArgumentError, "block:", "nested equally deep", r"write [[a, b], [c, d]]"
     ),
     row(lambda: tk.r_["r", V], ArgumentError, "r_:", "directive", "'r'"),
-    row(lambda: tk.vmap(tk.union1d)(M, M), ConcretizationError, "union1d:", "depends on the values", "unknown here: vmap"),
+    row(
+        lambda: tk.vmap(tk.union1d)(M, M),
+        ConcretizationError,
+        "union1d:",
+        "depends on the values",
+        "unknown here: vmap",
+    ),
     row(lambda: tk.special.polygamma(-1, V), ArgumentError, "polygamma:", "not be negative", "-1"),
 ]
 

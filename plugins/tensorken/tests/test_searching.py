@@ -242,9 +242,7 @@ def test_shapes_that_depend_on_values_are_refused_under_vmap(name: str) -> None:
         ConcretizationError, match=rf"^{name}: the shape of the result depends on the values.*vmap"
     ):
         tk.vmap(READING[name])(f64([[1.0, 2.0], [3.0, 4.0]]))
-    with pytest.raises(
-        ConcretizationError, match=rf"^{name}: the shape of the result depends on the values"
-    ):
+    with pytest.raises(ConcretizationError, match=rf"^{name}: the shape of the result depends on the values"):
         READING[name](tk.symbol("x", (3,)))
 
 

@@ -124,7 +124,9 @@ def nonzero_indices(name: str, mask: Tensor) -> Tensor:
     try:
         return true_indices(name, mask)
     except ConcretizationError as error:
-        unknown = f"the shape of the result depends on the values, which are unknown here: {error.__context__}"
+        unknown = (
+            f"the shape of the result depends on the values, which are unknown here: {error.__context__}"
+        )
         raise ConcretizationError(unknown).at(name) from None
 
 
