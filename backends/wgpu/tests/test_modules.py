@@ -109,7 +109,7 @@ class CheckedBackend:
             loaded.source = checked(loaded.source, loaded.kernel)
             self.kernels.append(loaded.kernel)
 
-        def choose(kernel: Kernel, device: Any) -> Kernel:
+        def choose(kernel: Kernel) -> Kernel:
             if kernel.choice is None:
                 return kernel
             names = [*kernel.choice.kernels]
@@ -118,7 +118,7 @@ class CheckedBackend:
             return kernel.choice.kernels[name]
 
         patch.setattr(programs.LoadedKernel, "_write", write_checked)
-        patch.setattr(programs, "best", choose)
+        patch.setattr(programs, "best", lambda kernels, device: [*map(choose, kernels)])
         patch.setattr(
             self.device,
             "make_dispatch",
