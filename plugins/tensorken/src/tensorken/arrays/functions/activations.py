@@ -136,7 +136,7 @@ def silu(x: Tensor) -> Tensor:
     >>> print(f"{tk.silu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
     [-0.2689  0.0000  0.7311]
     """
-    return _silu(x)
+    return _silu(x) if x.dtype.kind == "float" else x * x.sigmoid()
 
 
 def _slope_of_sigmoid(x: Any) -> Any:
@@ -193,7 +193,7 @@ def soft_sign(x: Tensor) -> Tensor:
     >>> tk.soft_sign(tk.tensor([-3.0, 0.0, 1.0])).tolist()
     [-0.75, 0.0, 0.5]
     """
-    return _soft_sign(x)
+    return _soft_sign(x) if x.dtype.kind == "float" else x / (x.abs() + 1.0)
 
 
 @with_derivative(lambda x: (1.0 / (x.abs() + 1.0)).square())

@@ -267,6 +267,9 @@ def sinc(x: ArrayLike) -> Tensor:
     for coefficient in _SINC[2:]:
         series = series * z + coefficient
     far = near.where(1.0, y)
+    if y.dtype.kind != "float":
+        angle: Any = far * math.pi
+        return near.where(series, angle.sin() / angle)
     turns = far - unary_op("round", far * 0.5) * 2.0  # exact: the sine is 0 at all integers
     above, below = turns > 0.5, turns < -0.5
     folded: Any = above.where(1.0 - turns, below.where(-1.0 - turns, turns))
