@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_nn.optimizers.decay import Mask, weight_decays
-from tensorken_nn.optimizers.optimizer import check_not_negative, check_state, step_number, update_each
+from tensorken_nn.optimizers.optimizer import (
+    check_not_negative,
+    check_state,
+    first_step,
+    step_number,
+    update_each,
+)
 from tensorken_nn.precision import widen
 from tensorken_nn.scalars import Scalar
 from tensorken_nn.schedules import Schedule, rate_at
@@ -64,7 +70,9 @@ class Adagrad:
 
     def init(self, parameters: Any) -> AdagradState:
         """The state before the first step, with sums of `initial_accumulator`."""
-        return AdagradState(0, tree.map(lambda p: widen(p).scalar(self.initial_accumulator), parameters))
+        return AdagradState(
+            first_step(parameters), tree.map(lambda p: widen(p).scalar(self.initial_accumulator), parameters)
+        )
 
     def update(self, parameters: Any, gradients: Any, state: AdagradState) -> tuple[Any, AdagradState]:
         """The parameters and the state after a step.

@@ -12,6 +12,7 @@ from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
+    first_step,
     step_number,
     update_each,
     zeros,
@@ -72,7 +73,7 @@ class Adam:
 
     def init(self, parameters: Any) -> AdamState:
         """The state before the first step, with averages of zero."""
-        return AdamState(0, zeros(parameters), zeros(parameters))
+        return AdamState(first_step(parameters), zeros(parameters), zeros(parameters))
 
     def update(self, parameters: Any, gradients: Any, state: AdamState) -> tuple[Any, AdamState]:
         """The parameters and the state after a step.

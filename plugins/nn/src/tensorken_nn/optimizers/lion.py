@@ -12,6 +12,7 @@ from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
+    first_step,
     step_number,
     update_each,
     zeros,
@@ -65,7 +66,7 @@ class Lion:
 
     def init(self, parameters: Any) -> LionState:
         """The state before the first step, with averages of zero."""
-        return LionState(0, zeros(parameters))
+        return LionState(first_step(parameters), zeros(parameters))
 
     def update(self, parameters: Any, gradients: Any, state: LionState) -> tuple[Any, LionState]:
         """The parameters and the state after a step.

@@ -33,6 +33,16 @@ def zeros(parameters: Any) -> Any:
     return tree.map(lambda p: widen(p).zeros_like(), parameters)
 
 
+def first_step(parameters: Any) -> Any:
+    """The number of steps before the first: a tensor on the backend of the parameters, so that steps are traced once.
+
+    >>> first_step([tk.ones(2)]).item()
+    0
+    """
+    leaves = tree.leaves(parameters)
+    return leaves[0].sum().zeros_like().astype(tk.int32) if leaves else 0
+
+
 def step_number(step: Any, parameters: Any) -> Scalar:
     """The number of a step as a scalar; a tensor becomes a float, as wide as the widest parameter.
 
@@ -41,7 +51,8 @@ def step_number(step: Any, parameters: Any) -> Scalar:
     """
     if not isinstance(step, Tensor):
         return int(step)
-    return step.astype(max([tk.float32, *[x.dtype for x in tree.leaves(parameters)]], key=_width))
+    dtypes = [x.dtype for x in tree.leaves(parameters) if isinstance(x, Tensor)]
+    return step.astype(max([tk.float32, *dtypes], key=_width))
 
 
 def _width(dtype: DType) -> int:

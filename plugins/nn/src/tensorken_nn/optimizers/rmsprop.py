@@ -11,6 +11,7 @@ from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
+    first_step,
     step_number,
     update_each,
     zeros,
@@ -80,7 +81,7 @@ class RMSProp:
     def init(self, parameters: Any) -> RMSPropState:
         """The state before the first step, with averages and velocities of zero."""
         return RMSPropState(
-            0,
+            first_step(parameters),
             zeros(parameters),
             zeros(parameters) if self.centered else None,
             zeros(parameters) if self.momentum else None,

@@ -12,6 +12,7 @@ from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
+    first_step,
     step_number,
     update_each,
     zeros,
@@ -74,7 +75,7 @@ class SGD:
 
     def init(self, parameters: Any) -> SGDState:
         """The state before the first step, with velocities of zero."""
-        return SGDState(0, zeros(parameters) if self.momentum else None)
+        return SGDState(first_step(parameters), zeros(parameters) if self.momentum else None)
 
     def update(self, parameters: Any, gradients: Any, state: SGDState) -> tuple[Any, SGDState]:
         """The parameters and the state after a step.
