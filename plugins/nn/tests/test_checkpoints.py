@@ -538,7 +538,7 @@ def test_a_number_made_a_tensor_by_a_compiled_step_loads_as_a_number(tmp_path: P
     updated, state = tk.jit(adam.update)(model, model, adam.init(model))
     assert isinstance(state.step, tk.Tensor)
     checkpoints.save(tmp_path / "step", (updated, state))
-    again, loaded = checkpoints.load(tmp_path / "step", (model, adam.init(model)))
+    again, loaded = checkpoints.load(tmp_path / "step", (model, adam.init(model)._replace(step=0)))
     assert type(loaded.step) is int and loaded.step == 1
     assert again[0].weight.tolist() == updated[0].weight.tolist()
     with pytest.raises(CheckpointError, match="step is int32"):

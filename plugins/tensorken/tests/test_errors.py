@@ -495,7 +495,7 @@ def test_a_message_is_one_short_line_that_begins_with_the_call(mistake):
     message = str(answer(mistake))
     assert "\n" not in message
     assert len(message) < 300
-    assert re.match(r"[a-zA-Z_]+[:= ]", message)
+    assert re.match(r"[a-zA-Z_]\w*[:= ]", message)
     assert "<lambda>" not in message
     assert "object at 0x" not in message
 
@@ -525,6 +525,7 @@ BUILT_IN = {
     errors.StructureError: ValueError,
     errors.GradientError: TypeError,
     errors.EscapedTensorError: RuntimeError,
+    errors.NestingError: RecursionError,
     errors.ExchangeError: BufferError,
     errors.ProgramError: ValueError,
     errors.ImmutableError: TypeError,

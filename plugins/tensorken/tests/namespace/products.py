@@ -20,7 +20,6 @@ from plugins.tensorken.tests.namespace.rows import (
     floating,
     in_its_dtype,
     lasting,
-    no_bool,
     one,
     plus,
 )
@@ -56,22 +55,19 @@ def threes(draw: Draw) -> Call:
 
 
 PRODUCTS = {
-    "matmul": Row(factors("...ij", "...jk"), signs=False, refused=BOOL),
-    "dot": Row(factors("...ij", "jk"), signs=False, refused=BOOL),
-    "vdot": Row(factors("ij", "ij"), signs=False, refused=BOOL),
-    "inner": Row(factors("ij", "...j"), signs=False, refused=BOOL),
-    "outer": Row(factors("i", "k"), signs=False, refused=BOOL),
-    "kron": Row(factors("ij", "kl"), signs=False, refused=BOOL),
-    "vecdot": Row(factors("...i", "...i"), signs=False, refused=BOOL),
+    "matmul": Row(factors("...ij", "...jk"), signs=False),
+    "dot": Row(factors("...ij", "jk"), signs=False),
+    "vdot": Row(factors("ij", "ij"), signs=False),
+    "inner": Row(factors("ij", "...j"), signs=False),
+    "outer": Row(factors("i", "k"), signs=False),
+    "kron": Row(factors("ij", "kl"), signs=False),
+    "vecdot": Row(factors("...i", "...i"), signs=False),
     "cross": Row(threes, signs=False, refused=BOOL),
     "tensordot": Row(
         plus(factors("ijk", "jkl"), axes=st.sampled_from([0, ((1, 2), (0, 1)), ((-2, 2), (0, -2))])),
         signs=False,
-        refused=BOOL,
     ),
-    "einsum": Row(
-        lambda draw: (("...ij,jk->...k", *factors("...ij", "jk")(draw)[0]), {}), signs=False, refused=BOOL
-    ),
+    "einsum": Row(lambda draw: (("...ij,jk->...k", *factors("...ij", "jk")(draw)[0]), {}), signs=False),
 }
 
 
@@ -190,7 +186,7 @@ LINALG = {
     "lstsq": solved(system, np.linalg.solve, read=lambda f: f.x),
     "pinv": solved(matrix(oblong)),
     "matrix_rank": solved(matrix(oblong), result="int32"),
-    "matrix_power": Row(plus(matrix(square), n=st.integers(0, 3)), cast=no_bool, near=True),
+    "matrix_power": Row(plus(matrix(square), n=st.integers(0, 3)), near=True),
     "matrix_norm": solved(
         plus(
             matrix(lambda draw: oblong(draw, 1)),
@@ -201,7 +197,7 @@ LINALG = {
     "vector_norm": solved(over_axes),
     "norm": solved(norms, np.linalg.norm),
     "cond": solved(matrix(square)),
-    "multi_dot": Row(chain, signs=False, refused=BOOL),
+    "multi_dot": Row(chain, signs=False),
     "diagonal": Row(plus(one(least_rank=2), offset=st.integers(-3, 3))),
     "trace": Row(
         plus(one(least_rank=2, finite=True), offset=st.integers(-3, 3)),

@@ -49,7 +49,7 @@ def apart(dtype: str) -> str:
 
 
 BOOL = ("bool",)
-"""Bools have no arithmetic but `+` and `*`, which are or and and: they are cast first."""
+"""Of bools, `-` and functions that subtract are errors, as in numpy."""
 
 
 def common(*kinds: str) -> str:

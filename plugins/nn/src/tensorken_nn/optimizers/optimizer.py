@@ -39,8 +39,8 @@ def first_step(parameters: Any) -> Any:
     >>> first_step([tk.ones(2)]).item()
     0
     """
-    leaves = tree.leaves(parameters)
-    return leaves[0].sum().zeros_like().astype(tk.int32) if leaves else 0
+    tensors = [x for x in tree.leaves(parameters) if isinstance(x, Tensor)]
+    return tensors[0].sum().zeros_like().astype(tk.int32) if tensors else 0
 
 
 def step_number(step: Any, parameters: Any) -> Scalar:
