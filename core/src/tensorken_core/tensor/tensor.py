@@ -13,6 +13,7 @@ from tensorken_core.errors import (
     GradientError,
     ShapeError,
 )
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.dtypes import (
     DType,
     as_dtype,
@@ -514,13 +515,12 @@ def pieces(x: Tensor, axis: int) -> list[Tensor]:
 
     A program has fewer and larger pieces, as each makes it longer.
     """
-    size, shape = x.shape[axis], x.shape
+    size = x.shape[axis]
     length = PIECE if x.interpreter.below is None else 16 * PIECE
     if x.size <= 4 * length:
         return [x]
     step = max(length * size // x.size, 1)
-    limits = [(start, min(start + step, size)) for start in range(0, size, step)]
-    return [x.crop([pair if i == axis else (0, n) for i, n in enumerate(shape)]) for pair in limits]
+    return [slice_along(x, axis, start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def reduced_by_pieces(x: Tensor, axes: Axes, reduce: Callable[[Tensor], Tensor], pair: Op) -> Tensor:

@@ -77,7 +77,7 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
             x = _padded(x, axis, 0, size - n)
             x = (iota(x, axis) < n).where(x, 1)
         while (half := x.shape[axis] // 2) > 0:
-            x = _slice(x, axis, 0, half) * _slice(x, axis, half, 2 * half)
+            x = slice_along(x, axis, 0, half) * slice_along(x, axis, half, 2 * half)
     return x
 
 
@@ -95,7 +95,11 @@ def preceding(x: Tensor, axis: int) -> Tensor:
     """For each element the previous element along the axis; 1 for the first."""
     if x.size == 0:
         return x
-    return _slice(x, axis, 0, 1).ones_like().concatenate(_slice(x, axis, 0, x.shape[axis] - 1), axis=axis)
+    return (
+        slice_along(x, axis, 0, 1)
+        .ones_like()
+        .concatenate(slice_along(x, axis, 0, x.shape[axis] - 1), axis=axis)
+    )
 
 
 @in_float32
@@ -119,16 +123,17 @@ def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
     """
     n, step = a.shape[axis], 1
     while step < n:
-        factors = _slice(a, axis, step, n)
-        sums = _slice(b, axis, step, n) + factors * _slice(b, axis, 0, n - step)
-        b = _slice(b, axis, 0, step).concatenate(sums, axis=axis)
-        a = _slice(a, axis, 0, step).concatenate(factors * _slice(a, axis, 0, n - step), axis=axis)
+        factors = slice_along(a, axis, step, n)
+        sums = slice_along(b, axis, step, n) + factors * slice_along(b, axis, 0, n - step)
+        b = slice_along(b, axis, 0, step).concatenate(sums, axis=axis)
+        a = slice_along(a, axis, 0, step).concatenate(factors * slice_along(a, axis, 0, n - step), axis=axis)
         step *= 2
     return b
 
 
-def _slice(x: Tensor, axis: int, start: int, end: int) -> Tensor:
-    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+def slice_along(x: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    """The elements from start to stop along the axis."""
+    return x.crop(tuple([(start, stop) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
 def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
@@ -137,7 +142,7 @@ def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
 
 def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
     """x shifted towards higher indices by `step`; the first elements are zeros."""
-    return _padded(_slice(x, axis, 0, x.shape[axis] - step), axis, step, 0)
+    return _padded(slice_along(x, axis, 0, x.shape[axis] - step), axis, step, 0)
 
 
 # ---- joining -----------------------------------------------------------------------------------------------

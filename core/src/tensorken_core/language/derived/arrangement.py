@@ -53,7 +53,7 @@ def _concatenate_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), axis, start, pieces = cotangents, params[0], 0, []
     for x in xs:
         end = start + x.shape[axis]
-        pieces.append(t.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(t.shape)])))
+        pieces.append(arrangement.slice_along(t, axis, start, end))
         start = end
     return tuple(pieces)
 

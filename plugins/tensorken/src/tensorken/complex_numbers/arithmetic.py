@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.complex_numbers.tensor import ComplexTensor
-from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.bodies.arrangement import slice_along, take_along
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import apply, binary
 from tensorken_core.tensor.tensor import Tensor
@@ -146,8 +146,8 @@ def prod(z: ComplexTensor, axes: Sequence[int]) -> ComplexTensor:
             if count == 0:
                 return prod(z.constant([1.0], z.dtype, ()).broadcast_to(_with_size(z.shape, axis, 1)), axes)  # type: ignore[arg-type]
             half = count // 2
-            rest = _slice(z, axis, 2 * half, count)
-            z = _slice(z, axis, 0, half) * _slice(z, axis, half, 2 * half)  # type: ignore[assignment]
+            rest = slice_along(z, axis, 2 * half, count)
+            z = slice_along(z, axis, 0, half) * slice_along(z, axis, half, 2 * half)
             if count % 2:
                 z = z.concatenate(rest, axis=axis)  # type: ignore[assignment]
     return z
@@ -157,8 +157,8 @@ def cumprod(z: ComplexTensor, axis: int) -> ComplexTensor:
     """The products of the first elements along an axis, by doubling the number of factors."""
     count, done = z.shape[axis], 1
     while done < count:
-        products = _slice(z, axis, done, count) * _slice(z, axis, 0, count - done)
-        z = _slice(z, axis, 0, done).concatenate(products, axis=axis)  # type: ignore[assignment]
+        products = slice_along(z, axis, done, count) * slice_along(z, axis, 0, count - done)
+        z = slice_along(z, axis, 0, done).concatenate(products, axis=axis)
         done *= 2
     return z
 
@@ -211,10 +211,6 @@ def sum_of_products(a: Tensor, b: Tensor, axes: int | tuple[int, ...]) -> Tensor
     return ComplexTensor(
         total(a.real, b.real) - total(a.imag, b.imag), total(a.real, b.imag) + total(a.imag, b.real)
     )
-
-
-def _slice(z: ComplexTensor, axis: int, start: int, end: int) -> Tensor:
-    return z.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(z.shape)])
 
 
 def _with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:

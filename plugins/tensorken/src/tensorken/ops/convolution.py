@@ -18,6 +18,7 @@ from itertools import product
 from typing import Any
 
 from tensorken_core.errors import ShapeError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.declare import primitive
 from tensorken_core.language.dtype_rules import numeric_with
 from tensorken_core.language.interpreter import Interpreter, R
@@ -323,14 +324,13 @@ def _stacked(x: Tensor, stacks: Sequence[int], steps: Axes, sizes: Sequence[int]
 
 def _taken(x: Tensor, axis: int, i: int) -> Tensor:
     """Element i along an axis, which goes."""
-    limits = tuple([(i, i + 1) if place == axis else (0, n) for place, n in enumerate(x.shape)])
-    return x.crop(limits).reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+    element: Tensor = slice_along(x, axis, i, i + 1).reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+    return element
 
 
 def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
-    if (start, end) == (0, x.shape[axis]):
-        return x
-    return x.crop(tuple([(start, end) if place == axis else (0, n) for place, n in enumerate(x.shape)]))
+    part: Tensor = x if (start, end) == (0, x.shape[axis]) else slice_along(x, axis, start, end)
+    return part
 
 
 def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:

@@ -15,7 +15,7 @@ from tensorken.random.distributions import gumbel, uniform
 from tensorken.random.domains import check_domain
 from tensorken.random.integers import randint
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.bodies.arrangement import slice_along, take_along
 from tensorken_core.language.dtypes import position_dtype
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.coercion import as_operand
@@ -223,5 +223,5 @@ def categorical(
     possible = (x > -math.inf).sum(along)
     require(name, "logits", possible >= count, f"above -inf for at least {count} categories", possible)
     order = (x + gumbel(key, x.shape, x.dtype)).argsort(along, descending=True)
-    first = order.crop([(0, count) if i == along else (0, m) for i, m in enumerate(x.shape)])
+    first: Tensor = slice_along(order, along, 0, count)
     return first.permute((along, *[i for i in range(x.ndim) if i != along])).reshape(sizes)

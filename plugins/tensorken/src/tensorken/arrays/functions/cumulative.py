@@ -13,6 +13,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import first_operand, promoted_tensors
 from tensorken_core.errors import ArgumentError, AxisError, ShapeError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import as_operand
@@ -152,10 +153,7 @@ def diff(
     y = operands[0].concatenate(*operands[1:], axis=along) if len(operands) > 1 else y
     for _ in range(count):
         size = y.shape[along]
-        upper, lower = (
-            y.crop([(start, end) if i == along else (0, m) for i, m in enumerate(y.shape)])
-            for start, end in ((min(size, 1), size), (0, max(size - 1, 0)))
-        )
+        upper, lower = slice_along(y, along, min(size, 1), size), slice_along(y, along, 0, max(size - 1, 0))
         y = upper ^ lower if y.dtype is bool_ else upper - lower
     return y
 

@@ -11,6 +11,7 @@ from tensorken.arrays.functions.joining import concatenate
 from tensorken.arrays.functions.repeating import slices_at
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ConcretizationError, IndexingError, ShapeError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
@@ -62,7 +63,7 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Tensor:
         gone = set(deleted)
         return slices_at(old, [i for i in range(n) if i not in gone], along)
     limits = zip([0, *[i + 1 for i in deleted]], [*deleted, n], strict=True)
-    runs = [_run(old, start, end, along) for start, end in limits]
+    runs: list[Tensor] = [slice_along(old, along, start, end) for start, end in limits]
     return runs[0].concatenate(*runs[1:], axis=along)
 
 
@@ -103,20 +104,16 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
             f"insert: values of shape {new.shape} do not broadcast to {shape}, with {len(positions)} along axis {along}"
         ) from None
     if len(positions) <= FEW:
-        parts, start = [], 0
+        parts: list[Tensor] = []
+        start = 0
         for i, k in sorted(zip(positions, range(len(positions)), strict=True)):
-            parts += [_run(old, start, i, along), _run(new, k, k + 1, along)]
+            parts += [slice_along(old, along, start, i), slice_along(new, along, k, k + 1)]
             start = i
-        parts.append(_run(old, start, n, along))
+        parts.append(slice_along(old, along, start, n))
         return parts[0].concatenate(*parts[1:], axis=along)
     # A stable sort by position puts inserted slices before the existing slice and keeps their order.
     order = sorted([(i, 0, n + k) for k, i in enumerate(positions)] + [(i, 1, i) for i in range(n)])
     return slices_at(old.concatenate(new, axis=along), [source for _, _, source in order], along)
-
-
-def _run(x: Tensor, start: int, end: int, axis: int) -> Tensor:
-    """The slices from start to end along an axis."""
-    return x.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)])
 
 
 # ---- shared code -------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tensorken.arrays.functions.broadcasting import atleast_1d, atleast_2d, atle
 from tensorken.arrays.functions.operands import promoted_tensors
 from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.dispatch import apply
@@ -252,7 +253,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
     x = as_tensor(x)
     along = axis_of("unstack", x.shape, axis)
     shape = x.shape[:along] + x.shape[along + 1 :]
-    return tuple([_slice_of(x, along, i, i + 1).reshape(shape) for i in range(x.shape[along])])
+    return tuple([slice_along(x, along, i, i + 1).reshape(shape) for i in range(x.shape[along])])
 
 
 # ---- shared code -------------------------------------------------------------------------------------------
@@ -278,10 +279,6 @@ def _check_one_list(name: str, second: Any) -> None:
     """Raise if the second argument is a tensor or a list, since the tensors were then not passed in one list."""
     if (isinstance(second, Tensor) and second.shape) or isinstance(second, list | tuple):
         raise ArgumentError(f"{name}: pass the tensors as one list: {name}([a, b])")
-
-
-def _slice_of(x: Tensor, axis: int, start: int, end: int) -> Tensor:
-    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
 def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Tensor]:
@@ -313,4 +310,4 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
             ) from None
         slices = [slice(*ends).indices(n) for ends in zip([0, *indices], [*indices, n], strict=True)]
         limits = [(start, max(start, stop)) for start, stop, _ in slices]
-    return [_slice_of(x, along, start, stop) for start, stop in limits]
+    return [slice_along(x, along, start, stop) for start, stop in limits]

@@ -19,7 +19,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.bodies.arrangement import slice_along, take_along
 from tensorken_core.language.dtypes import bool_, float32, int32, int64, position_dtype, real_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
@@ -293,7 +293,7 @@ def _long_extreme_index(name: str, x: Tensor, axis: int) -> Tensor:
     indices: list[Tensor] = []
     for start, end, count in ((0, whole, whole // ROW), (whole, size, 1)):
         if start < end:
-            part = x.crop([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)])
+            part = slice_along(x, axis, start, end)
             rows = part.reshape((*outer, count, (end - start) // count, *inner))
             for found, best in (
                 (values, unary(extreme, rows, ((axis + 1,),))),

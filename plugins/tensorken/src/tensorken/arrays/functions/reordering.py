@@ -8,6 +8,7 @@ from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import ordered_axes_of, with_numpys_names
 from tensorken.arrays.functions.shaping import swapaxes
 from tensorken_core.errors import ArgumentError, AxisError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import Axis, axis_of, integer_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -124,7 +125,5 @@ def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
     start = -shift % n if n else 0
     if start == 0:
         return x
-    pieces = []
-    for limits in ((start, n), (0, start)):
-        pieces.append(x.crop(tuple([limits if i == axis else (0, size) for i, size in enumerate(x.shape)])))
-    return pieces[0].concatenate(pieces[1], axis=axis)
+    result: Tensor = slice_along(x, axis, start, n).concatenate(slice_along(x, axis, 0, start), axis=axis)
+    return result

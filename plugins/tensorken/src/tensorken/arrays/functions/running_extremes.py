@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arguments import with_numpys_names
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary
 from tensorken_core.tensor.normalization import axis_of
@@ -44,10 +45,8 @@ def _accumulated(name: str, op: Op, x: Tensor, axis: int) -> Tensor:
     along = axis_of(name, x.shape, axis)
     n, step = x.shape[along], 1
 
-    def part(start: int, stop: int) -> Tensor:
-        return x.crop([(start, stop) if i == along else (0, m) for i, m in enumerate(x.shape)])
-
     while step < n:
-        x = part(0, step).concatenate(binary(op, part(step, n), part(0, n - step)), axis=along)
+        rest = binary(op, slice_along(x, along, step, n), slice_along(x, along, 0, n - step))
+        x = slice_along(x, along, 0, step).concatenate(rest, axis=along)
         step *= 2
     return x

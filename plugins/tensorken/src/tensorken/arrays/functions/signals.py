@@ -20,6 +20,7 @@ from tensorken.arrays.functions.cumulative import cumsum, diff
 from tensorken.arrays.functions.operands import as_tensors, first_operand, floating_of, promoted_tensors
 from tensorken.arrays.functions.searching import insertion_points
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.dtypes import bool_, int32, int64, promote, real_dtype
 from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand, is_supported
@@ -236,7 +237,7 @@ def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tenso
     slopes: Any = diff(x, axis=axis) / step.reshape(beside)
 
     def part(values: Any, start: int, stop: int) -> Any:
-        return values.crop([(start, stop) if i == axis else (0, m) for i, m in enumerate(values.shape)])
+        return slice_along(values, axis, start, stop)
 
     widths: Any = step.reshape(beside)
     first, last = part(slopes, 0, 1), part(slopes, n - 2, n - 1)
@@ -275,10 +276,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         if points.ndim == 1:
             points = points.reshape((points.size, *[1] * (values.ndim - along - 1)))
         widths = _widths(points, along - values.ndim, values)
-    upper, lower = (
-        values.crop([(start, stop) if i == along else (0, m) for i, m in enumerate(values.shape)])
-        for start, stop in ((min(n, 1), n), (0, max(n - 1, 0)))
-    )
+    upper, lower = slice_along(values, along, min(n, 1), n), slice_along(values, along, 0, max(n - 1, 0))
     result: Tensor = (widths * (upper + lower) * 0.5).sum(along)
     return result
 
@@ -319,6 +317,6 @@ def unwrap(
         moved = (moved.eq(-half) & (step > 0)).where(half, moved)
     least = half if discont is None else max(discont, half)
     correction = (step.abs() < least).where(0, moved - step)
-    first = y.crop([(0, min(n, 1)) if i == along else (0, n) for i, n in enumerate(y.shape)])
+    first: Tensor = slice_along(y, along, 0, min(y.shape[along], 1))
     unwrapped = y + first.zeros_like().concatenate(cumsum(correction.astype(y.dtype), along), axis=along)
     return unwrapped.astype(dtype) if dtype is not None and dtype.kind == unwrapped.dtype.kind else unwrapped

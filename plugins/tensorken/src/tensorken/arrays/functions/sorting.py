@@ -14,7 +14,7 @@ from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.indexing import checked, indices_like
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language import shapes
-from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.bodies.arrangement import slice_along, take_along
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import unary
 from tensorken_core.tensor.normalization import axis_of, integer_of
@@ -118,7 +118,7 @@ def topk(x: ArrayLike, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
             f"topk: k must be from 0 to {y.shape[along]}, the size of axis {along} of shape {y.shape}, got {k}"
         )
     order = argsort(y, along, descending=largest)
-    indices = order.crop([(0, count) if i == along else (0, n) for i, n in enumerate(y.shape)])
+    indices = slice_along(order, along, 0, count)
     return TopK(take_along(y, indices, along), indices)
 
 

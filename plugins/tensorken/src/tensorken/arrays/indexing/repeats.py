@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorken.arrays.indexing.checks import known_all
 from tensorken.arrays.indexing.masks import one_to
+from tensorken_core.language.bodies.arrangement import slice_along
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
@@ -44,9 +45,9 @@ def combine_repeats(
         same = positions.crop(((step, count),)).eq(positions.crop(((0, count - step),)))
         if known_all(~same):
             break
-        later = _part(values, axis, step, count)
-        both = combine(broadcast_along(same, later, axis), _part(values, axis, 0, count - step), later)
-        values = _part(values, axis, 0, step).concatenate(both, axis=axis)
+        later = slice_along(values, axis, step, count)
+        both = combine(broadcast_along(same, later, axis), slice_along(values, axis, 0, count - step), later)
+        values = slice_along(values, axis, 0, step).concatenate(both, axis=axis)
         step *= 2
     return values, _last_of_runs(positions, numbers, size)
 
@@ -69,10 +70,6 @@ def broadcast_along(row: Tensor, x: Tensor, axis: int) -> Tensor:
     """A 1-D tensor along an axis of x, broadcast to the shape of x."""
     shape = tuple([n if i == axis else 1 for i, n in enumerate(x.shape)])
     return row.reshape(shape).expand(x.shape)
-
-
-def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
-    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
 def product_where(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
