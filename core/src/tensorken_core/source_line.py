@@ -49,7 +49,10 @@ def origin_of(frame: FrameType) -> Origin:
 
 def users_line() -> Origin | None:
     """The innermost line on the stack outside the library; None if there is none."""
-    return users_call()[0]
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    return None if frame is None else origin_of(frame)
 
 
 _OPERATORS = {
