@@ -273,7 +273,7 @@ class Tensor(Attached):
             if self.dtype.kind == "float":
                 return _reduce(SUM, self, axis, keepdims)
             if self.dtype is bool_:
-                axes = range(self.ndim) if axis is None else axes_of("sum", self.shape, axis)
+                axes = axes_of("sum", self.shape, axis)
                 dtype = position_dtype(math.prod([self.shape[i] for i in axes]))
         return _reduced_in(SUM, ADD, self, axis, keepdims, dtype)
 
@@ -559,7 +559,7 @@ def _reduced_in(op: Op, pair: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: 
     is_plain = not x.dtype.inexact or x.interpreter.below is None
     if not (is_plain and to.itemsize > x.dtype.itemsize and to.kind != "complex"):
         return _reduce(op, x.astype(to), axis, keepdims)
-    axes = tuple(range(x.ndim)) if axis is None else axes_of(op.name, x.shape, axis)
+    axes = axes_of(op.name, x.shape, axis)
 
     def reduced(piece: Tensor) -> Tensor:
         # The sum of so few bytes fits int32, in which it is faster.

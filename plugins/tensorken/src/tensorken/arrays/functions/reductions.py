@@ -20,7 +20,7 @@ from tensorken.arrays.functions.arguments import with_numpys_names
 from tensorken.arrays.functions.operands import floating_of
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.bodies.arrangement import slice_along, take_along
-from tensorken_core.language.dtypes import bool_, float32, int32, int64, position_dtype, real_dtype
+from tensorken_core.language.dtypes import DType, bool_, float32, int32, int64, position_dtype, real_dtype
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes
 from tensorken_core.tensor.coercion import as_operand
@@ -120,7 +120,7 @@ def mean(
     axes = axes_of("mean", y.shape, axis)
     count: Any = math.prod([y.shape[i] for i in axes])
     if where is not None:
-        count = _condition("mean", y, where).astype(real_dtype(dtype.wide)).sum(axes, keepdims)
+        count = counted("mean", y, where, axes, keepdims, dtype.wide)
         y = selected("mean", y, where, 0)
     result: Tensor = y.sum(axes, keepdims, dtype=dtype.wide) / count
     return result.astype(dtype)
@@ -131,9 +131,9 @@ def selected(name: str, x: Tensor, where: Any, other: Any) -> Tensor:
     return x if where is None else _condition(name, x, where).where(x, other)
 
 
-def counted(name: str, x: Tensor, where: Any, axes: Axes, keepdims: bool) -> Tensor:
-    """The number of elements of x for which `where` is True, in the dtype of x, or of its parts."""
-    return _condition(name, x, where).astype(real_dtype(x.dtype)).sum(axes, keepdims)
+def counted(name: str, x: Tensor, where: Any, axes: Axes, keepdims: bool, dtype: DType) -> Tensor:
+    """The number of elements of x for which `where` is True, in a dtype, of a complex one in that of its parts."""
+    return _condition(name, x, where).astype(real_dtype(dtype)).sum(axes, keepdims)
 
 
 def _condition(name: str, x: Tensor, where: Any) -> Tensor:

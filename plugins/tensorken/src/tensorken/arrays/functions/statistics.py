@@ -161,7 +161,7 @@ def variance(
     wide = y.astype(y.dtype.wide)
     degrees: Any = max(math.prod([y.shape[i] for i in axes]) - subtracted, 0)
     if where is not None:
-        degrees = (counted(name, wide, where, axes, keepdims) - subtracted).maximum(0.0)
+        degrees = (counted(name, wide, where, axes, keepdims, wide.dtype) - subtracted).maximum(0.0)
     distance: Any = selected(name, wide - mean(wide, axes, keepdims=True, where=where), where, 0.0)
     squared = distance.real**2 + distance.imag**2 if y.dtype.kind == "complex" else distance * distance
     result: Tensor = squared.sum(axes, keepdims) / degrees

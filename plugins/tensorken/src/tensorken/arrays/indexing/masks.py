@@ -8,10 +8,7 @@ from tensorken_core.errors import ConcretizationError
 from tensorken_core.language.dtypes import DType, int32, position_dtype
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.level import lower
-from tensorken_core.tensor.tensor import Tensor
-
-PIECE = 2**22
-"""The number of elements whose positions are found at a time, which takes some ten times their memory."""
+from tensorken_core.tensor.tensor import PIECE, Tensor
 
 FEW = 1024
 """The largest number of elements for which reading all is faster than finding the positions on the backend."""
