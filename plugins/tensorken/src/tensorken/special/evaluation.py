@@ -1,37 +1,11 @@
-"""Evaluation of special functions: wide dtypes, polynomials, series."""
+"""Evaluation of special functions: polynomials and series."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
-from tensorken.array_like import ArrayLike
-from tensorken.arrays.functions.operands import floating_of, promoted_tensors
-from tensorken_core.language.bodies.arithmetic import in_float32
 from tensorken_core.language.dtypes import float32
-from tensorken_core.tensor.tensor import Tensor
-
-
-@overload
-def in_wide_floats(
-    f: Callable[[Any, Any, Any], Any],
-) -> Callable[[ArrayLike, ArrayLike, ArrayLike], Tensor]: ...
-@overload
-def in_wide_floats(f: Callable[[Any, Any], Any]) -> Callable[[ArrayLike, ArrayLike], Tensor]: ...
-@overload
-def in_wide_floats(f: Callable[[Any], Any]) -> Callable[[ArrayLike], Tensor]: ...
-def in_wide_floats(f: Callable[..., Any]) -> Callable[..., Tensor]:
-    """Decorate a function of several operands: promoted and broadcast, and of narrower floats in float32."""
-    computed = in_float32(f)
-
-    @functools.wraps(f)
-    def call(*operands: ArrayLike) -> Tensor:
-        xs = [floating_of(x) for x in promoted_tensors(f.__name__.lstrip("_"), operands)]
-        result: Tensor = computed(*xs)
-        return result
-
-    return call
 
 
 def chebyshev(u: Any, coefficients: Sequence[float]) -> Any:

@@ -14,12 +14,14 @@ from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import round
+from tensorken.arrays.functions.operands import floating_of
 from tensorken.arrays.functions.own_derivatives import partial_derivative, with_derivative, with_derivatives
 from tensorken.special.coefficients import EULER_MACLAURIN, PSI, STIRLING, ZETA_MINUS_1
-from tensorken.special.evaluation import horner, in_wide_floats
+from tensorken.special.evaluation import horner
 from tensorken_core.errors import ArgumentError
+from tensorken_core.language.bodies.arithmetic import in_float32
 from tensorken_core.tensor.normalization import integer_of
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = ["betaln", "digamma", "gammaln", "polygamma", "psi", "zeta"]
 
@@ -171,7 +173,8 @@ def zeta(s: ArrayLike, q: ArrayLike | None = None) -> Tensor:
     [1.6449 8.9348]
     """
     if q is None:
-        return _riemann(s)
+        of_one: Tensor = _riemann(floating_of(as_tensor(s)))
+        return of_one
     positive = isinstance(q, (int, float)) and q > 0
     return _hurwitz(s, q) if positive else _zeta(s, q)
 
@@ -228,7 +231,7 @@ def _by_order(s: Any, q: Any) -> Any:
     return low.where(math.nan, partial_derivative(_hurwitz)(s, low.where(1.0, q)))
 
 
-@in_wide_floats
+@in_float32
 def _riemann(s: Any) -> Tensor:
     """Riemann's zeta function; below -1/2 it is reflected."""
     low = s < -0.5
