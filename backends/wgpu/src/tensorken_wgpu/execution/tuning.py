@@ -81,23 +81,23 @@ class Tuning:
             if device.name not in self._known:
                 self._known[device.name] = self.file.of(device)
             known = self._known[device.name]
-            new = [choice for choice in choices if fastest(known.get(choice.key), choice) is None]
+            new = {c.key: c for c in choices if fastest(known.get(c.key), c) is None}.values()
             device.compile([source_of(kernel) for choice in new for kernel in choice.kernels.values()])
             for number, choice in enumerate(new):
-                if fastest(known.get(choice.key), choice) is not None:  # one before it had the same key
-                    continue
                 times = measure(choice.kernels, device, is_idle=number == 0)
-                if (
-                    fastest(times, choice) is not None
-                ):  # else no memory is left to measure with: try next time
-                    known[choice.key] = times
-                    self.file.keep(device, choice.key, times)
-            names = iter([fastest(known.get(choice.key), choice) for choice in choices])
-        found = [(kernel, None if kernel.choice is None else next(names)) for kernel in kernels]
-        return [
-            kernel if kernel.choice is None or name is None else kernel.choice.kernels[name]
-            for kernel, name in found
-        ]
+                if fastest(times, choice) is None:  # no memory is left to measure with: try next time
+                    continue
+                known[choice.key] = times
+                self.file.keep(device, choice.key, times)
+            return [_chosen(kernel, known) for kernel in kernels]
+
+
+def _chosen(kernel: Kernel, known: Mapping[str, Any]) -> Kernel:
+    """The fastest of a kernel's choice by the known times; the kernel itself without a choice or times."""
+    if kernel.choice is None:
+        return kernel
+    name = fastest(known.get(kernel.choice.key), kernel.choice)
+    return kernel if name is None else kernel.choice.kernels[name]
 
 
 def best(kernels: Sequence[Kernel], device: Device) -> list[Kernel]:

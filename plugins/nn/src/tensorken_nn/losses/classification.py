@@ -216,9 +216,7 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     targets = match_targets(name, probabilities, targets)
-    require(
-        "binary_cross_entropy", "probabilities", _is_probability(probabilities), "from 0 to 1", probabilities
-    )
+    require(name, "probabilities", _is_probability(probabilities), "from 0 to 1", probabilities)
     log_p, log_not_p = _limited(probabilities), _limited(1.0 - probabilities)
     losses = 0.0 - targets * log_p - (1.0 - targets) * log_not_p
     return reduce_losses(name, rescale(name, losses, weight), reduction)

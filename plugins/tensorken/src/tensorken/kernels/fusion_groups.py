@@ -112,9 +112,8 @@ class FusionGroups:
         self._groups: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
         self._group_of: dict[Variable, int] = {}
         self._readers: dict[Variable, dict[int, None]] = {}
-        self._sources: dict[
-            int, set[int]
-        ] = {}  # positions of values; their groups may have been merged since
+        # the numbers of the groups that a group reads, some of which may have been merged since
+        self._sources: dict[int, set[int]] = {}
         self._full: set[int] = set()
         self._needs_alone: dict[Variable, Needs] = {}
         self._walks: dict[tuple[Variable, ...], CountingWalk] = {}
