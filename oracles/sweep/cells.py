@@ -48,8 +48,9 @@ def cells(function: Function, name: str, row: Row, dtype: str, modes: Sequence[s
                 if mode in MODES:
                     verdict = tried(function, row, case, dtype, mode, expected)
                 else:
-                    call = call_of(function, row, case)
-                    verdict = derivatives.tried(function, row, case, dtype, derivatives.ORDERS[mode], call)
+                    call, order = call_of(function, row, case), derivatives.ORDERS[mode]
+                    exact = expected[0] if expected else []
+                    verdict = derivatives.tried(function, row, case, dtype, order, call, exact)
                 if verdict is not None:
                     yield Cell(name, dtype, case.label, mode, verdict)
 

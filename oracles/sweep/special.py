@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 from oracles.sweep.arrays import log_softmax, on_vectors, softmax
+from oracles.sweep.modes import is_operand
 from oracles.sweep.operands import INTEGERS, ends, kind, limits, numpy_dtype, regular
 from oracles.sweep.row import Case, Row, binary, real_inexact, same, unary
 
@@ -24,7 +25,7 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     def computed(*xs: Any) -> Any:
         if any(np.iscomplexobj(x) for x in xs):
             raise TypeError("not of complex numbers")
-        return function(*[np.asarray(x, "float64") if isinstance(x, np.ndarray) else x for x in xs])
+        return function(*[np.asarray(x, "float64") if is_operand(x) else x for x in xs])
 
     return computed
 
