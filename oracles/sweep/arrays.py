@@ -9,7 +9,22 @@ from typing import Any
 import numpy as np
 
 from oracles.sweep.operands import COMPLEX, INTEGERS, ends, kind, limits, numpy_dtype, regular
-from oracles.sweep.row import VALUES, Case, Row, always, counted, inexact, real_inexact, same, with_int32
+from oracles.sweep.row import (
+    MOVES,
+    POSITIONS,
+    TRUTHS,
+    VALUES,
+    Case,
+    Row,
+    always,
+    complex_of,
+    counted,
+    inexact,
+    real_inexact,
+    same,
+    summed,
+    with_int32,
+)
 
 ARRAYS: dict[str, Row] = {}
 
@@ -45,8 +60,8 @@ def on_vectors(*leave_out: str, **params: Any) -> Callable[[str], list[Case]]:
     return cases
 
 
-def on_matrix(*arguments: Any, shape: Sequence[int] = (2, 3), **params: Any) -> Callable[[str], list[Case]]:
-    """A matrix, and the arguments after it."""
+def on_regular(*arguments: Any, shape: Sequence[int] = (2, 3), **params: Any) -> Callable[[str], list[Case]]:
+    """Regular elements, a matrix by default, and the arguments after them."""
     return lambda name: [Case("regular", (regular(name, shape), *arguments), params)]
 
 
@@ -55,15 +70,15 @@ def on_any(*arguments: Any, **params: Any) -> Callable[[str], list[Case]]:
     return lambda name: [Case(label, (x, *arguments), params) for label, x in vectors(name).items()]
 
 
-def with_two(*shapes: Sequence[int], **params: Any) -> Callable[[str], list[Case]]:
-    """Regular operands of these shapes, small ones, whose products do not overflow."""
+def on_small(*shapes: Sequence[int], **params: Any) -> Callable[[str], list[Case]]:
+    """Small operands of these shapes, whose products do not overflow."""
     return lambda name: [
         Case("regular", tuple(small(name, shape, k) for k, shape in enumerate(shapes)), params)
     ]
 
 
 def small(name: str, shape: Sequence[int], seed: int = 0) -> Any:
-    """Regular numbers, integers among them below 6."""
+    """Regular numbers, integers among them from 0 to 4."""
     x = regular(name, shape, seed)
     return x % 5 if name in INTEGERS else x
 
@@ -75,13 +90,6 @@ def _rows(names: str, **facts: Any) -> None:
 
 
 # ---- reductions ---------------------------------------------------------------------------------------------------
-
-
-def summed(name: str) -> str:
-    """The dtype of a sum: at least 32 bits; int32 for bools."""
-    return {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(
-        name, name
-    )
 
 
 def _in_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,33 +124,21 @@ _rows(
     scale="terms",
     result=real_inexact,
 )
-_rows("max min nanmax nanmin", cases=on_vectors(), precision="same", result=same, ulp=0)
-_rows("all any", cases=on_vectors(), precision="same", result=always("bool"))
+_rows("max min nanmax nanmin", cases=on_vectors(), **MOVES)
+_rows("all any", cases=on_vectors(), **TRUTHS)
 _rows(
     "argmax argmin nanargmax nanargmin count_nonzero",
     cases=on_vectors(),
-    precision="same",
-    result=always("int32"),
+    **POSITIONS,
 )
 _rows("ptp", cases=on_vectors(), precision="same", result=same, ulp=1)
 _rows("median nanmedian", cases=on_vectors("ends"), ulp=2)
 _rows("average", cases=on_vectors("ends"), ulp=8, scale="terms")
-for _name in ("quantile", "nanquantile"):
-    ARRAYS[f"tk.{_name}"] = Row(
-        getattr(np, _name),
-        cases=lambda d: [
-            Case(label, (x, 0.3))
-            for label, x in vectors(d).items()
-            if label not in ("ends", "infinite", "infinities", "nan")
-        ],
-        ulp=4,
-        scale="terms",
-    )
-for _name in ("percentile", "nanpercentile"):
-    ARRAYS[f"tk.{_name}"] = Row(
-        getattr(np, _name),
-        cases=lambda d: [
-            Case(label, (x, 30.0))
+for _name, _at in (("quantile", 0.3), ("nanquantile", 0.3), ("percentile", 30.0), ("nanpercentile", 30.0)):
+    _rows(
+        _name,
+        cases=lambda d, _at=_at: [
+            Case(label, (x, _at))
             for label, x in vectors(d).items()
             if label not in ("ends", "infinite", "infinities", "nan")
         ],
@@ -181,8 +177,8 @@ ARRAYS |= {
     "tk.logsumexp": Row(_logsumexp, cases=on_vectors("ends"), scale="one"),
     "tk.softmax": Row(softmax, cases=on_vectors("ends"), ulp=6),
     "tk.log_softmax": Row(log_softmax, cases=on_vectors("ends", "largest"), ulp=6, scale="one"),
-    "tk.cummax": Row(np.maximum.accumulate, cases=on_vectors(), precision="same", result=same, ulp=0),
-    "tk.cummin": Row(np.minimum.accumulate, cases=on_vectors(), precision="same", result=same, ulp=0),
+    "tk.cummax": Row(np.maximum.accumulate, cases=on_vectors(), **MOVES),
+    "tk.cummin": Row(np.minimum.accumulate, cases=on_vectors(), **MOVES),
     "tk.cumulative_sum": Row(
         lambda x, axis=None: _in_dtype(np.cumsum)(x, axis=axis),
         cases=on_vectors("ends"),
@@ -219,7 +215,7 @@ ARRAYS |= {
         scale="terms",
         skip=lambda y, x: x.dtype.kind == "c" and not np.isfinite(x).all(),
     ),
-    "tk.unwrap": Row(np.unwrap, cases=on_matrix(), ulp=8, scale="terms"),
+    "tk.unwrap": Row(np.unwrap, cases=on_regular(), ulp=8, scale="terms"),
 }
 
 
@@ -230,46 +226,38 @@ def in_order(x: Any) -> Any:
 
 # ---- order and sets -----------------------------------------------------------------------------------------------
 
-_rows("sort", cases=on_vectors(), precision="same", result=same, ulp=0)
+_rows("sort", cases=on_vectors(), **MOVES)
 _rows(
     "partition",
-    cases=lambda d: [Case("regular", (regular(d, (6,)), 2))],
-    precision="same",
-    result=same,
-    ulp=0,
+    cases=on_regular(2, shape=(6,)),
+    **MOVES,
     skip=lambda y, *xs: np.arange(6) != 2,
 )
-_rows("unique", cases=on_any(), precision="same", result=same, ulp=0)
+_rows("unique", cases=on_any(), **MOVES)
 ARRAYS["tk.unique_values"] = Row(
-    lambda x: np.unique_values(np.unique(x, equal_nan=False)) if False else np.unique(x, equal_nan=False),
+    lambda x: np.unique(x, equal_nan=False),
     cases=on_any(),
-    precision="same",
-    result=same,
-    ulp=0,
+    **MOVES,
 )
-_rows("flatnonzero argwhere nonzero", cases=on_any(), precision="same", result=always("int32"))
+_rows("flatnonzero argwhere nonzero", cases=on_any(), **POSITIONS)
 _rows(
     "union1d intersect1d setdiff1d setxor1d",
     cases=lambda d: [
         Case("regular", (small(d, (5,)), small(d, (4,), 1))),
         Case("none", (small(d, (5,)), small(d, (0,)))),
     ],
-    precision="same",
-    result=same,
-    ulp=0,
+    **MOVES,
 )
 _rows(
     "isin",
     cases=lambda d: [Case("ends", (ends(d), ends(d)[:3])), Case("none", (ends(d), ends(d)[:0]))],
-    precision="same",
-    result=always("bool"),
+    **TRUTHS,
 )
 ARRAYS |= {
     "tk.argsort": Row(
         lambda x, axis=-1: np.argsort(x, axis=axis, stable=True),
         cases=on_vectors(),
-        precision="same",
-        result=always("int32"),
+        **POSITIONS,
     ),
     "tk.topk": Row(
         lambda x, k: (np.sort(x)[::-1][:k], np.argsort(x)[::-1][:k]),
@@ -279,23 +267,20 @@ ARRAYS |= {
     ),
     "tk.argpartition": Row(
         np.argpartition,
-        cases=lambda d: [Case("regular", (regular(d, (6,)), 0))],
-        precision="same",
-        result=always("int32"),
+        cases=on_regular(0, shape=(6,)),
+        **POSITIONS,
         skip=lambda e, *xs: np.arange(6) > 0,
     ),
-    "tk.lexsort": Row(np.lexsort, cases=on_matrix(), precision="same", result=always("int32")),
+    "tk.lexsort": Row(np.lexsort, cases=on_regular(), **POSITIONS),
     "tk.searchsorted": Row(
         np.searchsorted,
         cases=lambda d: [Case("ends", (in_order(ends(d)), ends(d))), Case("none", (ends(d)[:0], ends(d)))],
-        precision="same",
-        result=always("int32"),
+        **POSITIONS,
     ),
     "tk.digitize": Row(
         np.digitize,
         cases=lambda d: [Case("regular", (regular(d, (6,)), np.sort(regular(d, (3,)))))],
-        precision="same",
-        result=always("int32"),
+        **POSITIONS,
     ),
     "tk.unique_counts": Row(
         lambda x: tuple(np.unique_counts(x)),
@@ -319,16 +304,22 @@ ARRAYS |= {
         ulp=0,
     ),
     "tk.bincount": Row(
-        lambda x: np.bincount(x),
+        np.bincount,
         cases=lambda d: [
             Case("regular", (abs(small(d, (5,))) if d != "bool" else small(d, (5,)),)),
             Case("none", (small(d, (0,)),)),
         ],
-        precision="same",
-        result=always("int32"),
+        **POSITIONS,
     ),
-    "tk.trim_zeros": Row(np.trim_zeros, cases=on_any(), precision="same", result=same, ulp=0),
+    "tk.trim_zeros": Row(np.trim_zeros, cases=on_any(), **MOVES),
 }
+
+_rows("diag_indices_from tril_indices_from triu_indices_from", cases=on_regular(shape=(3, 3)), **POSITIONS)
+_rows(
+    "allclose array_equal array_equiv",
+    cases=lambda d: [Case(label, (x, x)) for label, x in vectors(d).items()],
+    **TRUTHS,
+)
 
 _SETS = (
     "unique",
@@ -350,38 +341,31 @@ for _name in _SETS:  # JAX has no derivatives of them, or another order
 _rows(
     "ravel flip flipud atleast_1d atleast_2d atleast_3d copy squeeze",
     cases=on_any(),
-    precision="same",
-    result=same,
-    ulp=0,
+    **MOVES,
 )
 _rows("shape size ndim", cases=on_any(), precision="same", result=None)
-ARRAYS["tk.argwhere"] = Row(np.argwhere, cases=on_any(), precision="same", result=always("int32"))
 _rows(
     "fliplr transpose matrix_transpose rot90 tril triu diag diagonal",
-    cases=on_matrix(),
-    precision="same",
-    result=same,
-    ulp=0,
+    cases=on_regular(),
+    **MOVES,
 )
-_rows("diagflat", cases=on_matrix(), precision="same", result=same, ulp=0)
-_rows("zeros_like ones_like", cases=on_any(), precision="same", result=same, ulp=0)
-_rows("roll repeat tile", cases=on_any(2), precision="same", result=same, ulp=0)
-_rows("expand_dims", cases=on_any(0), precision="same", result=same, ulp=0)
-_rows("moveaxis swapaxes", cases=on_matrix(0, 1), precision="same", result=same, ulp=0)
-_rows("rollaxis", cases=on_matrix(1), precision="same", result=same, ulp=0)
-_rows("permute_dims", cases=on_matrix((1, 0)), precision="same", result=same, ulp=0)
-_rows("reshape resize", cases=on_matrix((3, 2)), precision="same", result=same, ulp=0)
-_rows("broadcast_to", cases=on_matrix((4, 2, 3)), precision="same", result=same, ulp=0)
-_rows("split array_split vsplit", cases=on_matrix(2), precision="same", result=same, ulp=0)
-_rows("hsplit", cases=on_matrix(3), precision="same", result=same, ulp=0)
-_rows("dsplit", cases=on_matrix(2, shape=(1, 2, 4)), precision="same", result=same, ulp=0)
-_rows("unstack", cases=on_matrix(), precision="same", result=same, ulp=0)
-_rows("append", cases=with_two((3,), (2,)), precision="same", result=same, ulp=0)
-_rows("delete", cases=on_any(0), precision="same", result=same, ulp=0)
-_rows("pad", cases=on_any(2), precision="same", result=same, ulp=0)
-_rows(
-    "vander", cases=lambda d: [Case("regular", (small(d, (3,)),))], precision="same", result=with_int32, ulp=4
-)
+_rows("diagflat", cases=on_regular(), **MOVES)
+_rows("zeros_like ones_like", cases=on_any(), **MOVES)
+_rows("roll repeat tile", cases=on_any(2), **MOVES)
+_rows("expand_dims", cases=on_any(0), **MOVES)
+_rows("moveaxis swapaxes", cases=on_regular(0, 1), **MOVES)
+_rows("rollaxis", cases=on_regular(1), **MOVES)
+_rows("permute_dims", cases=on_regular((1, 0)), **MOVES)
+_rows("reshape resize", cases=on_regular((3, 2)), **MOVES)
+_rows("broadcast_to", cases=on_regular((4, 2, 3)), **MOVES)
+_rows("split array_split vsplit", cases=on_regular(2), **MOVES)
+_rows("hsplit", cases=on_regular(3), **MOVES)
+_rows("dsplit", cases=on_regular(2, shape=(1, 2, 4)), **MOVES)
+_rows("unstack", cases=on_regular(), **MOVES)
+_rows("append", cases=on_small((3,), (2,)), **MOVES)
+_rows("delete", cases=on_any(0), **MOVES)
+_rows("pad", cases=on_any(2), **MOVES)
+_rows("vander", cases=on_small((3,)), precision="same", result=with_int32, ulp=4)
 for _name in (
     "concatenate",
     "stack",
@@ -412,41 +396,31 @@ _rows(
         for label, x in vectors(d).items()
         if len(x) > 1
     ],
-    precision="same",
-    result=same,
-    ulp=0,
+    **MOVES,
 )
 ARRAYS |= {
-    "tk.flatten": Row(np.ravel, cases=on_matrix(), precision="same", result=same, ulp=0),
+    "tk.flatten": Row(np.ravel, cases=on_regular(), **MOVES),
     "tk.take_along_axis": Row(
         lambda x, i: np.take_along_axis(x, i, -1),
-        cases=on_matrix(np.array([[1], [2]], "int32")),
-        precision="same",
-        result=same,
-        ulp=0,
+        cases=on_regular(np.array([[1], [2]], "int32")),
+        **MOVES,
     ),
     "tk.insert": Row(
         np.insert,
         cases=lambda d: [Case("regular", (regular(d, (4,)), 1, regular(d, (1,), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.compress": Row(
         lambda x, c: np.compress(c, x),
         call=lambda f, x, c: f(c, x),
-        cases=lambda d: [Case("regular", (regular(d, (3,)), np.array([True, False, True])))],
-        precision="same",
-        result=same,
-        ulp=0,
+        cases=on_regular(np.array([True, False, True]), shape=(3,)),
+        **MOVES,
     ),
     "tk.extract": Row(
         lambda x, c: np.extract(c, x),
         call=lambda f, x, c: f(c, x),
-        cases=lambda d: [Case("regular", (regular(d, (3,)), np.array([True, False, True])))],
-        precision="same",
-        result=same,
-        ulp=0,
+        cases=on_regular(np.array([True, False, True]), shape=(3,)),
+        **MOVES,
     ),
     "tk.choose": Row(
         lambda x, y, c: np.choose(c, [x, y]),
@@ -454,9 +428,7 @@ ARRAYS |= {
         cases=lambda d: [
             Case("regular", (regular(d, (3,)), regular(d, (3,), 1), np.array([0, 1, 1], "int32")))
         ],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.select": Row(
         lambda x, y, c: np.select([c, ~c], [x, y]),
@@ -471,56 +443,30 @@ ARRAYS |= {
     "tk.fill_diagonal": Row(
         lambda x, v: _changed(np.fill_diagonal, x, v),
         cases=lambda d: [Case("regular", (regular(d, (2, 2)), regular(d, (), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.place": Row(
         lambda x, m, v: _changed(np.place, x, m, v),
         cases=lambda d: [
             Case("regular", (regular(d, (3,)), np.array([True, False, True]), regular(d, (2,), 1)))
         ],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.put": Row(
         lambda x, i, v: _changed(np.put, x, i, v),
         cases=lambda d: [Case("regular", (regular(d, (3,)), _INDICES[:2], regular(d, (2,), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
-    ),
-    "tk.put_along_axis": Row(
-        lambda x, i, v: _changed(np.put_along_axis, x, i, v, 0),
-        call=lambda f, x, i, v: f(x, i, v, 0),
-        cases=lambda d: [Case("regular", (regular(d, (3,)), _INDICES[:2], regular(d, (2,), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
-    ),
-    "tk.scatter": Row(
-        lambda x, i, v: _changed(np.put_along_axis, x, i, v, 0),
-        call=lambda f, x, i, v: f(x, i, v, 0),
-        cases=lambda d: [Case("regular", (regular(d, (3,)), _INDICES[:2], regular(d, (2,), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.full_like": Row(
         np.full_like,
         cases=lambda d: [Case("regular", (regular(d, (3,)), regular(d, (), 1)))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.as_strided": Row(
         lambda x: np.stack([x[:-1], x[1:]]),
         call=lambda f, x: f(x, (2, len(x) - 1), (1, 1)),
-        cases=lambda d: [Case("regular", (regular(d, (4,)),))],
-        precision="same",
-        result=same,
-        ulp=0,
+        cases=on_regular(shape=(4,)),
+        **MOVES,
     ),
     "tk.piecewise": Row(
         lambda x, c: np.where(c, x, 0 * x),
@@ -528,14 +474,12 @@ ARRAYS |= {
         cases=lambda d: (
             [Case("regular", (regular(d, (3,)), np.array([False, True, True])))] if d != "bool" else []
         ),
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.one_hot": Row(
         lambda x: np.eye(6, dtype="float32")[x.astype(int)],
         call=lambda f, x: f(x, 6),
-        cases=lambda d: [Case("regular", (abs(small(d, (3,))) if d in INTEGERS else small(d, (3,)),))],
+        cases=on_small((3,)),
         precision="same",
         result=always("float32"),
         ulp=0,
@@ -545,7 +489,7 @@ ARRAYS |= {
     "tk.empty_like": Row(
         lambda x: np.zeros_like(x),
         call=lambda f, x: 0 * f(x) if x.dtype != "bool" else f(x) & False,
-        cases=lambda d: [Case("regular", (regular(d, (3,)),))],
+        cases=on_regular(shape=(3,)),
         precision="same",
         result=same,
         skip=lambda e, *xs: np.ones(3, bool),
@@ -553,50 +497,16 @@ ARRAYS |= {
     "tk.unravel_index": Row(
         lambda x: np.unravel_index(x, (2, 50)),
         call=lambda f, x: f(x, (2, 50)),
-        cases=lambda d: [Case("regular", (abs(small(d, (3,))) if d in INTEGERS else small(d, (3,)),))],
+        cases=on_small((3,)),
         precision="same",
         result=None,
     ),
     "tk.ravel_multi_index": Row(
         lambda x, y: np.ravel_multi_index((x, y), (5, 5)),
         call=lambda f, x, y: f((x, y), (5, 5)),
-        cases=lambda d: [
-            Case(
-                "regular",
-                (
-                    abs(small(d, (3,))) if d in INTEGERS else small(d, (3,)),
-                    abs(small(d, (3,), 1)) if d in INTEGERS else small(d, (3,), 1),
-                ),
-            )
-        ],
+        cases=on_small((3,), (3,)),
         precision="same",
         result=None,
-    ),
-    "tk.diag_indices_from": Row(
-        np.diag_indices_from, cases=on_matrix(shape=(3, 3)), precision="same", result=always("int32")
-    ),
-    "tk.tril_indices_from": Row(
-        np.tril_indices_from, cases=on_matrix(shape=(3, 3)), precision="same", result=always("int32")
-    ),
-    "tk.triu_indices_from": Row(
-        np.triu_indices_from, cases=on_matrix(shape=(3, 3)), precision="same", result=always("int32")
-    ),
-    "tk.allclose": Row(
-        np.allclose,
-        cases=lambda d: [Case(label, (x, x)) for label, x in vectors(d).items()],
-        result=always("bool"),
-    ),
-    "tk.array_equal": Row(
-        np.array_equal,
-        cases=lambda d: [Case(label, (x, x)) for label, x in vectors(d).items()],
-        precision="same",
-        result=always("bool"),
-    ),
-    "tk.array_equiv": Row(
-        np.array_equiv,
-        cases=lambda d: [Case(label, (x, x)) for label, x in vectors(d).items()],
-        precision="same",
-        result=always("bool"),
     ),
 }
 
@@ -607,6 +517,14 @@ def _changed(function: Callable[..., None], x: Any, *arguments: Any) -> Any:
     function(y, *arguments)
     return y
 
+
+for _name in ("put_along_axis", "scatter"):
+    ARRAYS[f"tk.{_name}"] = Row(
+        lambda x, i, v: _changed(np.put_along_axis, x, i, v, 0),
+        call=lambda f, x, i, v: f(x, i, v, 0),
+        cases=lambda d: [Case("regular", (regular(d, (3,)), _INDICES[:2], regular(d, (2,), 1)))],
+        **MOVES,
+    )
 
 # ---- products, statistics, polynomials -------------------------------------------------------------------------------
 
@@ -632,7 +550,7 @@ _PRODUCTS: dict[str, Any] = {
 
 def _products(name: str, shapes: Any) -> Callable[[str], list[Case]]:
     def cases(d: str) -> list[Case]:
-        found = with_two(*shapes)(d)
+        found = on_small(*shapes)(d)
         if kind(d) == "float":
             a, b = (small(d, shape, k) for k, shape in enumerate(shapes))
             for label, v in (("infinite", np.inf), ("nan", np.nan)):
@@ -647,7 +565,6 @@ def _products(name: str, shapes: Any) -> Callable[[str], list[Case]]:
 
 
 for _name, _shapes in _PRODUCTS.items():
-    _widen = _name not in ("polyadd", "polysub")
     ARRAYS[f"tk.{_name}"] = Row(
         getattr(np, _name),
         cases=_products(_name, _shapes),
@@ -660,7 +577,7 @@ ARRAYS |= {
     "tk.tensordot": Row(
         lambda a, b: np.tensordot(a, b, 1),
         call=lambda f, a, b: f(a, b, 1),
-        cases=with_two((2, 3), (3, 2)),
+        cases=on_small((2, 3), (3, 2)),
         precision="same",
         result=same,
         ulp=16,
@@ -669,14 +586,14 @@ ARRAYS |= {
     "tk.einsum": Row(
         lambda a, b: np.einsum("ij,jk->ik", a, b),
         call=lambda f, a, b: f("ij,jk->ik", a, b),
-        cases=with_two((2, 3), (3, 2)),
+        cases=on_small((2, 3), (3, 2)),
         precision="same",
         result=same,
         ulp=16,
         scale="terms",
     ),
-    "tk.cov": Row(np.cov, cases=on_matrix(), ulp=16, scale="terms"),
-    "tk.corrcoef": Row(np.corrcoef, cases=on_matrix(shape=(2, 4)), ulp=32, scale="one"),
+    "tk.cov": Row(np.cov, cases=on_regular(), ulp=16, scale="terms"),
+    "tk.corrcoef": Row(np.corrcoef, cases=on_regular(shape=(2, 4)), ulp=32, scale="one"),
     "tk.interp": Row(
         lambda x, xp, fp: np.interp(
             x.astype("float64"),
@@ -721,26 +638,26 @@ ARRAYS |= {
     "tk.histogram2d": Row(
         lambda x, y: np.histogram2d(x, y, 2, [(0.0, 4.0)] * 2),
         call=lambda f, x, y: f(x, y, 2, [(0.0, 4.0)] * 2),
-        cases=with_two((5,), (5,)),
+        cases=on_small((5,), (5,)),
         result=(None, inexact, inexact),
         ulp=2,
     ),
     "tk.histogramdd": Row(
         lambda x: (lambda h, e: (h, *e))(*np.histogramdd(x, 2, [(0.0, 4.0)] * 2)),
         call=lambda f, x: (lambda h, e: (h, *e))(*f(x, 2, [(0.0, 4.0)] * 2)),
-        cases=on_matrix(shape=(5, 2)),
+        cases=on_regular(shape=(5, 2)),
         result=(None, inexact, inexact),
         ulp=2,
     ),
-    "tk.poly": Row(np.poly, cases=lambda d: [Case("regular", (small(d, (3,)),))], ulp=16, scale="terms"),
+    "tk.poly": Row(np.poly, cases=on_small((3,)), ulp=16, scale="terms"),
     "tk.polyder": Row(
         np.polyder,
-        cases=lambda d: [Case("regular", (small(d, (4,)),))],
+        cases=on_small((4,)),
         precision="same",
         result=with_int32,
         ulp=2,
     ),
-    "tk.polyint": Row(np.polyint, cases=lambda d: [Case("regular", (small(d, (4,)),))], ulp=2),
+    "tk.polyint": Row(np.polyint, cases=on_small((4,)), ulp=2),
     "tk.polydiv": Row(
         np.polydiv,
         cases=lambda d: [Case("regular", (small(d, (4,)), regular(d, (2,), 2)))] if d != "bool" else [],
@@ -752,17 +669,16 @@ ARRAYS |= {
             *(v.astype("complex128" if v.dtype.kind == "c" else "float64") for v in (x, y)), 1
         ),
         call=lambda f, x, y: f(x, y, 1),
-        cases=with_two((5,), (5,)),
+        cases=on_small((5,), (5,)),
         ulp=64,
         scale="terms",
     ),
     "tk.roots": Row(
         lambda p: np.sort_complex(np.roots(p.astype("complex128" if p.dtype.kind == "c" else "float64"))),
-        call=lambda f, p: f(p),
         cases=lambda d: (
             [Case("regular", (np.array([1, 5, 6]).astype(numpy_dtype(d)),))] if d != "bool" else []
         ),
-        result=lambda d: "complex128" if d in ("float64", "complex128") else "complex64",
+        result=complex_of,
         ulp=64,
         scale="terms",
     ),

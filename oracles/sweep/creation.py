@@ -9,7 +9,7 @@ import numpy as np
 import tensorken as tk
 from oracles.sweep.arrays import on_any, small
 from oracles.sweep.operands import COMPLEX, INTEGERS, ends, kind, numpy_dtype, regular
-from oracles.sweep.row import Case, Row, always, inexact, same
+from oracles.sweep.row import KEEPS, MOVES, Case, Row, always, counted, inexact, same
 
 CREATION: dict[str, Row] = {}
 EAGER = frozenset(("eager",))
@@ -20,16 +20,14 @@ def with_dtype(*arguments: Any, **params: Any) -> Any:
     return lambda d: [Case("regular", arguments, {**params, "dtype": d})]
 
 
-def _made(name: str, oracle: Any, *arguments: Any, **facts: Any) -> None:
+def _made(name: str, oracle: Any, *arguments: Any, ulp: float = 0.5, scale: str = "result") -> None:
     """A row of a function that takes a dtype: the oracle makes float64 or complex128, which is then rounded."""
 
     def computed(*xs: Any, dtype: str) -> Any:
-        if facts.get("real") and dtype in COMPLEX:
-            raise TypeError("not of complex numbers")
         return np.asarray(oracle(*xs)).astype(numpy_dtype(dtype))
 
     CREATION[f"tk.{name}"] = Row(
-        computed, cases=with_dtype(*arguments), result=same, ulp=facts.get("ulp", 0.5), modes=EAGER
+        computed, cases=with_dtype(*arguments), result=same, ulp=ulp, scale=scale, modes=EAGER
     )
 
 
@@ -45,21 +43,13 @@ _made("logspace", np.logspace, 0, 3, 4, ulp=8)
 _made("geomspace", np.geomspace, 1, 16, 5, ulp=8)
 _made("indices", np.indices, (2, 3))
 _made("bartlett", np.bartlett, 5, ulp=4)
-_made("blackman", lambda n: np.abs(np.blackman(n)), 5, ulp=8)
 _made("hamming", np.hamming, 5, ulp=4)
 _made("hanning", np.hanning, 5, ulp=4)
 _made("kaiser", np.kaiser, 5, 2.0, ulp=8)
 _made("fromfunction", lambda f, s: np.fromfunction(lambda i: i, s), lambda i: i, (3,))
 _made("fft.fftfreq", np.fft.fftfreq, 5, ulp=1)
 _made("fft.rfftfreq", np.fft.rfftfreq, 5, ulp=1)
-CREATION["tk.blackman"] = Row(
-    lambda n, dtype: np.blackman(n).astype(numpy_dtype(dtype)),
-    cases=with_dtype(5),
-    result=same,
-    ulp=8,
-    scale="one",
-    modes=EAGER,
-)
+_made("blackman", np.blackman, 5, ulp=8, scale="one")
 CREATION["tk.empty"] = Row(
     lambda shape, dtype: np.zeros(shape, numpy_dtype(dtype)),
     cases=with_dtype((2, 3)),
@@ -67,60 +57,24 @@ CREATION["tk.empty"] = Row(
     modes=EAGER,
     skip=lambda y, *xs: True,
 )
-for _name in ("tensor", "asarray", "array", "astype", "new", "scalar"):
-    CREATION[f"tk.{_name}"] = Row(lambda x: x, precision="same", result=same, ulp=0, modes=EAGER)
-CREATION["tk.tensor"] = Row(
-    lambda x: x,
-    call=lambda f, x: f(x.tolist(), x.dtype),
-    cases=on_any(),
-    precision="kept",
-    result=same,
-    ulp=0,
-    modes=EAGER,
-)
-CREATION["tk.array"] = Row(
-    lambda x: x, call=lambda f, x: f(x), cases=on_any(), precision="kept", result=same, ulp=0
-)
+CREATION["tk.array"] = Row(lambda x: x, cases=on_any(), **KEEPS)
 CREATION["tk.asarray"] = CREATION["tk.array"]
-CREATION["tk.scalar"] = Row(
-    lambda x: x,
-    call=lambda f, x: f(x.item(), x.dtype),
-    cases=lambda d: [Case("one", (ends(d)[1],))],
-    precision="kept",
-    result=same,
-    ulp=0,
-    modes=EAGER,
-)
-CREATION["tk.new"] = Row(
-    lambda x: x,
-    call=lambda f, x: f(x.shape, x.tolist(), x.dtype),
-    cases=on_any(),
-    precision="kept",
-    result=same,
-    ulp=0,
-    modes=EAGER,
-)
-CREATION["tk.astype"] = Row(
-    lambda x: x, call=lambda f, x: f(x, x.dtype), cases=on_any(), precision="kept", result=same, ulp=0
-)
-CREATION["tk.from_dlpack"] = Row(
-    lambda x: x,
-    call=lambda f, x: f(np.from_dlpack(np.asarray(x).copy())),
-    cases=lambda d: on_any()(d) if d != "bfloat16" else [],
-    precision="kept",
-    result=same,
-    ulp=0,
-    modes=EAGER,
-)
-CREATION["tk.frombuffer"] = Row(
-    lambda x: x,
-    call=lambda f, x: f(np.asarray(x).tobytes(), x.dtype),
-    cases=lambda d: [Case("ends", (ends(d),))],
-    precision="kept",
-    result=same,
-    ulp=0,
-    modes=EAGER,
-)
+CREATION["tk.astype"] = Row(lambda x: x, call=lambda f, x: f(x, x.dtype), cases=on_any(), **KEEPS)
+_made_of: dict[str, tuple[Any, Any]] = {
+    "tensor": (lambda f, x: f(x.tolist(), x.dtype), on_any()),
+    "scalar": (lambda f, x: f(x.item(), x.dtype), lambda d: [Case("one", (ends(d)[1],))]),
+    "new": (lambda f, x: f(x.shape, x.tolist(), x.dtype), on_any()),
+    "from_dlpack": (
+        lambda f, x: f(np.from_dlpack(np.asarray(x).copy())),
+        lambda d: on_any()(d) if d != "bfloat16" else [],
+    ),
+    "frombuffer": (
+        lambda f, x: f(np.asarray(x).tobytes(), x.dtype),
+        lambda d: [Case("ends", (ends(d),))],
+    ),
+}
+for _name, (_call, _cases) in _made_of.items():
+    CREATION[f"tk.{_name}"] = Row(lambda x: x, call=_call, cases=_cases, modes=EAGER, **KEEPS)
 
 # a cast to each dtype, from the ends that it has
 for _target in ("bool", *INTEGERS, "float16", "bfloat16", "float32", "float64", *COMPLEX):
@@ -137,11 +91,8 @@ for _target in ("bool", *INTEGERS, "float16", "bfloat16", "float32", "float64", 
             with np.errstate(all="ignore"):
                 inside = np.abs(x.astype("complex128").real) < (100 if d != "bool" else 2)
                 x = x[inside & (x.astype("complex128").real >= 0)] if kind(d) != "complex" else x[:0]
-        return (
-            [Case("ends", (x,))]
-            if not (kind(d) == "complex" and _target not in (*COMPLEX, "bool"))
-            else [Case("ends", (ends(d),))]
-        )
+        is_refused = kind(d) == "complex" and _target not in (*COMPLEX, "bool")
+        return [Case("ends", (ends(d) if is_refused else x,))]
 
     CREATION[f"tk.{_target}"] = Row(_cast, cases=_castable, precision="kept", result=always(_target), ulp=0.5)
 
@@ -176,13 +127,13 @@ def _on_axis(f: Any, x: Any) -> Any:
 
 
 for _name, (_oracle, _call) in _calls.items():
-    CREATION[f"tk.{_name}"] = Row(_oracle, call=_call, cases=_one, precision="kept", result=same, ulp=0)
+    CREATION[f"tk.{_name}"] = Row(_oracle, call=_call, cases=_one, **KEEPS)
 CREATION["tk.psum"] = Row(
     lambda x: np.sum(np.stack([x, x]), 0, dtype=x.dtype if x.dtype != bool else "int32"),
     call=lambda f, x: _on_axis(lambda v: f(v, "i"), x),
     cases=_one,
     precision="same",
-    result=lambda d: "int32" if d == "bool" else d,
+    result=counted,
     ulp=1,
 )
 CREATION["tk.pmean"] = Row(
@@ -193,12 +144,10 @@ CREATION["tk.pmean"] = Row(
     ulp=1,
 )
 CREATION["tk.associative_scan"] = Row(
-    lambda x: np.maximum.accumulate(x),
+    np.maximum.accumulate,
     call=lambda f, x: f(tk.maximum, x),
     cases=_one,
-    precision="same",
-    result=same,
-    ulp=0,
+    **MOVES,
 )
 CREATION["tk.convolution"] = Row(
     lambda x, k: np.stack([(x[0, 0, i : i + 3] * k[0, 0]).sum(-1, dtype=x.dtype) for i in range(4)])[

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from oracles.sweep.operands import numpy_dtype
+from oracles.sweep.operands import INTEGERS, numpy_dtype
 from oracles.sweep.row import Case, Row, always, same
 
 DRAWS: dict[str, Row] = {}
@@ -44,7 +44,6 @@ def _drawn(name: str, inside: Callable[[Any], Any], *parameters: Any, **facts: A
 
 
 _any, _positive, _unit = support(-np.inf, np.inf), support(0.0, np.inf), support(0.0, 1.0)
-_finite = support(-3.5e38, 1e300)
 for _name in ("normal", "gumbel", "laplace", "logistic", "cauchy"):
     _drawn(_name, _any)
 for _name in ("exponential", "maxwell"):
@@ -79,13 +78,16 @@ _drawn("orthogonal", support(-1.001, 1.001), 2)
 
 def _whole(d: str) -> list[Case]:
     """The whole range of an integer dtype, and a few numbers of it."""
-    if d not in ("bool",) and np.issubdtype(numpy_dtype(d), np.integer):
+    found = [Case("regular", (KEY, 0, 5), {"dtype": d})]
+    if d in INTEGERS:
         info = np.iinfo(numpy_dtype(d))
-        return [
-            Case("regular", (KEY, 0, 5), {"dtype": d}),
-            Case("limits", (KEY, int(info.min), int(info.max)), {"dtype": d}),
-        ]
-    return [Case("regular", (KEY, 0, 5), {"dtype": d})]
+        found.append(Case("limits", (KEY, int(info.min), int(info.max)), {"dtype": d}))
+    return found
+
+
+def _with_key(label: str, numbers: list[float]) -> Callable[[str], list[Case]]:
+    """The key, and a vector of these numbers in the dtype."""
+    return lambda d: [Case(label, (KEY, np.array(numbers).astype(numpy_dtype(d))))]
 
 
 DRAWS["tk.random.randint"] = Row(
@@ -98,30 +100,14 @@ DRAWS["tk.random.randint"] = Row(
 )
 DRAWS["tk.random.bernoulli"] = Row(
     None,
-    cases=lambda d: [
-        Case(
-            "ends",
-            (
-                KEY,
-                np.array([0.0, 1.0]).astype(numpy_dtype(d)),
-            ),
-        )
-    ],
+    cases=_with_key("ends", [0.0, 1.0]),
     inside=lambda y: np.asarray(y) == np.array([False, True]),
     result=always("bool"),
     precision="kept",
 )
 DRAWS["tk.random.permutation"] = Row(
     lambda key, x: np.sort(x),
-    cases=lambda d: [
-        Case(
-            "regular",
-            (
-                KEY,
-                np.array([1, 0, 1, 0, 1]).astype(numpy_dtype(d)),
-            ),
-        )
-    ],
+    cases=_with_key("regular", [1, 0, 1, 0, 1]),
     call=lambda f, key, x: tk.sort(f(key, x)),
     result=same,
     precision="kept",
@@ -129,15 +115,7 @@ DRAWS["tk.random.permutation"] = Row(
 )
 DRAWS["tk.random.choice"] = Row(
     None,
-    cases=lambda d: [
-        Case(
-            "regular",
-            (
-                KEY,
-                np.array([1, 0, 1]).astype(numpy_dtype(d)),
-            ),
-        )
-    ],
+    cases=_with_key("regular", [1, 0, 1]),
     call=lambda f, key, x: f(key, x, (COUNT,)),
     inside=lambda y: (y == 0) | (y == 1),
     result=same,
@@ -145,15 +123,7 @@ DRAWS["tk.random.choice"] = Row(
 )
 DRAWS["tk.random.categorical"] = Row(
     None,
-    cases=lambda d: [
-        Case(
-            "ends",
-            (
-                KEY,
-                np.array([0.0, 1.0, 0.5]).astype(numpy_dtype(d)),
-            ),
-        )
-    ],
+    cases=_with_key("ends", [0.0, 1.0, 0.5]),
     call=lambda f, key, x: f(key, x, shape=(COUNT,)),
     inside=support(0, 2, integers=True),
     result=always("int32"),

@@ -8,6 +8,8 @@ import numpy as np
 
 from oracles.sweep.operands import COMPLEX, INTEGERS, ends, numpy_dtype, pairs
 from oracles.sweep.row import (
+    MOVES,
+    TRUTHS,
     Case,
     Row,
     always,
@@ -37,14 +39,13 @@ _rows("deg2rad rad2deg")
 _rows("fabs", result=real_inexact)
 _rows("square", precision="same", result=arithmetic)
 _rows("abs", precision="same", result=real, ulp=2)
-_rows("floor ceil trunc positive conj", precision="same", result=same, ulp=0)
-_rows("negative", precision="same", result=same, ulp=0)
+_rows("floor ceil trunc positive conj", **MOVES)
+_rows("negative", **MOVES)
 _rows(
     "isnan isinf isfinite signbit logical_not isreal iscomplex isposinf isneginf",
-    precision="same",
-    result=always("bool"),
+    **TRUTHS,
 )
-_rows("round rint", precision="same", result=same, ulp=0)
+_rows("round rint", **MOVES)
 _rows("invert", precision="same", result=same)
 _rows("bitwise_count", precision="same", result=always("uint8"))
 _rows("real imag", precision="same", result=real)
@@ -52,7 +53,7 @@ _rows("angle", result=real_inexact)
 _rows(
     "spacing", precision="floating", skip=lambda y, x: np.isinf(y[0]) | (x.dtype == "float16")
 )  # numpy has another rule for float16, and an infinity for the largest number
-_rows("nan_to_num", precision="same", result=same, ulp=0)
+_rows("nan_to_num", **MOVES)
 
 
 def _exp2(x: Any) -> Any:
@@ -109,7 +110,7 @@ ELEMENTWISE |= {
     "tk.sinc": Row(_sinc, scale="one"),
     "tk.sign": Row(_sign, precision="same", result=same, ulp=3),
     "tk.reciprocal": Row(_reciprocal),
-    "tk.sigmoid": Row(lambda x: _by_parts(x)),
+    "tk.sigmoid": Row(lambda x: logistic(x)),
     "tk.softplus": Row(lambda x: np.logaddexp(x, 0)),
     "tk.erf": Row(lambda x: _scipy("erf")(x)),
     "tk.erfinv": Row(lambda x: _scipy("erfinv")(x)),
@@ -119,7 +120,7 @@ ELEMENTWISE |= {
 }
 
 
-def _by_parts(x: Any) -> Any:
+def logistic(x: Any) -> Any:
     """The logistic function, which numpy has not."""
     with np.errstate(all="ignore"):
         if x.dtype.kind == "c":
@@ -173,8 +174,7 @@ _rows("nextafter", cases=binary, precision="floating", ulp=0)
 _rows(
     "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor",
     cases=binary,
-    precision="same",
-    result=always("bool"),
+    **TRUTHS,
 )
 _rows("bitwise_and bitwise_or bitwise_xor gcd lcm", cases=binary, precision="same", result=same)
 _rows("left_shift right_shift", cases=shifts, precision="same", result=arithmetic)
@@ -236,16 +236,12 @@ ELEMENTWISE |= {
     "tk.where": Row(
         np.where,
         cases=lambda d: [Case("ends", (np.arange(len(pairs(d)[0])) % 2 == 0, *pairs(d)))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
     "tk.clip": Row(
         np.clip,
         cases=lambda d: [Case("ends", (ends(d), ends(d)[1], ends(d)[2 % len(ends(d))]))],
-        precision="same",
-        result=same,
-        ulp=0,
+        **MOVES,
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,12 +73,9 @@ def of_values(
         return Verdict("wrong", f"dtype {got.dtype}, not {dtype}")
     if got.dtype.kind in "biu":
         bad = np.asarray(got != exact)
-    elif got.dtype.kind == "c":
-        scale = _terms(operands, got) if scale == "terms" else scale
-        bad = _bad_complex(got, exact, dtype, ulp, scale)
     else:
         scale = _terms(operands, got) if scale == "terms" else scale
-        bad = _bad_real(got, exact, dtype, ulp, scale)
+        bad = (_bad_complex if got.dtype.kind == "c" else _bad_real)(got, exact, dtype, ulp, scale)
     if skip is not None:
         bad &= ~np.broadcast_to(skip, bad.shape)
     if not bad.any():
@@ -107,6 +103,13 @@ def _short(x: Any) -> str:
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
+def _compared_with(size: Array, finite: Array, scale: str | float) -> Array:
+    """What each error is compared with: the size of the element, of the largest finite one, or a number if larger."""
+    if scale == "largest":
+        return np.full_like(size, np.max(size[finite], initial=0.0))
+    return size if scale == "result" else np.maximum(size, 1 if scale == "one" else scale)
+
+
 def _bad_real(got: Array, exact: Array, dtype: str, ulp: float, scale: str | float) -> Array:
     limit = limits(dtype)
     wide = "longdouble" if dtype == "float64" else "float64"
@@ -115,13 +118,7 @@ def _bad_real(got: Array, exact: Array, dtype: str, ulp: float, scale: str | flo
     eps = e.dtype.type(float(limit.eps))
     with np.errstate(all="ignore"):
         finite = np.isfinite(e)
-        size = np.abs(e)
-        if scale == "largest":
-            size = np.full_like(size, np.max(size[finite], initial=0.0))
-        elif scale == "one":
-            size = np.maximum(size, 1)
-        elif isinstance(scale, float):
-            size = np.maximum(size, scale)
+        size = _compared_with(np.abs(e), finite, scale)
         unit = np.maximum(
             2.0 ** np.floor(np.log2(np.where(size > 0, size, 1))) * eps, float(limit.smallest_subnormal)
         )
@@ -142,21 +139,10 @@ def _bad_complex(got: Array, exact: Array, dtype: str, ulp: float, scale: str | 
     g, e = got.astype(wide), exact.astype(wide)
     with np.errstate(all="ignore"):
         finite = np.isfinite(e)
-        size = np.maximum(np.abs(e), float(limit.smallest_normal))
-        if scale == "largest":
-            size = np.full_like(size, np.max(size[finite], initial=0.0))
-        elif scale == "one":
-            size = np.maximum(size, 1)
-        elif isinstance(scale, float):
-            size = np.maximum(size, scale)
+        size = _compared_with(np.maximum(np.abs(e), float(limit.smallest_normal)), finite, scale)
         close = np.abs(g - e) <= ulp * size * float(limit.eps)
         overflow = finite & ~np.isfinite(g) & (size >= float(limit.max) / 4)
         # an infinity is one whatever its other part is; NaN parts of NaN results are free
         isinf = lambda z: np.isinf(z.real) | np.isinf(z.imag)  # noqa: E731
         alike = (isinf(g) & isinf(e)) | (np.isnan(g) & np.isnan(e))
     return ~np.where(finite, close | overflow, alike)
-
-
-def is_nan(x: float) -> bool:
-    """Whether a Python number is NaN."""
-    return math.isnan(x)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from oracles.sweep.operands import INTEGERS, kind, limits, numpy_dtype, regular
-from oracles.sweep.row import Case, Row, always, inexact, real_inexact, same
+from oracles.sweep.operands import INTEGERS, kind, limits, numpy_dtype, part, regular
+from oracles.sweep.row import MOVES, Case, Row, always, complex_of, inexact, real_inexact, same, summed
 
 MATRICES: dict[str, Row] = {}
 
@@ -121,12 +122,6 @@ MATRICES["tk.linalg.lstsq"] = Row(
     ulp=256,
     scale="largest",
 )
-_linalg(
-    "multi_dot",
-    cases=lambda d: [Case("regular", (matrix(d), matrix(d, seed=1)))],
-    result=same,
-    precision="same",
-)
 MATRICES["tk.linalg.multi_dot"] = Row(
     lambda *xs: np.linalg.multi_dot(xs),
     call=lambda f, *xs: f(list(xs)),
@@ -136,7 +131,6 @@ MATRICES["tk.linalg.multi_dot"] = Row(
     ulp=256,
     scale="largest",
 )
-_linalg("tensorinv", lambda x: np.linalg.tensorinv(x, 1), cases=lambda d: [Case("regular", (matrix(d), 1))])
 MATRICES["tk.linalg.tensorinv"] = Row(
     lapack(lambda x: np.linalg.tensorinv(x, 1)),
     call=lambda f, x: f(x, 1),
@@ -147,7 +141,7 @@ MATRICES["tk.linalg.tensorinv"] = Row(
 _linalg("tensorsolve", cases=lambda d: right_sides(d)[:1])
 # factors are unique up to signs, so the product that defines them is compared
 MATRICES["tk.linalg.qr"] = Row(
-    lapack(lambda x: x), call=lambda f, x: _product(*f(x)), cases=square(), ulp=256, scale="largest"
+    lapack(lambda x: x), call=lambda f, x: operator.matmul(*f(x)), cases=square(), ulp=256, scale="largest"
 )
 MATRICES["tk.linalg.svd"] = Row(
     lapack(lambda x: x),
@@ -163,14 +157,13 @@ MATRICES["tk.linalg.eigh"] = Row(
     ulp=256,
     scale="largest",
 )
-_complex = lambda d: "complex128" if d in ("float64", "complex128") else "complex64"  # noqa: E731
 MATRICES["tk.linalg.eig"] = Row(
     lapack(lambda x: 0j * x),
     call=lambda f, x: (lambda w, v: x @ v - v * w)(*f(x)),
     cases=lambda d: square()(d)[:2],
     ulp=4096,
     scale="one",
-    result=_complex,
+    result=complex_of,
 )
 MATRICES["tk.linalg.eigvals"] = Row(
     lapack(lambda x: np.linalg.eigvals(x).sum() + 0j),
@@ -178,32 +171,17 @@ MATRICES["tk.linalg.eigvals"] = Row(
     cases=lambda d: square()(d)[:2],
     ulp=256,
     scale="largest",
-    result=_complex,
+    result=complex_of,
 )
-MATRICES["tk.linalg.diagonal"] = Row(np.linalg.diagonal, cases=square(), precision="same", result=same, ulp=0)
+MATRICES["tk.linalg.diagonal"] = Row(np.linalg.diagonal, cases=square(), **MOVES)
 MATRICES["tk.linalg.trace"] = Row(
-    lambda x: np.trace(
-        x,
-        dtype={"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(
-            x.dtype.name, x.dtype
-        ),
-    ),
+    lambda x: np.trace(x, dtype=numpy_dtype(summed(x.dtype.name))),
     cases=square(),
     precision="same",
-    result=lambda d: {
-        "bool": "int32",
-        "int8": "int32",
-        "int16": "int32",
-        "uint8": "uint32",
-        "uint16": "uint32",
-    }.get(d, d),
+    result=summed,
     ulp=16,
     scale="terms",
 )
-
-
-def _product(a: Any, b: Any) -> Any:
-    return a @ b
 
 
 def vectors_of(d: str) -> list[Case]:
@@ -243,19 +221,9 @@ def signals(shape: Sequence[int]) -> Callable[[str], list[Case]]:
         x = regular(d, shape)
         found = [Case("regular", (x,)), Case("equal", (np.broadcast_to(x.reshape(-1)[0], shape).copy(),))]
         if kind(d) == "float":
-            found.append(
-                Case(
-                    "largest",
-                    (
-                        (
-                            x.astype("float64")
-                            / np.abs(x.astype("float64")).max()
-                            * float(limits(d).max)
-                            / 64
-                        ).astype(x.dtype),
-                    ),
-                )
-            )
+            wide = x.astype("float64")
+            largest = wide / np.abs(wide).max() * float(limits(d).max) / 64
+            found.append(Case("largest", (largest.astype(x.dtype),)))
             y = x.copy()
             y.reshape(-1)[1] = np.nan
             found.append(Case("nan", (y,)))
@@ -271,12 +239,9 @@ def _transform(names: str, shape: Sequence[int], result: Any) -> None:
         )
 
 
-_real_result = lambda d: "float64" if d in ("float64", "complex128") else "float32"  # noqa: E731
-_transform("fft ifft rfft ihfft", (6,), _complex)
-_transform("fft2 ifft2 rfft2 fftn ifftn rfftn", (2, 6), _complex)
-_transform("irfft hfft", (5,), _real_result)
-_transform("irfft2 irfftn", (2, 5), _real_result)
+_transform("fft ifft rfft ihfft", (6,), complex_of)
+_transform("fft2 ifft2 rfft2 fftn ifftn rfftn", (2, 6), complex_of)
+_transform("irfft hfft", (5,), lambda d: part(complex_of(d)))
+_transform("irfft2 irfftn", (2, 5), lambda d: part(complex_of(d)))
 for _name in ("fftshift", "ifftshift"):
-    MATRICES[f"tk.fft.{_name}"] = Row(
-        getattr(np.fft, _name), cases=signals((5,)), precision="same", result=same, ulp=0
-    )
+    MATRICES[f"tk.fft.{_name}"] = Row(getattr(np.fft, _name), cases=signals((5,)), **MOVES)

@@ -65,6 +65,17 @@ def with_int32(name: str) -> str:
     return wider.get(name, "int32" if name in ("bool", "int8", "int16", "uint8", "uint16") else name)
 
 
+def summed(name: str) -> str:
+    """The dtype of a sum: at least 32 bits."""
+    narrow = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+    return narrow.get(name, counted(name))
+
+
+def complex_of(name: str) -> str:
+    """The complex dtype in which eigenvalues, roots and spectra are."""
+    return "complex128" if name in ("float64", "complex128") else "complex64"
+
+
 def counted(name: str) -> str:
     """The dtype of the operand, int32 for bools, as in sums."""
     return "int32" if name == "bool" else name
@@ -160,3 +171,19 @@ class Row:
     def unchanged(self, x: Array, name: str) -> Array:
         """An operand in its own dtype."""
         return x
+
+
+# ---- facts of many rows ---------------------------------------------------------------------------------------
+
+
+MOVES: dict[str, Any] = {"precision": "same", "result": same, "ulp": 0}
+"""The facts of functions that move or choose elements."""
+
+KEEPS: dict[str, Any] = {"precision": "kept", "result": same, "ulp": 0}
+"""The facts of functions that return their operand, whose dtype the oracle keeps."""
+
+POSITIONS: dict[str, Any] = {"precision": "same", "result": always("int32")}
+"""The facts of functions whose results are positions or counts."""
+
+TRUTHS: dict[str, Any] = {"precision": "same", "result": always("bool")}
+"""The facts of functions whose results are bools."""
