@@ -110,6 +110,33 @@ def test_the_derivatives_are_correct_with_bodies(name):
     tk.testing.check_grads(lambda *xs: f(*[symmetric_if(name, x) for x in xs]), operands, order=1)
 
 
+@EACH
+@pytest.mark.parametrize("derive", [tk.grad, tk.jacfwd])
+def test_derivatives_of_large_and_small_matrices_are_those_of_others_scaled(name, derive):
+    """All functions are homogeneous: no intermediate result overflows or underflows before the derivatives do."""
+    f, shapes = FUNCTIONS[name]
+    first, *rest = [symmetric_if(name, drawn(*shape, seed=i)) for i, shape in enumerate(shapes)]
+
+    def derivatives(leaf, exponent):
+        def weighted(*xs):
+            y = tk.tree.leaves(f(*xs))[leaf]
+            return (y * tk.arange(1.0, y.size + 1, dtype="float64").cos().reshape(y.shape)).sum()
+
+        found = derive(weighted, tuple(range(len(shapes))))(first * 2.0**exponent, *rest)
+        return [array(x) for x in found]
+
+    for leaf in range(len(tk.tree.leaves(f(first, *rest)))):
+        ones, fours = derivatives(leaf, 0), derivatives(leaf, 2)
+        for k, (one, four) in enumerate(zip(ones, fours, strict=True)):
+            size = np.abs(one).max()
+            degree = round(math.log2(np.abs(four).max() / size)) / 2 if size else 0.0
+            # the residuals of least squares differentiate the solution, whose degree is -2
+            largest = max(abs(degree), abs(degree + 1), 2 if name == "lstsq" else 1)
+            for exponent in (4 * int(225 / largest), -4 * int(225 / largest)):
+                scaled = derivatives(leaf, exponent)[k] * 2.0 ** (-degree * exponent)
+                np.testing.assert_allclose(scaled, one, rtol=1e-9, atol=1e-12 * size)
+
+
 @pytest.mark.feature(197)
 @EACH
 def test_vmap_of_it_and_of_its_gradient_is_the_loop(name):

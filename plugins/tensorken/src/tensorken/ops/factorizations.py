@@ -169,13 +169,13 @@ def _svd_jvp(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     (t,), (left, values, right) = tangents, _checked_factors(ys, xs[0], params[0])
     m, n = xs[0].shape[-2:]
     inner = (adjoint(left) @ t) @ adjoint(right)
-    gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
-    inner_h = adjoint(inner)
-    turn = divided_by_gaps(inner * row + inner_h * column, gaps)
+    gaps, row, column = gaps_of(values), as_row(values), as_column(values)
+    inner_h, shares = adjoint(inner), _shares(values)
+    turn = divided_by_gaps(inner * shares + inner_h * shares.mT, gaps)
     if is_complex(inner):  # only the left vectors turn
         turn = turn + _imaginary_diagonal(inner) / row
     d_left = left @ turn
-    d_right = adjoint(divided_by_gaps(inner * column + inner_h * row, gaps)) @ right
+    d_right = adjoint(divided_by_gaps(inner * shares.mT + inner_h * shares, gaps)) @ right
     if m > n:
         d_left = d_left + (t @ adjoint(right) - left @ inner) / row
     if n > m:
@@ -200,8 +200,7 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     if left_ct is not None:
         turn = adjoint(left) @ left_ct
         if not joint:
-            off_diagonal = divided_by_gaps(turn, _square_gaps(values))
-            inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_row(values)
+            inner = inner + divided_by_gaps(turn - adjoint(turn), gaps_of(values)) * _shares(values)
         if is_complex(turn):
             inner = inner + _imaginary_diagonal(turn) / as_row(values)
         if m > n:
@@ -209,8 +208,8 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
             inner, outer = inner - adjoint(left) @ scaled, scaled @ right
     if right_ct is not None:
         if not joint:
-            off_diagonal = divided_by_gaps(right @ adjoint(right_ct), _square_gaps(values))
-            inner = inner + (off_diagonal + adjoint(off_diagonal)) * as_column(values)
+            other = right @ adjoint(right_ct)
+            inner = inner + divided_by_gaps(other - adjoint(other), gaps_of(values)) * _shares(values).mT
         if n > m:
             scaled = right_ct / as_column(values)
             inner, outer = inner - scaled @ adjoint(right), left @ scaled
@@ -218,9 +217,12 @@ def _svd_vjp(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     return (pulled if outer is None else pulled + outer,)
 
 
-def _square_gaps(values: Any) -> Any:
-    """The differences of the squared values, as (b - a) * (b + a)."""
-    return gaps_of(values) * (as_row(values) + as_column(values))
+def _shares(values: Any) -> Any:
+    """values[j] / (values[i] + values[j]) in row i and column j, and 0 on the diagonal.
+
+    They stand for the values over the differences of their squares, which overflow or underflow before the values do.
+    """
+    return divided_by_gaps(as_row(values), as_row(values) + as_column(values))
 
 
 def _checked_factors(ys: Any, x: Any, full_matrices: bool) -> Any:

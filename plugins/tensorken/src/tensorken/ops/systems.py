@@ -114,9 +114,8 @@ def _pinv_jvp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
 
 def _pinv_vjp(t: Any, y: Any, x: Any, rtol: Any) -> Any:
     t_h, y_h = adjoint(t), adjoint(y)
-    outside = (t_h @ y) @ y_h
-    across = y_h @ (y @ t_h)
-    return outside - x @ (y @ outside) - (y_h @ t) @ y_h + (across - (across @ y) @ x)
+    left, right = t_h @ y, y @ t_h  # no product of three y, which may underflow
+    return (left - x @ (y @ left)) @ y_h - (y_h @ t) @ y_h + y_h @ (right - (right @ y) @ x)
 
 
 def _pinv_shape(x: Shape, rtol: Shape) -> Shape:
