@@ -201,11 +201,17 @@ def _power(a: Any, b: Any) -> Any:
     return np.power(a.astype("longdouble"), b.astype("longdouble")) if a.dtype.kind == "f" else np.power(a, b)
 
 
+def _complex_at_infinity(results: Any, a: Any, b: Any) -> Any:
+    """Where a complex power has an infinite or unknown operand, of which no standard says anything."""
+    known = np.isfinite(a.astype("complex128")) & np.isfinite(b.astype("complex128"))
+    return ~known & (b != 0) & (a.dtype.kind == "c")
+
+
 ELEMENTWISE |= {
     "tk.logaddexp2": Row(_logaddexp2, cases=binary),
     "tk.floor_divide": Row(_floor_divide, cases=divisors, precision="same", result=arithmetic, ulp=1),
-    "tk.power": Row(_power, cases=exponents, precision="same", result=arithmetic),
-    "tk.float_power": Row(np.float_power, cases=binary, result=inexact),
+    "tk.power": Row(_power, cases=exponents, precision="same", result=arithmetic, skip=_complex_at_infinity),
+    "tk.float_power": Row(np.float_power, cases=binary, result=inexact, skip=_complex_at_infinity),
     "tk.divmod": Row(
         lambda a, b: (_floor_divide(a, b), np.remainder(a, b)),
         cases=divisors,

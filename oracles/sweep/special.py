@@ -85,10 +85,11 @@ _scipy("erfcx", cases=unary(5.0, -5.0, 9.0, -9.0, 27.0, -27.0), ulp=8)
 SPECIAL["tk.special.psi"] = Row(
     in_mpmath(lambda x: mpmath.psi(0, x), scipy.special.psi), cases=unary(*_POLES), ulp=16, scale="one"
 )
-# in C the function of -inf is inf too
+# in C the function of -inf is inf too; scipy's is infinite at subnormal numbers
 SPECIAL["tk.special.gammaln"] = Row(
     in_double(lambda x: np.where(x == -np.inf, np.inf, scipy.special.gammaln(x))),
     cases=unary(*_POLES),
+    skip=lambda y, x: abs(x) < 1e-307,
     ulp=16,
     scale="one",
 )
@@ -117,8 +118,11 @@ def grid(*axes: Sequence[float]) -> Callable[[str], list[Case]]:
 
 
 _INF, _NAN = np.inf, np.nan
-_scipy(
-    "betaln",
+SPECIAL["tk.special.betaln"] = Row(
+    in_mpmath(
+        lambda a, b: mpmath.log(abs(mpmath.beta(a, b))),
+        lambda a, b: np.where(np.isnan(a + b), np.nan, scipy.special.betaln(a, b)),
+    ),
     cases=grid((0.0, 0.25, 1.0, 3.0, 500.0, _INF, -0.5, _NAN), (0.0, 0.5, 1.0, 20.0, _INF, _NAN)),
     ulp=64,
     scale="one",
@@ -138,7 +142,7 @@ _scipy(
         (0.0, 0.5, 1.0, 20.0, _INF, _NAN),
         (0.0, 1e-3, 0.5, 1.0, -0.5, 2.0, _NAN),
     ),
-    ulp=128,
+    ulp=256,
 )
 # scipy has no limits for infinite and NaN operands
 _scipy(

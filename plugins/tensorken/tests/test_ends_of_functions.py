@@ -33,3 +33,9 @@ def test_interpolation_beside_infinite_samples(name: str) -> None:
         np.testing.assert_array_equal(np.asarray(f(*map(tk.tensor, (x, xp, fp)))), expected)
     finite = tk.grad(lambda fp: tk.interp(tk.tensor([0.0, 1.0]), tk.tensor(xp), fp).sum())(tk.tensor(fp))
     assert np.isfinite(np.asarray(finite)).all()
+
+
+def test_the_fractional_part_has_the_derivative_one_at_integers_and_the_integral_part_zero() -> None:
+    x = tk.tensor([-2.5, -1.0, -0.0, 0.0, 1.0, 2.5])
+    for part, slope in ((0, 1.0), (1, 0.0)):
+        assert tk.grad(lambda x, part=part: tk.modf(x)[part].sum())(x).tolist() == [slope] * 6

@@ -14,7 +14,7 @@ from typing import Any
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core import tree
-from tensorken_core.errors import ArgumentError
+from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_nn.precision import widen
 
 
@@ -44,12 +44,18 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
 
     Raises:
         ArgumentError: if the limit is not positive.
+        DTypeError: if a gradient is not of floats.
 
     >>> clip_by_global_norm([tk.tensor([3.0, 4.0])], 2.5)[0].tolist()
     [1.5, 2.0]
     """
     _check_positive("clip_by_global_norm", limit)
     leaves = [widen(x) for x in tree.leaves(gradients) if x.size]
+    for x in leaves:
+        if x.dtype.kind not in ("float", "complex"):
+            raise DTypeError(
+                f"clip_by_global_norm: gradients must be floats, got {x.dtype}; cast them (gradients.astype)"
+            )
     if not leaves:
         return gradients
     # All numbers are divided by the largest one, so that no square and no norm of finite numbers overflows.

@@ -15,6 +15,7 @@ from tensorken_nn.losses.reduction import (
     match_targets,
     reduce_losses,
     rescale,
+    share_of,
 )
 
 LEAST_LOG = -100.0
@@ -190,10 +191,9 @@ def binary_cross_entropy_with_logits(
     name = "binary_cross_entropy_with_logits"
     targets = match_targets(name, logits, targets)
     # -log(p) and -log(1 - p), without differences of large numbers.
-    positive = rescale(name, targets * tk.softplus(-logits), pos_weight)
-    return reduce_losses(
-        name, rescale(name, positive + (1.0 - targets) * tk.softplus(logits), weight), reduction
-    )
+    positive = rescale(name, share_of(targets, tk.softplus(-logits)), pos_weight)
+    negative = share_of(1.0 - targets, tk.softplus(logits))
+    return reduce_losses(name, rescale(name, positive + negative, weight), reduction)
 
 
 def binary_cross_entropy(

@@ -13,6 +13,7 @@ from tensorken_nn.losses.reduction import (
     reduce_losses,
     rescale,
 )
+from tensorken_nn.precision import widen
 
 # ---- similarities and distances ----------------------------------------------------------------------------
 
@@ -33,11 +34,11 @@ def cosine_similarity(x: Tensor, y: Tensor, axis: int = -1, eps: float = 1e-8) -
     [0.9600 0.0000]
     """
     check_float("cosine_similarity", x)
-    x, y = tk.broadcast_arrays(x, y)
+    wide = [widen(v) for v in tk.broadcast_arrays(x, y)]  # eps is 0 in float16
     unit_x, unit_y = [
-        v / tk.linalg.vector_norm(v, axis=axis, keepdims=True).maximum(eps) for v in (x, y)
+        v / tk.linalg.vector_norm(v, axis=axis, keepdims=True).maximum(eps) for v in wide
     ]  # their products do not overflow
-    return (unit_x * unit_y).sum(axis)
+    return (unit_x * unit_y).sum(axis).astype(tk.result_type(x, y))
 
 
 def pairwise_distance(x: Tensor, y: Tensor, p: float = 2.0, eps: float = 1e-6) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
@@ -59,6 +60,17 @@ def check_float(name: str, outputs: Tensor) -> None:
     """
     if outputs.dtype.kind != "float":
         raise DTypeError(f"{name}: outputs must be floats, got {outputs.dtype}; cast them (outputs.astype)")
+
+
+def share_of(amount: Tensor, values: Tensor) -> Tensor:
+    """amount * values, where an amount of 0 of an infinite value is 0.
+
+    >>> import tensorken as tk
+    >>> share_of(tk.tensor([0.0, 0.5]), tk.tensor([math.inf, 3.0])).tolist()
+    [0.0, 1.5]
+    """
+    none = amount.eq(0.0) & values.abs().eq(math.inf)
+    return amount * none.where(0.0, values)
 
 
 def rescale(name: str, losses: Tensor, weight: Tensor | None) -> Tensor:

@@ -7,7 +7,8 @@ import math
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.losses.reduction import Reduction, match_targets, reduce_losses, rescale
+from tensorken_nn.losses.reduction import Reduction, match_targets, reduce_losses, rescale, share_of
+from tensorken_nn.precision import widen
 
 
 def squared_error(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -162,7 +163,11 @@ def poisson_negative_log_likelihood(
     """
     name = "poisson_negative_log_likelihood"
     targets = match_targets(name, outputs, targets)
-    losses = tk.exp(outputs) - targets * outputs if log_input else outputs - targets * tk.log(outputs + eps)
+    if log_input:
+        rates, logarithms = tk.exp(outputs), outputs
+    else:  # eps is 0 in float16
+        rates, logarithms = outputs, tk.log(widen(outputs) + eps).astype(outputs.dtype)
+    losses = rates - share_of(targets, logarithms)
     if full:
         n = (targets > 1.0).where(targets, 1.0)
         terms = n * tk.log(n) - n + 0.5 * tk.log(2.0 * math.pi * n)

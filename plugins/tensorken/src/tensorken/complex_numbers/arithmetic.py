@@ -80,7 +80,10 @@ def square(z: ComplexTensor) -> ComplexTensor:
 
 
 def div(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
-    """a / b by R. L. Smith, "Algorithm 116: Complex division", 1962, which divides by the larger part first."""
+    """a / b by R. L. Smith, "Algorithm 116: Complex division", 1962, which divides by the larger part first.
+
+    Both parts are divided by 0.0 where b is 0.
+    """
     if b.is_real:
         return ComplexTensor(a.real / b.real, a.imag / b.real, a.is_real)
     swap = b.real.abs() < b.imag.abs()
@@ -88,8 +91,11 @@ def div(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
     ratio = small / large
     divisor = large + small * ratio
     x, y = swap.where(a.imag, a.real), swap.where(a.real, a.imag)
-    imag = (y - x * ratio) / divisor
-    return ComplexTensor((x + y * ratio) / divisor, swap.where(-imag, imag))
+    real, imag = (x + y * ratio) / divisor, (y - x * ratio) / divisor
+    zero, positive = b.real.eq(0.0) & b.imag.eq(0.0), b.real.abs()
+    return ComplexTensor(
+        zero.where(a.real / positive, real), zero.where(a.imag / positive, swap.where(-imag, imag))
+    )
 
 
 def reciprocal(z: ComplexTensor) -> ComplexTensor:

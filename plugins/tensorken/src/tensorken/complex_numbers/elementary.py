@@ -173,11 +173,14 @@ def tan(z: ComplexTensor) -> ComplexTensor:
 
 
 def sigmoid(z: ComplexTensor) -> ComplexTensor:
-    """1 / (1 + exp(-z)), by exp(z) for x < 0; 1 + exp(z) is expm1(x) cos(y) + 2 cos(y/2)**2 + i exp(x) sin(y)."""
-    left = z.real < 0.0
+    """1 / (1 + exp(-z)), by exp(z) for x < 0; 1 + exp(z) is expm1(x) cos(y) + 2 cos(y/2)**2 + i exp(x) sin(y).
+
+    For an infinite x it is 0 or 1, whatever y is.
+    """
+    left, y = z.real < 0.0, (_is_infinite(z.real) & ~(z.imag.abs() < math.inf)).where(0.0, z.imag)
     falling = left.where(z.real, -z.real)
     power, excess = falling.exp(), falling.expm1()
-    cos, sin, half = z.imag.cos(), z.imag.sin(), (z.imag * 0.5).cos()
+    cos, sin, half = y.cos(), y.sin(), (y * 0.5).cos()
     near_one, near_cos = (
         excess * cos + 2.0 * half * half,
         excess + 2.0 * half * half,
@@ -266,9 +269,9 @@ def power(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
     base = ComplexTensor(origin.where(1.0, a.real), origin.where(0.0, a.imag))
     y = exp(b * log(base))
     none, positive = b.real.eq(0.0) & b.imag.eq(0.0), b.real > 0.0
-    at_origin = none.where(1.0, positive.where(y.real.scalar(0.0), math.nan))
-    imag = (none | positive).where(y.real.scalar(0.0), math.nan)
-    return ComplexTensor(origin.where(at_origin, y.real), origin.where(imag, y.imag))
+    at_origin = positive.where(y.real.scalar(0.0), math.nan)
+    real, imag = origin.where(at_origin, y.real), origin.where(at_origin, y.imag)
+    return ComplexTensor(none.where(1.0, real), none.where(0.0, imag))
 
 
 # ---- inverse functions ---------------------------------------------------------------------------------------
@@ -279,29 +282,34 @@ def _roots(z: ComplexTensor) -> tuple[ComplexTensor, ComplexTensor]:
     return sqrt(ComplexTensor(1.0 - z.real, -z.imag)), sqrt(ComplexTensor(1.0 + z.real, z.imag))
 
 
-def _directions(z: ComplexTensor) -> tuple[Tensor, Tensor]:
-    """The direction of an infinite z as a pair of parts that are 0 or +-1; NaN if a part of z is NaN."""
-    return tuple(  # type: ignore[return-value]
-        [
-            _is_nan(x).where(x, _signed(_is_infinite(x).where(1.0, x.zeros_like()), x))
-            for x in (z.real, z.imag)
-        ]
-    )
+def _beyond(z: ComplexTensor) -> tuple[Tensor, ComplexTensor, Tensor, Tensor, Tensor]:
+    """Where z is so large that log(2z) is the inverse hyperbolic cosine of z to rounding.
+
+    Returns:
+        these places; z elsewhere, and 0 there; and log|2z| and the parts of a number in the direction of z there, 0 or
+        +-1 for an infinite z and NaN for a part that is NaN.
+    """
+    infinite = _is_infinite(z.real) | _is_infinite(z.imag)
+    large = z.real.abs().maximum(z.imag.abs()) > (2.0**50 if z.real.dtype is float32 else 2.0**400)
+    far = infinite | large
+    x, y = far.where(z.real, 1.0), far.where(z.imag, 0.0)
+    u, v = [
+        (infinite & p.eq(p)).where(_signed(_is_infinite(p).where(1.0, p.zeros_like()), p), p) for p in (x, y)
+    ]
+    near = ComplexTensor(far.where(0.0, z.real), far.where(0.0, z.imag))
+    return far, near, log_of_modulus(x, y) + _LN2, u, v
 
 
 def asinh(z: ComplexTensor) -> ComplexTensor:
     """The inverse hyperbolic sine: cuts on the imaginary axis beyond -i and i."""
-    x, y = z.real, z.imag
-    infinite, real_only = _is_infinite(x) | _is_infinite(y), y.eq(0.0)
-    w = ComplexTensor(infinite.where(0.0, x), infinite.where(0.0, y))
+    far, w, size, u, v = _beyond(z)
     a, b = _roots(times_i(w))
     real = _real("asinh", a.real * b.imag - a.imag * b.real)
     imag = _real("atan2", w.imag, a.real * b.real - a.imag * b.imag)
-    u, v = _directions(z)
-    far = _signed(_real("atan2", v.abs(), u.abs()), y)
+    beyond = _signed(_real("atan2", v.abs(), u.abs()), z.imag)
+    at_nan = z.imag.eq(0.0) & _is_nan(z.real)
     return ComplexTensor(
-        infinite.where(_signed(x.ones_like() * math.inf, x), real),
-        infinite.where(far, (real_only & _is_nan(x)).where(y, imag)),
+        far.where(_signed(size, z.real), real), far.where(beyond, at_nan.where(z.imag, imag))
     )
 
 
@@ -312,27 +320,20 @@ def asin(z: ComplexTensor) -> ComplexTensor:
 
 def acos(z: ComplexTensor) -> ComplexTensor:
     """The inverse cosine: cuts on the real axis beyond -1 and 1."""
-    x, y = z.real, z.imag
-    infinite = _is_infinite(x) | _is_infinite(y)
-    a, b = _roots(ComplexTensor(infinite.where(0.0, x), infinite.where(0.0, y)))
-    u, v = _directions(z)
-    real = infinite.where(_real("atan2", v.abs(), u), 2.0 * _real("atan2", a.real, b.real))
-    imag = infinite.where(
-        -_signed(y.ones_like() * math.inf, y), _real("asinh", b.real * a.imag - b.imag * a.real)
-    )
-    return ComplexTensor((x.eq(0.0) & _is_nan(y)).where(math.pi / 2.0, real), imag)
+    far, w, size, u, v = _beyond(z)
+    a, b = _roots(w)
+    real = far.where(_real("atan2", v.abs(), u), 2.0 * _real("atan2", a.real, b.real))
+    imag = far.where(-_signed(size, z.imag), _real("asinh", b.real * a.imag - b.imag * a.real))
+    return ComplexTensor((z.real.eq(0.0) & _is_nan(z.imag)).where(math.pi / 2.0, real), imag)
 
 
 def acosh(z: ComplexTensor) -> ComplexTensor:
     """The inverse hyperbolic cosine: a cut on the real axis below 1."""
-    x, y = z.real, z.imag
-    infinite = _is_infinite(x) | _is_infinite(y)
-    w = ComplexTensor(infinite.where(0.0, x), infinite.where(0.0, y))
+    far, w, size, u, v = _beyond(z)
     a, b = sqrt(ComplexTensor(w.real - 1.0, w.imag)), sqrt(ComplexTensor(w.real + 1.0, w.imag))
-    u, v = _directions(z)
-    real = infinite.where(math.inf, _real("asinh", a.real * b.real + a.imag * b.imag))
-    imag = infinite.where(_signed(_real("atan2", v.abs(), u), y), 2.0 * _real("atan2", a.imag, b.real))
-    return ComplexTensor(real, (x.eq(0.0) & _is_nan(y)).where(math.pi / 2.0, imag))
+    real = far.where(size, _real("asinh", a.real * b.real + a.imag * b.imag))
+    imag = far.where(_signed(_real("atan2", v.abs(), u), z.imag), 2.0 * _real("atan2", a.imag, b.real))
+    return ComplexTensor(real, (z.real.eq(0.0) & _is_nan(z.imag)).where(math.pi / 2.0, imag))
 
 
 def atanh(z: ComplexTensor) -> ComplexTensor:
@@ -343,7 +344,11 @@ def atanh(z: ComplexTensor) -> ComplexTensor:
     a, b = large.where(0.0, x), large.where(0.0, y)
     left = a < 0.0
     distance = left.where(1.0 + a, 1.0 - a)
-    half = 0.25 * (left.where(a.scalar(-4.0), 4.0) * a / (distance * distance + b * b)).log1p()
+    pole = distance.abs().maximum(b.abs()) < (2.0**-50 if x.dtype is float32 else 2.0**-400)
+    square = pole.where(1.0, distance * distance + b * b)
+    half = 0.25 * (left.where(a.scalar(-4.0), 4.0) * a / square).log1p()
+    near_pole = 0.5 * (_LN2 - log_of_modulus(pole.where(distance, 1.0), pole.where(b, 0.0)))
+    half = pole.where(near_pole, half)
     real = left.where(-half, half)
     imag = 0.5 * _real("atan2", 2.0 * b, (1.0 - a) * (1.0 + a) - b * b)
     inverse = div(z.scalar(1.0), ComplexTensor(large.where(x, 1.0), large.where(y, 0.0)))

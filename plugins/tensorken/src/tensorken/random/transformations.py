@@ -119,7 +119,7 @@ def rademacher(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     Args:
         key: shape (2,), int32.
         shape: of the result.
-        dtype: an integer or floating-point dtype.
+        dtype: a signed integer or floating-point dtype.
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid.
@@ -131,9 +131,9 @@ def rademacher(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     """
     key, sizes = checked("rademacher", key), shape_of("rademacher", shape)
     kind = as_dtype(dtype).kind
-    if kind not in ("int", "float"):
+    if kind not in ("int", "float") or not as_dtype(dtype).signed:
         raise DTypeError(
-            f"rademacher: the dtype must be an integer or floating-point dtype, got {as_dtype(dtype)}; "
+            f"rademacher: the dtype must be a signed integer or floating-point dtype, got {as_dtype(dtype)}; "
             f"for bools use tk.random.bernoulli"
         )
     return _signs(key, sizes).astype(dtype_of("rademacher", dtype, kind, key))

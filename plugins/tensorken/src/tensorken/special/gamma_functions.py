@@ -68,7 +68,8 @@ def gammaln(x: Any) -> Tensor:
     tiny = distance < 1e-9  # there its product with pi may be subnormal
     angle = low.where(distance, 0.5) * math.pi
     reflected = tiny.where(-distance.log(), math.log(math.pi) - angle.sin().log()) - positive
-    result: Tensor = low.where(x.eq(-math.inf).where(math.inf, reflected), positive)
+    pole = distance.eq(0.0) | x.eq(-math.inf)
+    result: Tensor = low.where(pole.where(math.inf, reflected), positive)
     return result
 
 
@@ -212,11 +213,13 @@ def _zeta(s: Any, q: Any) -> Tensor:
     positive = _hurwitz(s, low.where(1.0 - q, q))
     distance = low.where(q - round(low.where(q, 0.5)), 0.25)
     even = (s * 0.5).floor().eq(s * 0.5)
-    after, before = [_hurwitz(s, low.where(1.0 + d, 1.0)) for d in (distance, -distance)]
     pole = distance.eq(0.0) | q.eq(-math.inf)
-    nearest = pole.where(0.25, distance).abs() ** -s
+    near = pole.where(0.25, distance.abs())
+    nearest, next_nearest = near**-s, (1.0 - near) ** -s  # of odd s they cancel at halves
+    after, before = [_hurwitz(s, low.where(start, 1.0)) for start in (1.0 + near, 2.0 - near)]
     reflected = even.where(
-        nearest + after + (before - positive), nearest * distance.sign() + after - (before - positive)
+        nearest + (next_nearest + after + before) - positive,
+        (nearest - next_nearest + (after - before)) * distance.sign() + positive,
     )
     of_integers = pole.where(
         (s >= 1.0).where(math.inf, math.nan), (whole & (s > 1.0)).where(reflected, math.nan)
@@ -280,7 +283,8 @@ def betaln(a: Any, b: Any) -> Tensor:
     [ -0.6931 -18.4207]
     """
     low, high = a.minimum(b), a.maximum(b)
-    infinite = high.eq(math.inf) & (low > 0.0)
+    infinite = high.eq(math.inf) & low.eq(low)
+    pole = low.eq(0.0) & high.eq(high)
     large = (high >= 10.0) & (low > 0.0) & ~infinite
     both = large & (low >= 10.0)
     x, y = large.where(low, 1.0), large.where(high, 10.0)
@@ -295,8 +299,10 @@ def betaln(a: Any, b: Any) -> Tensor:
         + correction(deep)
         + tail
     )
-    other = large | infinite
+    other = large | infinite | pole
     small_low, small_high = other.where(1.0, low), other.where(1.0, high)
     direct = gammaln(small_low) + (gammaln(small_high) - gammaln(small_low + small_high))
-    result: Tensor = infinite.where(-math.inf, large.where(both.where(two, one), direct))
+    value = large.where(both.where(two, one), direct)
+    far = (low > 0.0).where(value.scalar(-math.inf), math.inf)
+    result: Tensor = (infinite | pole).where(far, value)
     return result

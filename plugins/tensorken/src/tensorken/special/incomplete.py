@@ -219,7 +219,8 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
     """The regularised incomplete beta function I_x(a, b) for positive a and b, elementwise; the shapes broadcast.
 
     It is the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by that from 0 to 1; NaN for x outside
-    [0, 1].  It is computed by a continued fraction, and so are its derivatives by a and b.
+    [0, 1].  Where a or b is 0 or infinite, it is the limit, a step at 0 or at 1.  It is computed by a continued
+    fraction, and so are its derivatives by a and b.
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.betainc(2.0, 3.0, [0.0, 0.5, 1.0]):.4f}")
@@ -229,9 +230,14 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
 
 
 def _betainc(a: Any, b: Any, x: Any) -> Any:
-    valid = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x >= 0.0) & (x <= 1.0)
-    ends = valid & (x.eq(0.0) | x.eq(1.0))
-    inside = valid & ~ends
+    proper = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
+    of_unit = (x >= 0.0) & (x <= 1.0)
+    inside = proper & (x > 0.0) & (x < 1.0)
+    # As a tends to 0 or b to infinity, all mass moves to 0, as b tends to 0 or a to infinity, to 1.
+    at_zero = (a.eq(0.0) & (b > 0.0)) | (b.eq(math.inf) & (a >= 0.0) & (a < math.inf))
+    at_one = (b.eq(0.0) & (a > 0.0)) | (a.eq(math.inf) & (b >= 0.0) & (b < math.inf))
+    step = at_zero.where(x > 0.0, x.eq(1.0)).where(x.ones_like(), 0.0)
+    outside = (of_unit & (proper | at_zero | at_one)).where(step, math.nan)
     p, q, y = inside.where(a, 1.0), inside.where(b, 1.0), inside.where(x, 0.25)
     # the distance from the mean, without rounding the smaller of the two shares
     distance = (p > q).where((p + q) * (1.0 - y) - q, p - (p + q) * y)
@@ -242,7 +248,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
         first, second, share, rest, swapped.where(-distance, distance)
     )
     value = swapped.where(1.0 - value, value)
-    return inside.where(value, ends.where(x, math.nan))
+    return inside.where(value, outside)
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:

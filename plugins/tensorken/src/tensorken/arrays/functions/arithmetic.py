@@ -292,9 +292,7 @@ def heaviside(x: ArrayLike, at_zero: ArrayLike) -> Tensor:
     >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
     [0.  0.5 1. ]
     """
-    y, middle = pair_of_operands("heaviside", x, at_zero, first_tensor(x, at_zero))
-    if y.dtype is bool_:
-        y, middle = floating_of(y), floating_of(middle)
+    y, middle = [floating_of(z) for z in pair_of_operands("heaviside", x, at_zero, first_tensor(x, at_zero))]
     return y.eq(0).where(middle, y.sign().maximum(0))
 
 

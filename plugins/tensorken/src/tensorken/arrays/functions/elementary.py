@@ -252,7 +252,7 @@ def tan(x: ArrayLike) -> Tensor:
 
 
 def sinc(x: ArrayLike) -> Tensor:
-    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are correct at 0, too.
+    """sin(pi * x) / (pi * x), 1 at 0 and 0 at infinity, elementwise; its derivatives are correct at 0, too.
 
     Near 0 it is computed by its Taylor series.
 
@@ -270,7 +270,8 @@ def sinc(x: ArrayLike) -> Tensor:
     if y.dtype.kind != "float":
         angle: Any = far * math.pi
         return near.where(series, angle.sin() / angle)
-    turns = far - unary_op("round", far * 0.5) * 2.0  # exact: the sine is 0 at all integers
+    finite = far.abs().eq(math.inf).where(0.0, far)
+    turns = finite - unary_op("round", finite * 0.5) * 2.0  # exact: the sine is 0 at all integers
     above, below = turns > 0.5, turns < -0.5
     folded: Any = above.where(1.0 - turns, below.where(-1.0 - turns, turns))
     return near.where(series, (folded * math.pi).sin() / far / math.pi)

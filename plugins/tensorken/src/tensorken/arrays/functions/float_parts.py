@@ -13,8 +13,8 @@ from typing import Any
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.arithmetic import abs, power, trunc
 from tensorken.arrays.functions.floats import copysign, nextafter
-from tensorken.arrays.functions.operands import first_operand, first_tensor, floating_of
-from tensorken.arrays.functions.own_derivatives import with_derivatives
+from tensorken.arrays.functions.operands import first_operand, first_tensor, floating_of, unary_op
+from tensorken.arrays.functions.own_derivatives import with_derivative, with_derivatives
 from tensorken.arrays.functions.promotion import finfo
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
@@ -58,13 +58,15 @@ def ldexp(x: ArrayLike, exponent: ArrayLike) -> Tensor:
     """x * 2**exponent for integer exponents, elementwise, without an overflow between; the shapes broadcast.
 
     Raises:
-        DTypeError: if the exponents are not ints.
+        DTypeError: for complex numbers, and if the exponents are not ints.
 
     >>> import tensorken as tk
     >>> tk.ldexp([5.0, 1.0], [1, -2]).tolist()
     [10.0, 0.25]
     """
     y: Any = floating_of(first_operand("ldexp", x, exponent))
+    if y.dtype.kind != "float":
+        raise DTypeError(f"ldexp: not defined for {y.dtype}; multiply by 2.0**exponent")
     n = as_operand("ldexp", exponent, y)
     if n.dtype.kind != "int":
         raise DTypeError(f"ldexp: exponents must be int32 or int64, got {n.dtype}; cast them (x.astype)")
@@ -95,10 +97,15 @@ def modf(x: ArrayLike) -> tuple[Tensor, Tensor]:
     [[0.5, -0.5], [2.0, -0.0]]
     """
     y: Any = floating_of(as_tensor(x))
-    whole = trunc(y)
-    finite = y.abs() < math.inf
-    fraction = finite.where(y, 0.0) - finite.where(whole, 0.0)
-    return y.eq(y).where(copysign(fraction, y), y), whole
+    return _fraction(y), trunc(y)
+
+
+@with_derivative(lambda x: x.abs().eq(math.inf).where(0.0, 1.0))
+def _fraction(x: Any) -> Any:
+    """x minus its integral part, with the sign of x, whose derivative would be that of abs at integers."""
+    finite = x.abs() < math.inf
+    fraction = finite.where(x, 0.0) - finite.where(trunc(x), 0.0)
+    return x.eq(x).where(copysign(fraction, x), x)
 
 
 def spacing(x: ArrayLike) -> Tensor:
@@ -151,11 +158,12 @@ def logaddexp2(a: ArrayLike, b: ArrayLike) -> Tensor:
 
 def _share(a: Any, b: Any) -> Any:
     """2**a / (2**a + 2**b); a half of equal infinities."""
-    difference = a - b
-    return (difference.eq(difference).where(difference, a.eq(b).where(0.0, difference)) * _LN2).sigmoid()
+    difference = a.eq(b).where(0.0, a - b)
+    smaller = unary_op("exp2", -difference.abs())
+    return (difference < 0.0).where(smaller, 1.0) / (smaller + 1.0)
 
 
 @with_derivatives(_share, lambda a, b: _share(b, a))
 def _logaddexp2(a: Any, b: Any) -> Any:
     difference = a.eq(b).where(0.0, (a - b).abs())
-    return a.maximum(b) + (difference * -_LN2).exp().log1p() / _LN2
+    return a.maximum(b) + unary_op("exp2", -difference).log1p() / _LN2

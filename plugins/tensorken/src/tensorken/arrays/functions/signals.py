@@ -245,8 +245,11 @@ def _derivative(x: Tensor, axis: int, spacing: Tensor, edge_order: int) -> Tenso
         ends: Tensor = first.concatenate(last, axis=axis)
         return ends
     before, after = part(widths, 0, n - 2), part(widths, 1, n - 1)
-    left, right = part(slopes, 0, n - 2), part(slopes, 1, n - 1)
-    middle = (left * after + right * before) / (before + after)
+    if spacing.ndim:
+        left, right = part(slopes, 0, n - 2), part(slopes, 1, n - 1)
+        middle = (left * after + right * before) / (before + after)
+    else:
+        middle = (part(x, 2, n) - part(x, 0, n - 2)) / (before + after)
     if edge_order == 2:  # the derivative of the parabola through the last three points
         first = first + (first - part(slopes, 1, 2)) * part(before / (before + after), 0, 1)
         last = last + (last - part(slopes, n - 3, n - 2)) * part(after / (before + after), n - 3, n - 2)
