@@ -92,9 +92,10 @@ def div(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
     divisor = large + small * ratio
     x, y = swap.where(a.imag, a.real), swap.where(a.real, a.imag)
     real, imag = (x + y * ratio) / divisor, (y - x * ratio) / divisor
-    zero, positive = b.real.eq(0.0) & b.imag.eq(0.0), b.real.abs()
+    zero = b.real.eq(0.0) & b.imag.eq(0.0)
+    at_zero = zero.where(b.real.abs(), 1.0)
     return ComplexTensor(
-        zero.where(a.real / positive, real), zero.where(a.imag / positive, swap.where(-imag, imag))
+        zero.where(a.real / at_zero, real), zero.where(a.imag / at_zero, swap.where(-imag, imag))
     )
 
 

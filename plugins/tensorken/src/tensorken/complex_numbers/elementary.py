@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from tensorken.complex_numbers.arithmetic import div, magnitude
+from tensorken.complex_numbers.arithmetic import div, magnitude, select, square
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
@@ -177,8 +177,12 @@ def sigmoid(z: ComplexTensor) -> ComplexTensor:
 
     For an infinite x it is 0 or 1, whatever y is.
     """
-    left, y = z.real < 0.0, (_is_infinite(z.real) & ~(z.imag.abs() < math.inf)).where(0.0, z.imag)
-    falling = left.where(z.real, -z.real)
+    limit = 120.0 if z.real.dtype is float32 else 800.0  # exp(-limit) is 0
+    far, finite = z.real.abs() > limit, z.imag.abs() < math.inf
+    x = far.where(_signed(z.real.ones_like() * limit, z.real), z.real)
+    y = (far & (finite | _is_infinite(z.real))).where(0.0, z.imag)
+    left = x < 0.0
+    falling = left.where(x, -x)
     power, excess = falling.exp(), falling.expm1()
     cos, sin, half = y.cos(), y.sin(), (y * 0.5).cos()
     near_one, near_cos = (
@@ -264,14 +268,22 @@ def sqrt(z: ComplexTensor) -> ComplexTensor:
 
 
 def power(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
-    """exp(b log(a)); 1 where b is 0, and 0 where a is 0 and the real part of b is positive."""
+    """exp(b log(a)); 1 where b is 0, and 0 where a is 0 and the real part of b is positive.
+
+    There it is a or a**2 for exponents 1 and 2, so that the first two derivatives are right.
+    """
     origin = a.real.eq(0.0) & a.imag.eq(0.0)
     base = ComplexTensor(origin.where(1.0, a.real), origin.where(0.0, a.imag))
     y = exp(b * log(base))
     none, positive = b.real.eq(0.0) & b.imag.eq(0.0), b.real > 0.0
-    at_origin = positive.where(y.real.scalar(0.0), math.nan)
-    real, imag = origin.where(at_origin, y.real), origin.where(at_origin, y.imag)
-    return ComplexTensor(none.where(1.0, real), none.where(0.0, imag))
+    other = positive.where(y.real.scalar(0.0), math.nan)
+    at_origin = ComplexTensor(other, other)
+    for exponent, result in ((1.0, a), (2.0, square(a))):
+        at_origin = select(b.real.eq(exponent) & b.imag.eq(0.0), result, at_origin)
+    y = select(origin, at_origin, y)
+    known = (a.real.abs() < math.inf) & (a.imag.abs() < math.inf) & ~origin
+    alone = none & ~known
+    return ComplexTensor(alone.where(1.0, y.real), alone.where(0.0, y.imag))
 
 
 # ---- inverse functions ---------------------------------------------------------------------------------------
@@ -351,9 +363,10 @@ def atanh(z: ComplexTensor) -> ComplexTensor:
     half = pole.where(near_pole, half)
     real = left.where(-half, half)
     imag = 0.5 * _real("atan2", 2.0 * b, (1.0 - a) * (1.0 + a) - b * b)
-    inverse = div(z.scalar(1.0), ComplexTensor(large.where(x, 1.0), large.where(y, 0.0)))
-    quarter = _signed(y.ones_like() * (math.pi / 2.0), y)
     infinite = _is_infinite(x) | _is_infinite(y)
+    distant = large & ~infinite
+    inverse = div(z.scalar(1.0), ComplexTensor(distant.where(x, 1.0), distant.where(y, 0.0)))
+    quarter = _signed(y.ones_like() * (math.pi / 2.0), y)
     far = infinite.where(_signed(x.zeros_like(), x), inverse.real)
     unknown = infinite & _is_nan(y)
     at_nan = (x.eq(0.0) & _is_nan(y)).where(x, real)

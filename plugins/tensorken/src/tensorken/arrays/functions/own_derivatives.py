@@ -19,7 +19,7 @@ from tensorken_core.language.dtype_rules import floating
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import broadcast, same
 from tensorken_core.tensor.dispatch import apply
-from tensorken_core.tensor.level import levels_on
+from tensorken_core.tensor.level import deepest, levels_on
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
@@ -84,11 +84,11 @@ def _rule(body: Callable[..., Any], index: int, partial: Callable[..., Any] | No
 
 
 def partial_derivative(f: Callable[..., Any], index: int = 0) -> Callable[..., Any]:
-    """The derivative of an elementwise function by one operand, for rules: it stays at the level of the operands."""
+    """The derivative of an elementwise function by one operand, for rules: it stays at the operands' deepest level."""
     slope = derivative(f, index)
 
     def call(*xs: Any) -> Any:
-        with levels_on(xs[0].interpreter):
+        with levels_on(deepest([x.interpreter for x in xs], f.__name__.lstrip("_"))):
             return slope(*xs)
 
     return call
