@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.tests.random_programs.design import RULES, Rule, one_not_finite
+from core.tests.random_programs.design import RULES, Operands, Rule, one_not_finite
 from core.tests.random_programs.numbers import (
     Array,
     epsilon,
@@ -14,6 +14,7 @@ from core.tests.random_programs.numbers import (
     parts,
     smallest_normal,
 )
+from core.tests.random_programs.program import Step
 
 
 def everywhere(actual: Array, expected: Array) -> Array:
@@ -40,8 +41,29 @@ def subnormal(x: Array) -> bool:
         return any(bool(((part != 0) & (np.abs(part) < bound)).any()) for part in parts(x))
 
 
+ALONE = ("jit of a number alone", "fori_loop of a number")
+"""Rows whose functions see Python numbers only; JAX adds two bools as bools, Tensorken as Python does."""
+
+
+def adds_bools(step: Step, operands: Operands) -> bool:
+    """Whether a function of bools alone adds them."""
+    return step.row in ALONE and any(type(x) is bool for x in operands.values())
+
+
+def within_float32(actual: Array, expected: Array) -> Array:
+    """The elements that agree to the digits of float32."""
+    with np.errstate(all="ignore"):
+        sizes = magnitudes(expected)
+        return np.abs(actual - expected) <= 1e-6 * max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
+
+
 RULES_OF_JAX = (
     *RULES,
+    Rule(
+        "the result of a function of Python floats alone is a float32; JAX's with 64 bits enabled is a float64",
+        lambda step, operands, results: step.row in ALONE,
+        within_float32,
+    ),
     Rule(
         "JAX's derivative of tanh, 1 - tanh(x) ** 2, has an error relative to 1; Tensorken's is relative to the result",
         lambda step, operands, results: (

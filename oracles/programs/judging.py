@@ -25,7 +25,7 @@ from core.tests.random_programs.design import by_design
 from core.tests.random_programs.judging import WAYS, Way, compiled_by, leaves_of, raised
 from core.tests.random_programs.numbers import Array, inexact, is_python, kind, magnitudes
 from core.tests.random_programs.program import Program, Step
-from oracles.programs.design import LOSES_CUSTOM_RULES, REFUSED_BY_JAX, RULES_OF_JAX
+from oracles.programs.design import ALONE, LOSES_CUSTOM_RULES, REFUSED_BY_JAX, RULES_OF_JAX, adds_bools
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32", "complex64")
 """The dtypes whose intermediate results JAX may round in another way; float64 is the judge."""
@@ -41,6 +41,8 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
     run_step = results_of_jax(program, values)
     for step in program.steps:
         operands = {name: values[name] for name in step.operands}
+        if adds_bools(step, operands):
+            continue
         try:
             results = run_step(step)
         except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
@@ -121,7 +123,7 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
 
 def derivatives(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
     """Compare derivatives of orders 1 to 3 in random modes, with or without `jit`, with JAX's."""
-    if not program.smooth:
+    if not program.smooth or any(step.row in ALONE for step in program.steps):
         return
     leaves = leaves_of(program)
     modes = ["r", *("".join(rng.choice("fr") for _ in range(order)) for order in (2, 3))]

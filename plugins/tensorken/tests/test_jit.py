@@ -705,7 +705,7 @@ def test_the_program_has_the_functions_parameter_names():
 
     w, x = tk.ones(3), tk.ones((2, 3))
     text = str(tk.trace(lambda w: loss({"w": w}, x, 1.0, scale=2.0))(w))
-    assert '\nloss(params["w"]: float32[3], x: float32[2, 3], rest_0: float32[], scale: float32[]):\n' in text
+    assert '\nloss(params["w"]: float32[3], x: float32[2, 3], rest_0: float64[], scale: float64[]):\n' in text
     assert "\npower(x: float32[3]):\n" in str(tk.trace(lambda w: power(3, w))(w))
 
 
@@ -715,7 +715,7 @@ def test_captured_values_do_not_get_parameter_names():
 
     program = tk.trace(outer)(3.0)
     assert program(3.0).item() == 6.0
-    assert "(a: float32[], b: float32[]):\n" in str(program)
+    assert "(a: float64[], b: float64[]):\n" in str(program)
 
 
 def test_the_gradient_of_a_jitted_function_is_compiled_with_it():

@@ -147,3 +147,44 @@ def test_operands_keep_their_order() -> None:
     program = str(tk.trace(lambda x, n: n - x + x * n)(tk.tensor(1.0), 2.0))
     assert "sub(n, x)" in program
     assert "mul(x, n)" in program
+
+
+PRECISE: dict[str, Function] = {
+    "c * n": lambda c, n: c * n,
+    "c * (n * 0.1)": lambda c, n: c * (n * 0.1),
+    "c + n / 3": lambda c, n: c + n / 3,
+    "c * n**0.5": lambda c, n: c * n**0.5,
+    "hypot": lambda c, n: tk.hypot(c, n + 0.3),
+    "sin": lambda c, n: tk.sin(n) * c,
+    "full": lambda c, n: tk.full((2,), n) * c,
+    "tensor": lambda c, n: tk.tensor(n) * c,
+    "grad": lambda c, n: tk.grad(lambda m: (m * c).sum())(n),
+    "checkpoint": lambda c, n: tk.checkpoint(lambda x, m: tk.exp(m * x) + m)(c, n),
+    "itself": lambda c, n: n + 0,
+}
+
+
+def compiled(f: Function, c: Any, n: float) -> list[Any]:
+    """The result under jit, of a tensor that is an argument, is captured, or stands beside another float64."""
+    return [
+        tk.jit(f)(c, n),
+        tk.jit(lambda n: f(c, n))(n),
+        tk.jit(lambda c, n: tk.jit(f)(c, n))(c, n),
+        tk.jit(lambda d, c, n: f(c, n))(tk.zeros(1, "float64"), c, n),
+    ]
+
+
+@each_of(
+    ("name", "dtype"), [(name, dtype) for name in PRECISE for dtype in ("float32", "float64", "complex64")]
+)
+def test_a_number_keeps_its_digits_until_it_meets_a_tensor(name: str, dtype: str) -> None:
+    """Functions of the number alone, as without jit, get a float32."""
+    f, c = PRECISE[name], tk.tensor(np.array([0.7, 1.5]).astype(dtype))
+    for n in (0.1, 3):
+        if (name == "grad" and n == 3) or (name in ("hypot", "grad") and dtype == "complex64"):
+            continue  # which is refused, as without jit
+        expected = tk.tensor(f(c, n))
+        for found in compiled(f, c, n):
+            assert found.dtype == expected.dtype
+            rtol = 1e-15 if expected.dtype == tk.float64 else 1e-6
+            np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=rtol)

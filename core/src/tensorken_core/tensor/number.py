@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32, int64, of_scalar, uint64
-from tensorken_core.tensor.coercion import NUMBERS, promoted_dtype
+from tensorken_core.language.dtypes import (
+    DType,
+    bool_,
+    float32,
+    float64,
+    int32,
+    int64,
+    of_scalar,
+    real_dtype,
+    uint64,
+)
+from tensorken_core.tensor.coercion import NUMBERS, is_supported, promoted_dtype
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
@@ -28,6 +38,9 @@ class Number(Tensor):
     @property
     def is_number(self) -> bool:
         return True
+
+    def astype(self, dtype: Any) -> Tensor:  # type: ignore[override]  # a tensor, which does not take other dtypes
+        return Tensor.astype(_strong(self), dtype)
 
     def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]  # type(x)(...) makes the results of ops
         return Tensor(*args)
@@ -77,21 +90,28 @@ def with_numbers(tensors: Sequence[Tensor], indices: Sequence[int]) -> list[Tens
 
 def as_argument(data: Any) -> Tensor:
     """A tensor unchanged, a Python number as a number, other data as a tensor on the default backend."""
-    return Number.of(as_tensor(data)) if type(data) in _REAL[:3] else as_tensor(data)
+    return Number.of(as_tensor(data)) if type(data) in _REAL else as_tensor(data)
 
 
-def carrying_dtype(number: bool | int | float, beside: Iterable[DType] = ()) -> DType:
-    """The dtype that carries a Python number: its default dtype, or that of 64 bits for large ints, and for floats
-    beside tensors of float64.
+def carrying_dtype(number: bool | int | float, wide: DType = float32) -> DType:
+    """The dtype that carries a Python number: its default dtype, or that of 64 bits for large ints, `wide` for floats.
 
     >>> carrying_dtype(2), carrying_dtype(2**40), carrying_dtype(0.5)
     (tensorken.int32, tensorken.int64, tensorken.float32)
     """
-    if type(number) is float:
-        return float64 if float64 in beside else float32
     if type(number) is not int or -(2**31) <= number < 2**31:
-        return of_scalar(number)
+        return wide if type(number) is float else of_scalar(number)
     return uint64 if 2**63 <= number < 2**64 else int64 if -(2**63) <= number < 2**63 else int32
+
+
+def carried(x: Tensor, wide: DType) -> Tensor:
+    """A tensor unchanged; a number in its default dtype, but a float of the dtype `wide` in this."""
+    return x if not x.is_number or x.dtype is wide else as_argument(x)
+
+
+def wide_float(interpreter: Any) -> DType:
+    """The dtype that carries a Python float where it may meet a float64: float64, if the backend has it."""
+    return float64 if is_supported(interpreter.base, float64) else float32
 
 
 def _strong(x: Any, arithmetic: bool = False) -> Any:
@@ -106,6 +126,15 @@ _LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
 """Operators of bools whose result is a bool; `~` too, which is the logical not."""
 
 
+def _with_floats(name: str, numbers: list[Any]) -> list[Any]:
+    """Ints whose result is a float as floats of as many digits as the backend has."""
+    tensors = [x for x in numbers if isinstance(x, Tensor)]
+    becomes_float = name in ("__truediv__", "__rtruediv__") or float in map(type, numbers)
+    if not becomes_float or any([x.dtype.kind == "float" for x in tensors]):
+        return numbers
+    return [x.astype(wide_float(x.interpreter)) if isinstance(x, Tensor) else x for x in numbers]
+
+
 def _operator(name: str) -> Callable[..., Any]:
     """An operator: of numbers it is a number again, otherwise the tensor's with the number in the tensor's dtype."""
     arithmetic = name.strip("_") not in _LOGIC
@@ -113,15 +142,15 @@ def _operator(name: str) -> Callable[..., Any]:
 
     def method(self: Number, *others: Any) -> Any:
         if all([is_number(x) for x in others]):
-            y = getattr(Tensor, name)(*[_strong(x, arithmetic) for x in (self, *others)])
+            numbers = [_strong(x, arithmetic) for x in (self, *others)]
+            y = getattr(Tensor, name)(*(_with_floats(name, numbers) if arithmetic else numbers))
             if isinstance(y, tuple):
                 return tuple([Number.of(part) for part in y])
             return Number.of(y) if type(y) is Tensor and y.dtype is not bool_ else y
         (other,) = others
         x = _strong(self)
         if isinstance(other, Tensor):
-            dtype = promoted_dtype(self, other)
-            x = x.astype(dtype) if dtype.kind != "complex" else x
+            x = x.astype(real_dtype(promoted_dtype(self, other)))
             if plain is not None:
                 return getattr(Tensor, plain)(other, x)
         return getattr(Tensor, name)(x, other)

@@ -15,14 +15,14 @@ from tensorken_core.errors import (
     StructureError,
     TensorkenError,
 )
-from tensorken_core.language.dtypes import with_scalar
+from tensorken_core.language.dtypes import float32, float64, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
 from tensorken_core.levels.batch import named_axes
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import ClosureError, deepest, interpreter_below, levels_on, lifted
-from tensorken_core.tensor.number import carrying_dtype, numbers_among, with_numbers
+from tensorken_core.tensor.number import carried, carrying_dtype, numbers_among, with_numbers
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import flatten, leaves_or_none, tangent_like
 
@@ -54,7 +54,7 @@ class Arguments:
         leaves, structure = flatten(arguments)
         numbers = numbers_among([leaf for leaf in leaves if not _is_static(leaf)])
         widest = max(
-            [leaf for leaf in leaves if isinstance(leaf, Tensor)],
+            [leaf for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_number],
             key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
             default=None,
         )
@@ -104,10 +104,13 @@ class Arguments:
 
 
 def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
-    if like is None or isinstance(leaf, Tensor):
+    wide = float64 if like is not None and like.dtype is float64 else float32
+    if isinstance(leaf, Tensor):
+        return carried(leaf, wide)
+    if like is None:
         return as_tensor(leaf)
     if type(leaf) is float:
-        return as_operand(name, leaf, like).astype(carrying_dtype(leaf, [like.dtype]))
+        return as_operand(name, leaf, like).astype(carrying_dtype(leaf, wide))
     result: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
     return result
 

@@ -67,7 +67,8 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
     """
     requested = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
-        result = data if backend is None and device is None else data.to(backend, device)
+        values = as_tensor(data) if requested is None else data
+        result = values if backend is None and device is None else values.to(backend, device)
         return result if requested is None else result.astype(requested)
     if type(data) in (list, tuple) and _holds_tensor(data):
         return _stacked(data, requested, backend, device)

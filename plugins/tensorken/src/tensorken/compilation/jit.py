@@ -25,6 +25,7 @@ from tensorken.programs.lost_memory import CACHES
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
+from tensorken_core.host.registry import resolve
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.batch import Axis, named_axes
@@ -32,7 +33,14 @@ from tensorken_core.levels.trace import Source, traced
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import inside_a_transform, interpreter_below
-from tensorken_core.tensor.number import carrying_dtype, numbers_among, with_numbers
+from tensorken_core.tensor.number import (
+    Number,
+    carried,
+    carrying_dtype,
+    numbers_among,
+    wide_float,
+    with_numbers,
+)
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
@@ -315,7 +323,7 @@ def _in_python(
     positional, named = _joined_arguments(static, tree.unflatten(structure, xs))
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     return tree.map(
-        lambda y: y if isinstance(y, Tensor) else tensor(y, backend=base), f(*positional, **named)
+        lambda y: as_tensor(y) if isinstance(y, Tensor) else tensor(y, backend=base), f(*positional, **named)
     )
 
 
@@ -335,13 +343,13 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
     xs: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
-            xs.append(leaf)
+            xs.append(carried(leaf, wide_float(leaf.interpreter)) if type(leaf) is Number else leaf)
             continue
         try:
             if type(leaf) in (bool, int, float):
-                backend = None if first_tensor is None else first_tensor.interpreter.base
-                dtypes = [x.dtype for x in leaves if isinstance(x, Tensor)]
-                xs.append(tensor(leaf, carrying_dtype(leaf, dtypes), backend=backend))
+                backend = resolve(None) if first_tensor is None else first_tensor.interpreter.base
+                dtype = carrying_dtype(leaf, wide_float(backend))  # it may meet a float64 of a closure
+                xs.append(tensor(leaf, dtype, backend=backend))
             elif first_tensor is None or isinstance(leaf, str) or callable(leaf):
                 xs.append(as_tensor(leaf))
             else:
@@ -372,7 +380,9 @@ def _traced(
         positional, named = _joined_arguments(cache_key.static, tree.unflatten(cache_key.structure, values))
         outputs, result = tree.flatten(f(*positional, **named))
         structures.append(result)
-        return outputs
+        return [
+            as_tensor(y) if isinstance(y, Tensor) else y for y in outputs
+        ]  # a number in its default dtype
 
     parameters = _parameters(f, cache_key)
     source = Source("jit", name, lambda: labels_of(cache_key.structure, parameters), static=_names_of(f))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from tensorken.complex_numbers.arithmetic import div, magnitude, select, square
+from tensorken.complex_numbers.arithmetic import div, select, square
 from tensorken.complex_numbers.tensor import ComplexTensor
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
@@ -173,9 +173,10 @@ def tan(z: ComplexTensor) -> ComplexTensor:
 
 
 def sigmoid(z: ComplexTensor) -> ComplexTensor:
-    """1 / (1 + exp(-z)), by exp(z) for x < 0; 1 + exp(z) is expm1(x) cos(y) + 2 cos(y/2)**2 + i exp(x) sin(y).
+    """1 / (1 + exp(-z)), by exp(z) for x < 0.
 
-    For an infinite x it is 0 or 1, whatever y is.
+    Near its poles, 1 + exp(z) is expm1(x) cos(y) + 2 cos(y/2)**2 + i exp(x) sin(y). For an infinite x it is 0 or 1,
+    whatever y is.
     """
     limit = 120.0 if z.real.dtype is float32 else 800.0  # exp(-limit) is 0
     far, finite = z.real.abs() > limit, z.imag.abs() < math.inf
@@ -185,10 +186,9 @@ def sigmoid(z: ComplexTensor) -> ComplexTensor:
     falling = left.where(x, -x)
     power, excess = falling.exp(), falling.expm1()
     cos, sin, half = y.cos(), y.sin(), (y * 0.5).cos()
-    near_one, near_cos = (
-        excess * cos + 2.0 * half * half,
-        excess + 2.0 * half * half,
-    )  # 1 + exp(x) cos, exp(x) + cos
+    near_pole = (power > 0.5) & (cos < 0.0)  # only there 1 + exp(x) cos(y) and exp(x) + cos(y) cancel
+    near_one = near_pole.where(excess * cos + 2.0 * half * half, power * cos + 1.0)
+    near_cos = near_pole.where(excess + 2.0 * half * half, power + cos)
     turned = power * sin
     divisor = near_one * near_one + turned * turned
     return ComplexTensor(left.where(power * near_cos, near_one) / divisor, turned / divisor)
@@ -382,6 +382,8 @@ def atan(z: ComplexTensor) -> ComplexTensor:
 
 
 def norm(z: ComplexTensor, axes: tuple[int, ...]) -> Tensor:
-    """The Euclidean norm over axes, of the moduli."""
-    result: Tensor = apply(OPS["norm"], (magnitude(z),), (axes,))
-    return result
+    """The Euclidean norm over axes, of all parts: the modulus of an element that is 0 has no second derivative."""
+    parts = [x.reshape((*x.shape, 1)) for x in (z.real, z.imag)]
+    both = parts[0].concatenate(parts[1], axis=z.ndim)
+    result: Tensor = apply(OPS["norm"], (both,), ((*axes, z.ndim),))
+    return result.reshape(result.shape[:-1])
