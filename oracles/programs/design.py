@@ -42,7 +42,11 @@ def subnormal(x: Array) -> bool:
 
 
 ALONE = ("jit of a number alone", "fori_loop of a number")
-"""Rows whose functions see Python numbers only; JAX adds two bools as bools, Tensorken as Python does."""
+"""Rows whose functions see Python numbers only.
+
+Their results are tensors of the numbers' default dtypes; in JAX they still take the dtypes of others.  JAX adds two
+bools as bools, Tensorken as Python does.
+"""
 
 
 def adds_bools(step: Step, operands: Operands) -> bool:
@@ -92,6 +96,21 @@ RULES_OF_JAX = (
             for x in operands.values()
         ),
         one_not_finite,
+    ),
+    Rule(
+        "JAX's cumsum and cumprod of narrow integers wrap in their dtype; Tensorken's have 32 bits, as numpy's have 64",
+        lambda step, operands, results: (
+            step.row in ("cumsum", "cumprod")
+            and any(kind(x) in "iu" and x.dtype.itemsize < 4 for x in operands.values())
+        ),
+        everywhere,
+    ),
+    Rule(
+        "JAX's all and any of complex numbers see their real parts only",
+        lambda step, operands, results: (
+            step.row in ("all", "any") and any(kind(x) == "c" for x in operands.values())
+        ),
+        everywhere,
     ),
     Rule(
         "XLA flushes subnormal numbers to zero on a CPU",

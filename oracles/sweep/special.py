@@ -124,7 +124,9 @@ _INF, _NAN = np.inf, np.nan
 SPECIAL["tk.special.betaln"] = Row(
     in_mpmath(
         lambda a, b: mpmath.log(abs(mpmath.beta(a, b))),
-        lambda a, b: np.where(np.isnan(a + b), np.nan, scipy.special.betaln(a, b)),
+        lambda a, b: np.where(
+            np.isnan(a + b), np.nan, np.where((a == _INF) & (b == _INF), -_INF, scipy.special.betaln(a, b))
+        ),
     ),
     cases=grid((0.0, 0.25, 1.0, 3.0, 500.0, _INF, -0.5, _NAN), (0.0, 0.5, 1.0, 20.0, _INF, _NAN)),
     ulp=64,

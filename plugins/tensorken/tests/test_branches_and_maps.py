@@ -171,7 +171,7 @@ def test_errors_of_switch() -> None:
         tk.switch(0, [], x)
     with pytest.raises(ArgumentError, match=r"^switch: need a function"):
         tk.switch(0, [tk.sin, 3], x)  # type: ignore[list-item]
-    with pytest.raises(DTypeError, match=r"^switch: the index must be an integer, got float32"):
+    with pytest.raises(DTypeError, match=r"^switch: the index must be an integer, got float64"):
         tk.switch(0.5, [tk.sin, tk.cos], x)
     with pytest.raises(ShapeError, match=r"^switch: the index has shape \(2,\)"):
         tk.switch(tk.arange(2), [tk.sin, tk.cos], x)

@@ -161,6 +161,11 @@ PRECISE: dict[str, Function] = {
     "grad": lambda c, n: tk.grad(lambda m: (m * c).sum())(n),
     "checkpoint": lambda c, n: tk.checkpoint(lambda x, m: tk.exp(m * x) + m)(c, n),
     "itself": lambda c, n: n + 0,
+    "fori_loop": lambda c, n: tk.fori_loop(0, 2, lambda i, m: m * 1.5, n),
+    "fori_loop to c": lambda c, n: tk.fori_loop(0, 2, lambda i, m: m + c.real.sum(), n),
+    "while_loop": lambda c, n: tk.while_loop(lambda m: m < 9.0, lambda m: m * 1.5, n),
+    "scan": lambda c, n: tk.stack(list(tk.scan(lambda m, _: (m * n, m), n, None, length=1)[1]))[0] * c,
+    "cond": lambda c, n: tk.cond(c.real.sum() > 0, lambda m: m, lambda m: c.real.sum() * m, n),
 }
 
 
@@ -184,7 +189,9 @@ def test_a_number_keeps_its_digits_until_it_meets_a_tensor(name: str, dtype: str
         if (name == "grad" and n == 3) or (name in ("hypot", "grad") and dtype == "complex64"):
             continue  # which is refused, as without jit
         expected = tk.tensor(f(c, n))
-        for found in compiled(f, c, n):
+        with tk.disable_jit():
+            found_in_python = compiled(f, c, n)
+        for found in compiled(f, c, n) + found_in_python:
             assert found.dtype == expected.dtype
             rtol = 1e-15 if expected.dtype == tk.float64 else 1e-6
             np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=rtol)

@@ -55,7 +55,7 @@ class Lowered:
         """The program after all passes, which the backend compiles.
 
         >>> import tensorken as tk
-        >>> len(tk.jit(lambda x: (tk.exp(x), tk.sin(x))[1]).lower(1.0).optimized.equations)
+        >>> len(tk.jit(lambda x: (tk.exp(x), tk.sin(x))[1]).lower(tk.ones(2)).optimized.equations)
         1
         """
         return optimised(self.program, self.backend)

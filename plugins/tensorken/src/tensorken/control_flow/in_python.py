@@ -19,12 +19,13 @@ from tensorken.control_flow.traced_function import (
     check_carry,
     check_condition,
     check_structure,
+    in_default_dtypes,
 )
 from tensorken_core import tree
 from tensorken_core.errors import ConcretizationError
 from tensorken_core.language.dtypes import with_number, with_scalar
 from tensorken_core.tensor.number import Number, numbers_among, with_numbers
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Function
 
 
@@ -60,7 +61,7 @@ def scan_in_python(
         steps += 1
     results = [leaves for leaves, _ in (reversed(stacked) if reverse else stacked)]
     ys = [stack(column) for column in zip(*results, strict=True)]
-    return tree.unflatten(init, carried), tree.unflatten(stacked[0][1], ys)
+    return tree.unflatten(init, in_default_dtypes(carried, numbers)), tree.unflatten(stacked[0][1], ys)
 
 
 def while_in_python(
@@ -85,7 +86,7 @@ def while_in_python(
             steps += 1
     except ConcretizationError:
         return None
-    return carried if steps or not numbers else None
+    return in_default_dtypes(carried, numbers) if steps or not numbers else None
 
 
 def cond_in_python(
@@ -100,7 +101,7 @@ def cond_in_python(
     leaves, result = tree.flatten(chosen(*tree.unflatten(structure, operands)))
     like: Sequence[Any] = ()
     if any(
-        [type(leaf) in NUMBER_TYPES for leaf in leaves]
+        [type(leaf) in NUMBER_TYPES or type(leaf) is Number for leaf in leaves]
     ):  # numbers take the dtype that the other function returns
         try:
             body = TracedFunction.of(
@@ -138,7 +139,7 @@ def _tensor(leaf: Any, like: Any, others: Sequence[Tensor]) -> Tensor:
     """A result as a tensor on the backend of `others`; a number takes the dtype of `like`, if its kind allows."""
     if isinstance(leaf, Tensor):
         is_number = type(leaf) is Number and like is not None
-        return leaf.astype(with_number(like.dtype, leaf.dtype)) if is_number else leaf
+        return leaf.astype(with_number(like.dtype, leaf.dtype)) if is_number else as_tensor(leaf)
     base = others[0].interpreter.base if others else None
     dtype = with_scalar(like.dtype, leaf) if type(leaf) in NUMBER_TYPES and like is not None else None
     return as_constant(leaf, dtype, base)

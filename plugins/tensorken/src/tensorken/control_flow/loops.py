@@ -19,6 +19,7 @@ from tensorken.control_flow.traced_function import (
     as_constant,
     base_of,
     check_condition,
+    in_default_dtypes,
     traced_step,
     with_common_inputs,
 )
@@ -111,9 +112,9 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
     input_specs = (*[CONSTANT] * len(captured), *[CARRY] * count, *[0] * len(slices))
     output_specs = (*[CARRY] * count, *[0] * (len(program.outputs) - count))
     params = (program, input_specs, output_specs, steps, bool(reverse))
-    carry, stacked = tree.unflatten(
-        body.result, apply_higher_order(SCAN, [*captured, *values, *slices], params)
-    )
+    results = apply_higher_order(SCAN, [*captured, *values, *slices], params)
+    last = in_default_dtypes(results[:count], body.numbers.intersection(body.given))
+    carry, stacked = tree.unflatten(body.result, [*last, *results[count:]])
     return carry, stacked
 
 
@@ -272,7 +273,7 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
     programs = with_common_inputs([condition, body])
     specs = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
     ys = apply_higher_order(WHILE, [*captured, *values], (*programs, specs))
-    return tree.unflatten(body.result, ys)
+    return tree.unflatten(body.result, in_default_dtypes(ys, body.numbers.intersection(body.given)))
 
 
 def _number_of_steps(name: str, slices: Sequence[Tensor], length: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,14 @@ from tensorken.arrays.creation import tensor
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.host.registry import resolve
 from tensorken_core.language.dtypes import DType, with_number, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import Source, Trace, traced
 from tensorken_core.program.program import Program, Variable
 from tensorken_core.tensor.level import interpreter_below
-from tensorken_core.tensor.number import Number, numbers_among, with_numbers
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.number import Number, numbers_among, wide_float, with_numbers
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Function
 
 NUMBER_TYPES = (bool, int, float)
@@ -34,11 +35,12 @@ class LoopArguments:
 
     @classmethod
     def of(cls, name: str, leaves: Sequence[Any]) -> LoopArguments:
-        base = base_of(leaves)
+        base = resolve(base_of(leaves))
         tensors = []
         for i, leaf in enumerate(leaves):
             try:
-                tensors.append(leaf if isinstance(leaf, Tensor) else as_constant(leaf, None, base))
+                dtype = wide_float(base) if type(leaf) is float else None
+                tensors.append(leaf if isinstance(leaf, Tensor) else as_constant(leaf, dtype, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors], name)
@@ -49,6 +51,11 @@ def as_constant(data: Any, dtype: DType | None, base: Any) -> Tensor:
     """A tensor on a backend; a number becomes a tensor with a known value, which is a literal in programs."""
     x = tensor(data, dtype, backend=base)
     return x.scalar(data) if type(data) in NUMBER_TYPES else x
+
+
+def in_default_dtypes(values: Sequence[Tensor], numbers: Iterable[int]) -> list[Tensor]:
+    """The last carry, whose numbers are tensors of their default dtypes, as they are without jit."""
+    return [as_tensor(x) for x in with_numbers(values, [i for i in numbers if i < len(values)])]
 
 
 def base_of(value: Any) -> Any:
@@ -117,8 +124,8 @@ class TracedFunction:
                     leaves[i] = as_constant(leaf, dtype, inner.base)
                 elif type(leaf) is Number:
                     numbers_out.add(i)
-                    if like_output is not None:
-                        leaves[i] = leaf.astype(with_number(like_output.dtype, leaf.dtype))
+                    dtype = None if like_output is None else with_number(like_output.dtype, leaf.dtype)
+                    leaves[i] = as_tensor(leaf) if dtype is None else leaf.astype(dtype)
             return leaves
 
         name_of_function = getattr(function, "__name__", name)

@@ -158,7 +158,8 @@ def logaddexp2(a: ArrayLike, b: ArrayLike) -> Tensor:
 
 def _share(a: Any, b: Any) -> Any:
     """2**a / (2**a + 2**b); a half of equal infinities."""
-    difference = a.eq(b).where(0.0, a - b)
+    difference = a - b
+    difference = difference.eq(difference).where(difference, a.eq(b).where(0.0, difference))
     smaller = unary_op("exp2", -difference.abs())
     return (difference < 0.0).where(smaller, 1.0) / (smaller + 1.0)
 
