@@ -380,9 +380,8 @@ def _traced(
         positional, named = _joined_arguments(cache_key.static, tree.unflatten(cache_key.structure, values))
         outputs, result = tree.flatten(f(*positional, **named))
         structures.append(result)
-        return [
-            as_tensor(y) if isinstance(y, Tensor) else y for y in outputs
-        ]  # a number in its default dtype
+        # a result that is a number has its default dtype
+        return [as_tensor(y) if isinstance(y, Tensor) else y for y in outputs]
 
     parameters = _parameters(f, cache_key)
     source = Source("jit", name, lambda: labels_of(cache_key.structure, parameters), static=_names_of(f))

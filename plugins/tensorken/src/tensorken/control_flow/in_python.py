@@ -100,9 +100,8 @@ def cond_in_python(
         return None
     leaves, result = tree.flatten(chosen(*tree.unflatten(structure, operands)))
     like: Sequence[Any] = ()
-    if any(
-        [type(leaf) in NUMBER_TYPES or type(leaf) is Number for leaf in leaves]
-    ):  # numbers take the dtype that the other function returns
+    # Numbers take the dtype that the other function returns.
+    if any([type(leaf) in NUMBER_TYPES or type(leaf) is Number for leaf in leaves]):
         try:
             body = TracedFunction.of(
                 "cond",
