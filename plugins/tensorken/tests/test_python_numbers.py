@@ -195,3 +195,16 @@ def test_a_number_keeps_its_digits_until_it_meets_a_tensor(name: str, dtype: str
             assert found.dtype == expected.dtype
             rtol = 1e-15 if expected.dtype == tk.float64 else 1e-6
             np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=rtol)
+
+
+@each_of("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_a_python_complex_number_takes_the_dtype_of_tensors(dtype: str) -> None:
+    """Under jit, too, whatever stands beside it; it keeps its digits until it meets a tensor."""
+    c = tk.tensor(np.array([0.75, 1.5]).astype(dtype))
+    for f in (lambda c, n: c * n, lambda c, n: n - c, lambda c, n: c / (n * 2.0), lambda c, n: tk.exp(n) * c):
+        expected = np.asarray(f(c, 0.1j))
+        for found in compiled(f, c, 0.1j):
+            assert np.asarray(found).dtype == expected.dtype
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+    if dtype in ("float64", "complex128"):
+        assert tk.jit(lambda n: n * c)(0.1j).tolist() == (c * 0.1j).tolist()

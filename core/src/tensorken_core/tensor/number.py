@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken_core import tree
 from tensorken_core.language.dtypes import (
     DType,
     bool_,
@@ -26,6 +27,10 @@ class Number(Tensor):
     Operators on numbers alone give a number, as in Python, or a bool tensor.  All other functions see a tensor of the
     number's default dtype, as they do for a Python number, and return tensors.
 
+    Attributes:
+        wide: a tensor of the value, of float64 for a float if the backend has it, so that no digit is lost where the
+            number meets a tensor of float64.
+
     >>> import tensorken as tk
     >>> from tensorken_core.tensor.number import Number
     >>> n = Number.of(tk.scalar(2))
@@ -33,14 +38,19 @@ class Number(Tensor):
     (tensorken.uint8, tensorken.float16)
     """
 
-    __slots__ = ()
+    __slots__ = ("wide",)
+    wide: Tensor
+
+    @property
+    def representation(self) -> Any:
+        return self.wide.astype(self.dtype).representation
 
     @property
     def is_number(self) -> bool:
         return True
 
     def astype(self, dtype: Any) -> Tensor:  # type: ignore[override]  # a tensor, which does not take other dtypes
-        return Tensor.astype(_strong(self), dtype)
+        return self.wide.astype(dtype)
 
     def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]  # type(x)(...) makes the results of ops
         return Tensor(*args)
@@ -55,7 +65,8 @@ class Number(Tensor):
     def of(x: Tensor) -> Number:
         """The number with the value of a tensor of shape ()."""
         number: Number = object.__new__(Number)
-        Tensor.__init__(number, x.interpreter, x.representation, x.shape, x.dtype)
+        number.wide, number.interpreter, number._shape = x, x.interpreter, x.shape
+        number._dtype = float32 if x.dtype is float64 else x.dtype
         return number
 
 
@@ -105,8 +116,10 @@ def carrying_dtype(number: bool | int | float, wide: DType = float32) -> DType:
 
 
 def carried(x: Tensor, wide: DType) -> Tensor:
-    """A tensor unchanged; a number in its default dtype, but a float of the dtype `wide` in this."""
-    return x if not x.is_number or x.dtype is wide else as_argument(x)
+    """A tensor unchanged; a number as a tensor, a float in the dtype `wide` if it is carried in this."""
+    if isinstance(x, Number):
+        return x.wide if x.wide.dtype is wide else as_tensor(x)
+    return x
 
 
 def wide_float(interpreter: Any) -> DType:
@@ -118,8 +131,7 @@ def _strong(x: Any, arithmetic: bool = False) -> Any:
     """The number as a tensor; for arithmetic of numbers a bool as an int, as in Python."""
     if type(x) is not Number:
         return int(x) if arithmetic and type(x) is bool else x
-    y = Tensor(x.interpreter, x.representation, x.shape, x.dtype)
-    return y.astype(int32) if arithmetic and x.dtype is bool_ else y
+    return x.wide.astype(int32) if arithmetic and x.dtype is bool_ else x.wide
 
 
 _LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
@@ -144,9 +156,8 @@ def _operator(name: str) -> Callable[..., Any]:
         if all([is_number(x) for x in others]):
             numbers = [_strong(x, arithmetic) for x in (self, *others)]
             y = getattr(Tensor, name)(*(_with_floats(name, numbers) if arithmetic else numbers))
-            if isinstance(y, tuple):
-                return tuple([Number.of(part) for part in y])
-            return Number.of(y) if type(y) is Tensor and y.dtype is not bool_ else y
+            is_other = y is NotImplemented or getattr(y, "dtype", None) is bool_
+            return y if is_other else tree.map(Number.of, y)  # of each part of a pair or of a complex number
         (other,) = others
         x = _strong(self)
         if isinstance(other, Tensor):

@@ -19,8 +19,6 @@ from tensorken_core.language.dtypes import (
     as_dtype,
     bool_,
     check_scalar,
-    float32,
-    float64,
     index_dtype,
     int32,
     int64,
@@ -476,15 +474,9 @@ class Tensor(Attached):
 def as_tensor(data: Any) -> Tensor:
     """A tensor unchanged; other data as a tensor on the default backend, and a number in its default dtype."""
     if isinstance(data, Tensor):
-        return _in_default_dtype(data) if data.is_number else data
+        return data.astype(data.dtype) if data.is_number else data
     result: Tensor = Interpreter.coerce(data)
     return result
-
-
-def _in_default_dtype(number: Tensor) -> Tensor:
-    """A tensor of the value of a number, in the dtype that a Python number of this kind has."""
-    x = Tensor(number.interpreter, number.representation, number.shape, number.dtype)
-    return x.astype(float32) if x.dtype is float64 else x
 
 
 def result_at(level: Any, y: Any) -> Tensor:

@@ -16,7 +16,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import Source, Trace, traced
 from tensorken_core.program.program import Program, Variable
 from tensorken_core.tensor.level import interpreter_below
-from tensorken_core.tensor.number import Number, numbers_among, wide_float, with_numbers
+from tensorken_core.tensor.number import Number, carried, numbers_among, wide_float, with_numbers
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Function
 
@@ -39,8 +39,11 @@ class LoopArguments:
         tensors = []
         for i, leaf in enumerate(leaves):
             try:
-                dtype = wide_float(base) if type(leaf) is float else None
-                tensors.append(leaf if isinstance(leaf, Tensor) else as_constant(leaf, dtype, base))
+                wide = wide_float(base)
+                dtype = wide if type(leaf) is float else None
+                tensors.append(
+                    carried(leaf, wide) if isinstance(leaf, Tensor) else as_constant(leaf, dtype, base)
+                )
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors], name)
