@@ -41,8 +41,8 @@ def subnormal(x: Array) -> bool:
         return any(bool(((part != 0) & (np.abs(part) < bound)).any()) for part in parts(x))
 
 
-ALONE = ("jit of a number alone", "fori_loop of a number")
-"""Rows whose functions see Python numbers only.
+ALONE = ("jit of a number alone", "fori_loop of a number", "grad in a number")
+"""Rows with functions of Python numbers, or derivatives by them.
 
 Their results are tensors of the numbers' default dtypes; in JAX they still take the dtypes of others.  JAX adds two
 bools as bools, Tensorken as Python does.
@@ -98,9 +98,9 @@ RULES_OF_JAX = (
         one_not_finite,
     ),
     Rule(
-        "JAX's cumsum and cumprod of narrow integers wrap in their dtype; Tensorken's have 32 bits, as numpy's have 64",
+        "JAX's sums and products along an axis wrap in narrow integers; Tensorken's have 32 bits, as numpy's have 64",
         lambda step, operands, results: (
-            step.row in ("cumsum", "cumprod")
+            step.row in ("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")
             and any(kind(x) in "iu" and x.dtype.itemsize < 4 for x in operands.values())
         ),
         everywhere,
