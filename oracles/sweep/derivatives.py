@@ -216,6 +216,7 @@ KINKS: dict[str, Callable[..., Array]] = {
         ("median", "nanmedian"),
         lambda x: np.array(np.iscomplexobj(x) and len(np.unique(x.real)) != x.size),  # their order changes
     ),
+    "eig": lambda x: np.array(True),  # the compared residual is 0 but for rounding
     "cosine_similarity": lambda a, b: np.array(not (np.any(a) and np.any(b))),  # of a vector shorter than eps
     "cond": lambda x: np.ones((), bool),  # of equal singular values
 }

@@ -137,7 +137,7 @@ class Result:
         """The leaves of a result that are tensors, or are converted to tensors."""
         leaves, self.structure = flatten(result)
         self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
-        return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
+        return [carried(leaf, float64) for leaf in leaves if not _is_static(leaf, self.static)]
 
     def flatten(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
         """The tensors of a result, at the level of an interpreter."""
