@@ -139,7 +139,7 @@ def tried(
             # and infinite complex numbers are products of infinities with zeros, which are NaN in numpy
             undefined = np.isinf(e) & (dtype in COMPLEX) & at_infinity.any()
             e = np.where((at_infinity & ~np.isnan(g)) | undefined, np.nan, e)
-        verdict = compared(g, e, x, case, dtype, local, 1.0 if row.scale == "one" else 0.0)
+        verdict = compared(g, e, case, local, 1.0 if row.scale == "one" else 0.0)
         if verdict.kind == "wrong":
             terms_at = exact_terms(row, case, k, exact) if order == 1 else terms_of_gradient(f, xs, at, k)
             cancelling = order > 1  # the second derivatives by two operands
@@ -312,7 +312,7 @@ def _close(g: Array, e: Array, local: bool, least: float = 0.0) -> Array:
     return close | beyond | unknown | infinite
 
 
-def compared(g: Array, e: Array, x: Array, case: Case, dtype: str, local: bool, least: float) -> Verdict:
+def compared(g: Array, e: Array, case: Case, local: bool, least: float) -> Verdict:
     """Compare derivatives with expected ones, where these are known."""
     if g.shape != e.shape:
         return Verdict("wrong", f"derivative of shape {g.shape}, not {e.shape}")
