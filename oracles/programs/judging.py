@@ -170,6 +170,8 @@ def derivatives(program: Program, values: Mapping[str, Array], rng: random.Rando
                 sensitivity = tolerance(f, [other[order][k] for other in others])
                 different &= exceeds(f, w, 40 * sensitivity + 1e-10 * scale)
             if different.any() and LOSES_CUSTOM_RULES in program.script():
+                if any(kind(x) == "c" for x in xs):  # JAX's forward mode has no gradient of complex numbers
+                    return
                 forward = forward or derivatives_of_jax(program, leaves, modes, forward=True)(xs, ts)
                 different &= ~(np.abs(f - forward[order][k]) <= 1e-10 * scale)
             if different.any():

@@ -116,6 +116,7 @@ RULES = (
 REFUSALS = {
     "does not fit": "a Python number is outside of the range of the tensor's dtype, as for numpy",
     "complex numbers have no order": "the array API standard has no order of them; numpy has one in some functions",
+    "no elements to reduce": "numpy and JAX have no extreme of no elements either",
     "a transform needs at least 1 element": "numpy and JAX transform no empty axis either",
     "take x.real, x.imag or abs(x)": "the function is not defined for complex numbers",
 }

@@ -197,14 +197,50 @@ def test_a_number_keeps_its_digits_until_it_meets_a_tensor(name: str, dtype: str
             np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=rtol)
 
 
-@each_of("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+COMPLEX: dict[str, Callable[[Any], Any]] = {
+    **{
+        text: eval(f"lambda z: {text}")
+        for text in ("z * 3", "3 / z", "z - 0.1", "2 * z + z", "z * z / 3", "-z / 3")
+    },
+    **{
+        text: eval(f"lambda z: {text}")
+        for text in ("z**2", "2**z", "z.real * 0.1j", "z.imag * 3", "abs(z) / 3")
+    },
+    "conjugate": lambda z: z.conjugate() * 0.3,
+    "of a float": lambda z: z.real / 3 + 0.7j,
+    "exp": lambda z: tk.exp(z) * 0.3,
+    "multiply": lambda z: tk.multiply(z, z),
+    "tensor": lambda z: tk.tensor(z * 0.1) * 3,
+}
+
+
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
+@each_of("dtype", ["int32", "float16", "float32", "float64", "complex64", "complex128"])
 def test_a_python_complex_number_takes_the_dtype_of_tensors(dtype: str) -> None:
     """Under jit, too, whatever stands beside it; it keeps its digits until it meets a tensor."""
-    c = tk.tensor(np.array([0.75, 1.5]).astype(dtype))
-    for f in (lambda c, n: c * n, lambda c, n: n - c, lambda c, n: c / (n * 2.0), lambda c, n: tk.exp(n) * c):
-        expected = np.asarray(f(c, 0.1j))
-        for found in compiled(f, c, 0.1j):
-            assert np.asarray(found).dtype == expected.dtype
-            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
-    if dtype in ("float64", "complex128"):
-        assert tk.jit(lambda n: n * c)(0.1j).tolist() == (c * 0.1j).tolist()
+    c = tk.tensor(np.array([3, 5]).astype(dtype))
+    for text, g in COMPLEX.items():
+        for f in (lambda c, z, g=g: c * g(z), lambda c, z, g=g: g(z) - c, lambda c, z, g=g: g(z)):
+            expected = tk.tensor(f(c, 0.3 - 0.1j))
+            for found in compiled(f, c, 0.3 - 0.1j):  # type: ignore[arg-type]
+                assert found.dtype == expected.dtype, text
+                rtol = {8: 1e-15, 4: 1e-6, 2: 2e-3}[np.asarray(tk.real(expected)).dtype.itemsize]
+                np.testing.assert_allclose(
+                    np.asarray(found), np.asarray(expected), rtol=8 * rtol, err_msg=text
+                )
+
+
+@each_of("n", [0.3 - 0.1j, 3j])
+def test_loops_keep_the_digits_of_complex_numbers(n: complex) -> None:
+    c = tk.tensor([0.7, 1.5], "complex128")
+    for f in (
+        lambda z: tk.fori_loop(0, 2, lambda i, m: m * 0.3, z),
+        lambda z: c * tk.jit(lambda m: m)(z * 3.0),
+        lambda z: tk.scan(lambda m, _: (m * z, c * m), z, None, length=2)[1],
+        lambda z: tk.cond(c.real.sum() > 0, lambda m: c * m, lambda m: c, z * 3.0),
+    ):
+        expected = np.asarray(f(n))
+        found = np.asarray(tk.jit(f)(n))
+        assert found.dtype == expected.dtype
+        rtol = 8e-15 if expected.dtype == np.complex128 else 1e-6
+        np.testing.assert_allclose(found, expected, rtol=rtol)

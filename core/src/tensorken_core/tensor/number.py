@@ -21,7 +21,22 @@ from tensorken_core.tensor.coercion import NUMBERS, is_supported, promoted_dtype
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 
-class Number(Tensor):
+class NumberOperators:
+    """The operators of numbers: on numbers alone they give a number, with all digits, as in Python."""
+
+    __slots__ = ()
+    wide: Tensor
+    """The value as a tensor, of float64 or complex128 for a number with a fraction if the backend has it."""
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def astype(self, dtype: Any) -> Tensor:
+        return self.wide.astype(dtype)
+
+
+class Number(NumberOperators, Tensor):  # type: ignore[misc]  # astype gives a tensor, which does not take other dtypes
     """A tensor in place of a Python number: it takes the dtype of the tensors that it is combined with, if it can.
 
     Operators on numbers alone give a number, as in Python, or a bool tensor.  All other functions see a tensor of the
@@ -44,13 +59,6 @@ class Number(Tensor):
     @property
     def representation(self) -> Any:
         return self.wide.astype(self.dtype).representation
-
-    @property
-    def is_number(self) -> bool:
-        return True
-
-    def astype(self, dtype: Any) -> Tensor:  # type: ignore[override]  # a tensor, which does not take other dtypes
-        return self.wide.astype(dtype)
 
     def __new__(cls, *args: Any) -> Tensor:  # type: ignore[misc]  # type(x)(...) makes the results of ops
         return Tensor(*args)
@@ -79,7 +87,7 @@ def is_number(x: Any) -> bool:
     >>> is_number(2.0), is_number([2.0])
     (True, False)
     """
-    return type(x) in NUMBERS or type(x) is Number
+    return type(x) in NUMBERS or isinstance(x, NumberOperators)
 
 
 def numbers_among(leaves: Sequence[Any]) -> tuple[int, ...]:
@@ -115,11 +123,9 @@ def carrying_dtype(number: bool | int | float, wide: DType = float32) -> DType:
     return uint64 if 2**63 <= number < 2**64 else int64 if -(2**63) <= number < 2**63 else int32
 
 
-def carried(x: Tensor, wide: DType) -> Tensor:
-    """A tensor unchanged; a number as a tensor, a float in the dtype `wide` if it is carried in this."""
-    if isinstance(x, Number):
-        return x.wide if x.wide.dtype is wide else as_tensor(x)
-    return x
+def carried(x: Tensor) -> Tensor:
+    """The tensor that carries a number, with all digits; other tensors unchanged."""
+    return x.wide if isinstance(x, Number) else x
 
 
 def wide_float(interpreter: Any) -> DType:
@@ -129,20 +135,21 @@ def wide_float(interpreter: Any) -> DType:
 
 def _strong(x: Any, arithmetic: bool = False) -> Any:
     """The number as a tensor; for arithmetic of numbers a bool as an int, as in Python."""
-    if type(x) is not Number:
+    if not isinstance(x, NumberOperators):
         return int(x) if arithmetic and type(x) is bool else x
-    return x.wide.astype(int32) if arithmetic and x.dtype is bool_ else x.wide
+    return x.astype(int32) if arithmetic and x.wide.dtype is bool_ else x.wide
 
 
+_INEXACT = frozenset({float, complex, "float", "complex"})  # types of Python numbers, kinds of dtypes
 _LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
 """Operators of bools whose result is a bool; `~` too, which is the logical not."""
 
 
 def _with_floats(name: str, numbers: list[Any]) -> list[Any]:
-    """Ints whose result is a float as floats of as many digits as the backend has."""
+    """Ints whose result is no int as floats of as many digits as the backend has."""
     tensors = [x for x in numbers if isinstance(x, Tensor)]
-    becomes_float = name in ("__truediv__", "__rtruediv__") or float in map(type, numbers)
-    if not becomes_float or any([x.dtype.kind == "float" for x in tensors]):
+    stays_int = name not in ("__truediv__", "__rtruediv__") and _INEXACT.isdisjoint(map(type, numbers))
+    if stays_int or any([x.dtype.kind in _INEXACT for x in tensors]):
         return numbers
     return [x.astype(wide_float(x.interpreter)) if isinstance(x, Tensor) else x for x in numbers]
 
@@ -152,7 +159,7 @@ def _operator(name: str) -> Callable[..., Any]:
     arithmetic = name.strip("_") not in _LOGIC
     plain = f"__{name[3:]}" if name.startswith("__r") else None
 
-    def method(self: Number, *others: Any) -> Any:
+    def method(self: Any, *others: Any) -> Any:
         if all([is_number(x) for x in others]):
             numbers = [_strong(x, arithmetic) for x in (self, *others)]
             y = getattr(Tensor, name)(*(_with_floats(name, numbers) if arithmetic else numbers))
@@ -161,7 +168,8 @@ def _operator(name: str) -> Callable[..., Any]:
         (other,) = others
         x = _strong(self)
         if isinstance(other, Tensor):
-            x = x.astype(real_dtype(promoted_dtype(self, other)))
+            dtype = promoted_dtype(self, other)
+            x = x.astype(dtype if x.dtype.kind == "complex" else real_dtype(dtype))
             if plain is not None:
                 return getattr(Tensor, plain)(other, x)
         return getattr(Tensor, name)(x, other)
@@ -174,6 +182,6 @@ _BINARY = "add sub mul truediv floordiv mod divmod pow lshift rshift and or xor"
 for _name in (
     *[f"__{prefix}{name}__" for name in _BINARY for prefix in ("", "r")],
     *[f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert")],
+    "conjugate",
 ):
-    setattr(Number, _name, _operator(_name))
-Number.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
+    setattr(NumberOperators, _name, _operator(_name))

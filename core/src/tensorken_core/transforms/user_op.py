@@ -106,13 +106,12 @@ class Arguments:
 def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
     wide = float64 if like is not None and like.dtype is float64 else float32
     if isinstance(leaf, Tensor):
-        return carried(leaf, wide)
+        return carried(leaf) if wide is float64 else as_tensor(leaf)
     if like is None:
         return as_tensor(leaf)
     if type(leaf) is float:
         return as_operand(name, leaf, like).astype(carrying_dtype(leaf, wide))
-    result: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
-    return result
+    return Interpreter.coerce(leaf, None, like.interpreter.base)  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -137,7 +136,7 @@ class Result:
         """The leaves of a result that are tensors, or are converted to tensors."""
         leaves, self.structure = flatten(result)
         self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
-        return [carried(leaf, float64) for leaf in leaves if not _is_static(leaf, self.static)]
+        return [carried(leaf) for leaf in leaves if not _is_static(leaf, self.static)]
 
     def flatten(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
         """The tensors of a result, at the level of an interpreter."""

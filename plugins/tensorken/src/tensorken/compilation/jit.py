@@ -34,7 +34,6 @@ from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.level import inside_a_transform, interpreter_below
 from tensorken_core.tensor.number import (
-    Number,
     carried,
     carrying_dtype,
     numbers_among,
@@ -343,7 +342,7 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
     xs: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
-            xs.append(carried(leaf, wide_float(leaf.interpreter)) if type(leaf) is Number else leaf)
+            xs.append(carried(leaf))
             continue
         try:
             if type(leaf) in (bool, int, float):

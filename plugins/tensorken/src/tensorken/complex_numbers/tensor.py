@@ -17,6 +17,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.number import Number, NumberOperators
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -102,6 +103,22 @@ class ComplexTensor(Tensor):
         return apply(OPS["floor"], (self,))
 
 
+class ComplexNumber(NumberOperators, ComplexTensor):  # type: ignore[misc]  # astype takes no other arguments
+    """A complex tensor of two numbers, in place of a Python complex number while a function is traced.
+
+    >>> import tensorken as tk
+    >>> z = ComplexNumber(Number.of(tk.scalar(1.0)), Number.of(tk.scalar(2.0)))
+    >>> (tk.ones(3, "float64") * (z * z)).dtype, tk.square(z).is_number
+    (tensorken.complex128, False)
+    """
+
+    __slots__ = ()
+
+    @property
+    def wide(self) -> Tensor:  # type: ignore[override]  # of its parts
+        return ComplexTensor(*[x.wide for x in (self.real, self.imag)])  # type: ignore[attr-defined]
+
+
 def complex_of(x: Tensor, dtype: DType) -> ComplexTensor:
     """A real tensor in a complex dtype."""
     real = x.astype(real_dtype(dtype))
@@ -115,7 +132,7 @@ def _from_parts(_metadata: None, parts: list[Any]) -> ComplexTensor:
     if tensors and (len(tensors) < 2 or real.shape != imag.shape or real.dtype is not imag.dtype):
         with contextlib.suppress(TypeError, ArgumentError):
             real, imag = [x if isinstance(x, Tensor) else tensors[0].scalar(x) for x in parts]
-    return ComplexTensor(real, imag)
+    return (ComplexNumber if type(real) is type(imag) is Number else ComplexTensor)(real, imag)
 
 
 def _number_from_parts(_metadata: None, parts: list[Any]) -> Any:
@@ -126,6 +143,7 @@ def _number_from_parts(_metadata: None, parts: list[Any]) -> Any:
 
 _PARTS = ("real", "imag")
 tree.register(complex, lambda z: ((z.real, z.imag), None), _number_from_parts, _PARTS)
-tree.register(ComplexTensor, lambda z: ((z.real, z.imag), None), _from_parts, _PARTS)
+for _type in (ComplexTensor, ComplexNumber):
+    tree.register(_type, lambda z: ((z.real, z.imag), None), _from_parts, _PARTS)
 Interpreter.complex_of = staticmethod(complex_of)
 Interpreter.complex_type = ComplexTensor

@@ -39,11 +39,8 @@ class LoopArguments:
         tensors = []
         for i, leaf in enumerate(leaves):
             try:
-                wide = wide_float(base)
-                dtype = wide if type(leaf) is float else None
-                tensors.append(
-                    carried(leaf, wide) if isinstance(leaf, Tensor) else as_constant(leaf, dtype, base)
-                )
+                dtype = wide_float(base) if type(leaf) is float else None
+                tensors.append(carried(leaf) if isinstance(leaf, Tensor) else as_constant(leaf, dtype, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors], name)
