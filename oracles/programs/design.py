@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from core.tests.random_programs.design import RULES, Operands, Rule, one_not_finite
@@ -41,7 +43,12 @@ def subnormal(x: Array) -> bool:
         return any(bool(((part != 0) & (np.abs(part) < bound)).any()) for part in parts(x))
 
 
-ALONE = ("jit of a number alone", "fori_loop of a number", "grad in a number")
+ALONE = (
+    "jit of a number alone",
+    "jit that returns a number",
+    "fori_loop of a number",
+    "grad in a number",
+)
 """Rows with functions of Python numbers, or derivatives by them.
 
 Their results are tensors of the numbers' default dtypes; in JAX they still take the dtypes of others.  JAX adds two
@@ -52,6 +59,13 @@ bools as bools, Tensorken as Python does.
 def adds_bools(step: Step, operands: Operands) -> bool:
     """Whether a function of bools alone adds them."""
     return step.row in ALONE and any(type(x) is bool for x in operands.values())
+
+
+def has_negative_number(step: Step, operands: Operands) -> bool:
+    """Whether an unsigned tensor meets a negative Python number."""
+    numbers = [x for x in operands.values() if type(x) in (int, float)]
+    negative = any(x < 0 for x in numbers) or re.search(r"(< |, )-\d", step.text) is not None
+    return negative and any(kind(x) == "u" for x in operands.values())
 
 
 def within_float32(actual: Array, expected: Array) -> Array:
@@ -100,10 +114,27 @@ RULES_OF_JAX = (
     Rule(
         "JAX's sums and products along an axis wrap in narrow integers; Tensorken's have 32 bits, as numpy's have 64",
         lambda step, operands, results: (
-            step.row in ("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")
+            ("cumsum(" in step.text or "cumprod(" in step.text or "cumulative_" in step.text)
             and any(kind(x) in "iu" and x.dtype.itemsize < 4 for x in operands.values())
         ),
         everywhere,
+    ),
+    Rule(
+        "JAX compares and clips unsigned integers with negative Python numbers modulo 2**bits; Tensorken by value",
+        has_negative_number,
+        everywhere,
+    ),
+    Rule(
+        "JAX's traced powers of integers read the six lowest bits of the exponent only",
+        lambda step, operands, results: (
+            "**" in step.text and any(type(x) is int and x >= 64 for x in operands.values())
+        ),
+        everywhere,
+    ),
+    Rule(
+        "Tensorken's Cholesky factor of a matrix that is not positive definite is NaN above the diagonal, too",
+        lambda step, operands, results: "cholesky" in step.text,
+        one_not_finite,
     ),
     Rule(
         "JAX's all and any of complex numbers see their real parts only",
@@ -126,6 +157,13 @@ REFUSED_BY_JAX = {
     "scatter_mul gradients are only implemented if": "Tensorken differentiates products at repeated indices",
 }
 """Parts of error messages of JAX for derivatives that only Tensorken supports, with the reasons."""
+
+KINK = "abs("
+"""If a program contains this text and a complex leaf has a zero, only its first derivative is compared with JAX's.
+
+The modulus has no derivative at 0.  Tensorken's derivatives of all orders are 0 there; JAX's first is 0, and its
+second is that of the quotient by 1.
+"""
 
 LOSES_CUSTOM_RULES = "with_jvp("
 """If a program contains this text, a derivative that differs from JAX's reverse mode is compared with its forward mode.

@@ -315,6 +315,10 @@ def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> No
     same(RAW.scatter_add(x, indices, axis, 9), want)
 
 
+def _in_two_conds(condition: Any, x: Any, y: Any) -> Any:
+    return tk.cond(condition, tk.sin, tk.cos, x), tk.cond(condition, tk.sin, tk.cos, y)
+
+
 @pytest.mark.parametrize(
     ("f", "copies"),
     [
@@ -331,6 +335,7 @@ def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> No
         (lambda x, v, i: tk.sin(tk.exp(x[:1]).expand((40, 30))).at[i].add(v), 1),  # kept as one row
         (lambda x, v, i: 2.0 + v.scatter_add(i, 0, 40), 1),
         (lambda x, v, i: tk.sort(x, axis=0).at[i].add(v), 1),
+        (lambda x, v, i: _in_two_conds(x[0, 0] > 0.0, x, x.at[i].add(v)), 1),  # which may share all operands
     ],
 )
 def test_an_update_takes_memory_that_nothing_else_needs(
@@ -350,7 +355,10 @@ def test_an_update_takes_memory_that_nothing_else_needs(
     with monkeypatch.context() as patch:
         patch.setattr(np, "copyto", copyto)
         run = compiled(program, RAW)
+        before = [x.copy() for x in arrays]
         run(arrays)  # type: ignore[misc]
+    for x, y in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(x, y)
     assert copied.count(1200) == copies
     check(program, arrays, close)
 

@@ -92,7 +92,14 @@ def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) ->
     )
 
 
+def of_nan(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
+    """Whether the result depends on the sign of a NaN."""
+    named = any(name in step.text for name in ("copysign", "signbit"))
+    return named and any(inexact(x) and np.isnan(x).any() for x in operands.values())
+
+
 RULES = (
+    Rule("the sign of a NaN that an op makes is not defined", of_nan, lambda found, wanted: wanted == wanted),
     Rule("the maximum and the minimum of 0.0 and -0.0 may be either", chooses_zeros, zeros),
     Rule("a sum of zeros may have either sign where a factor is moved out of it", sees_signs, other_sign),
     Rule(

@@ -100,6 +100,7 @@ def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random)
         return [known[name] for name in ends]
 
     wanted = [values[name] for name in ends]
+    kept = [x if is_python(x) else np.array(numpy_of(x)) for x in map(before.get, given)]
     try:
         compiled = tk.jit(run)
         compiled(*[other_number(before[name]) for name in given])
@@ -107,6 +108,10 @@ def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random)
     except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
         yield raised(f"jit from step {cut}", error)
         return
+    for name, x in zip(given, kept, strict=True):
+        if not is_python(x) and differs(numpy_of(before[name]), x, True).any():
+            yield Disagreement(f"jit from step {cut}", None, f"the call changed its argument {name}")
+            return
     yield from compared(
         f"jit from step {cut}",
         program,

@@ -22,7 +22,7 @@ from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.values import NUMPY_DTYPES, Value, axes_of, in_memory, order_of
 
 if TYPE_CHECKING:
-    from tensorken_core.program.program import Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 
 ArrayType: TypeAlias = "tuple[Sizes, np.dtype[Any]]"
@@ -250,16 +250,13 @@ class Emitter:
         self.values[v] = value
         return value
 
-    def updates_in_place(self, v: Variable, y: Variable) -> bool:
-        """Whether v, an update of y, may overwrite y: no other value needs its memory, and no element repeats."""
+    def updates_in_place(self, equation: Equation) -> bool:
+        """Whether an update may overwrite its operand: no other value needs its memory, and no element repeats."""
+        y = equation.operands[0]
         value = self.values.get(y)
-        if (
-            value is None
-            or value.storage == "constant"
-            or self.lifetimes.owner(v) is not self.lifetimes.owner(y)
-        ):
+        if value is None or value.storage == "constant" or equation not in self.lifetimes.updates:
             return False
-        return value.contiguous and value.shape == v.shape and value.layout.size > 1
+        return value.contiguous and value.shape == y.shape and value.layout.size > 1
 
     def target_in_order(self, v: Variable, order: Sizes) -> Value:
         """The array for a result that is row-major after this permutation of its axes."""

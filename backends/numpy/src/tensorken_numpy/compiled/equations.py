@@ -227,7 +227,7 @@ def _scatter_add(emitter: Emitter, equation: Equation) -> None:
 def _add_at(emitter: Emitter, equation: Equation) -> None:
     (v,), (y, x, indices), (axis,) = equation.results, equation.operands, equation.params
     names = [emitter.full(x).name, emitter.full(indices).name]
-    if emitter.updates_in_place(v, y):
+    if emitter.updates_in_place(equation):
         target = emitter.values[v] = emitter.value(y)
     else:
         target = emitter.target(v, v.shape)

@@ -28,16 +28,17 @@ class Lifetimes:
     Attributes:
         last: for each owner of memory the index of the last unit that uses it.
         escaping: the owners whose memory outputs share.
+        updates: by an equation of `add_at`, the operand that it may overwrite.
     """
 
     def __init__(self, program: Program, units: Sequence[Unit]) -> None:
         self._owner: dict[Variable, Variable] = {}
         self.last: dict[Variable, int] = {}
         self._used: dict[Variable, int] = dict.fromkeys(program.outputs, len(units))
-        updated = updated_in_place(program)
+        self.updates = updates_in_place(program)
         for index, unit in enumerate(units):
             for equation in equations_of(unit):
-                shared = equation.operands if may_share(equation) else updated.get(equation, ())
+                shared = equation.operands if may_share(equation) else self.updates.get(equation, ())
                 if shared:
                     owners = {self.owner(v): None for v in shared}
                     first = next(iter(owners))
@@ -66,7 +67,7 @@ class Lifetimes:
         return owner
 
 
-def updated_in_place(program: Program) -> Mapping[Equation, Sequence[Variable]]:
+def updates_in_place(program: Program) -> Mapping[Equation, Sequence[Variable]]:
     """The equations of `add_at` that may overwrite their first operand, as it has its own memory and no other use."""
     producers = {v: equation for equation in program.equations for v in equation.results}
     uses = Counter(chain(*[equation.operands for equation in program.equations], program.outputs))
