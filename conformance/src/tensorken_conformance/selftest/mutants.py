@@ -17,12 +17,14 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from tensorken_conformance.selftest.source_changes import changes, replaced
 
 PACKAGE = "tensorken_reference"
 
@@ -63,90 +65,6 @@ class Mutant:
     def id(self) -> str:
         """Such as `sums._units:Sub-to-Add-1`; it does not depend on lines."""
         return f"{self.place}:{self.change}"
-
-
-# ---- changes of one node -----------------------------------------------------------------------------------
-
-_PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
-    (ast.Add, ast.Sub),
-    (ast.LShift, ast.RShift),
-    (ast.BitAnd, ast.BitOr),
-    (ast.And, ast.Or),
-    (ast.Lt, ast.LtE),
-    (ast.Gt, ast.GtE),
-    (ast.Eq, ast.NotEq),
-    (ast.Is, ast.IsNot),
-    (ast.In, ast.NotIn),
-]
-_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    **dict(_PAIRS),
-    **{second: first for first, second in _PAIRS},
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.BitXor: ast.BitAnd,
-}
-
-_FUNCTIONS = {
-    "add": "sub",
-    "sub": "add",
-    "mul": "add",
-    "eq": "ne",
-    "ne": "eq",
-    "lt": "le",
-    "and_": "or_",
-    "or_": "and_",
-    "xor": "and_",
-}
-"""Of the module `operator`."""
-
-_EXTREMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
-
-
-def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], ast.AST]]]:
-    """The possible changes of a node, each with a function that makes the changed node."""
-    copy: Any = node
-    match node:
-        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator):
-            other = _OPERATORS[type(operator)]
-            yield f"{_word(operator)}-to-{other.__name__}", lambda: _with(copy, op=other())
-        case ast.Compare(ops=operators):
-            for i, comparison in enumerate(operators):
-                other = _OPERATORS[type(comparison)]
-                changed = [*operators[:i], other(), *operators[i + 1 :]]
-                yield f"{_word(comparison)}-to-{other.__name__}", functools.partial(_with, copy, ops=changed)
-        case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert() as operator, operand=operand):
-            yield f"no-{_word(operator)}", lambda: operand
-        case ast.Constant(value=bool() as value):
-            yield f"{value}-to-{not value}", lambda: ast.Constant(not value)
-        case ast.Constant(value=int() | float() as value):
-            other_value = value + 1 if value + 1 != value else value * 1.5
-            yield f"{value}-to-{other_value}", lambda: ast.Constant(other_value)
-        case ast.Attribute(value=ast.Name(id="operator"), attr=name) if name in _FUNCTIONS:
-            yield f"{name}-to-{_FUNCTIONS[name]}", lambda: _with(copy, attr=_FUNCTIONS[name])
-        case ast.Name(id=name) if name in _EXTREMES:
-            yield f"{name}-to-{_EXTREMES[name]}", lambda: _with(copy, id=_EXTREMES[name])
-        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if _is_plain(test):
-            yield "not-the-condition", lambda: _with(copy, test=ast.UnaryOp(ast.Not(), test))
-        case ast.comprehension(ifs=[test]) if _is_plain(test):
-            yield "not-the-condition", lambda: _with(copy, ifs=[ast.UnaryOp(ast.Not(), test)])
-
-
-def _is_plain(test: ast.expr) -> bool:
-    """Whether a condition has no operator that other mutants change."""
-    return not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp)
-
-
-def _word(operator: ast.AST) -> str:
-    return type(operator).__name__
-
-
-def _with(node: ast.AST, **changes: Any) -> ast.AST:
-    """A copy of a node with some of its fields changed."""
-    fields = {name: getattr(node, name) for name in (*node._fields, *node._attributes) if hasattr(node, name)}
-    return type(node)(**{**fields, **changes})
 
 
 # ---- the mutants of a module -------------------------------------------------------------------------------
@@ -191,7 +109,7 @@ def mutants() -> dict[str, Mutant]:
     found: dict[str, Mutant] = {}
     for module in MODULES:
         for site, (function, node) in enumerate(_sites(module)):
-            for change, _ in _changes(node):
+            for change, _ in changes(node):
                 count = 1
                 while f"{module}.{function}:{change}-{count}" in found:
                     count += 1
@@ -222,25 +140,12 @@ def _changed(mutant: Mutant) -> ast.Module:
     for site, (function, node) in enumerate(_sites(mutant.module)):
         if site != mutant.site:
             continue
-        for change, make in _changes(node):
+        for change, make in changes(node):
             if mutant.change.rpartition("-")[0] == change and function == mutant.function:
-                changed = _replaced(tree, node, make())
+                changed = replaced(tree, node, make())
                 assert isinstance(changed, ast.Module)
                 return ast.fix_missing_locations(changed)
     raise ValueError(f"there is no mutant {mutant.id}")
-
-
-def _replaced(tree: ast.AST, old: ast.AST, new: ast.AST) -> ast.AST:
-    """A tree with one node replaced; other branches are shared with the old tree."""
-    if tree is old:
-        return new
-    fields: dict[str, Any] = {}
-    for name, value in ast.iter_fields(tree):
-        parts = value if isinstance(value, list) else [value]
-        changed = [_replaced(part, old, new) if isinstance(part, ast.AST) else part for part in parts]
-        if any(a is not b for a, b in zip(parts, changed, strict=True)):
-            fields[name] = changed if isinstance(value, list) else changed[0]
-    return _with(tree, **fields) if fields else tree
 
 
 def _function(module: ModuleType, name: str) -> FunctionType:

@@ -1,0 +1,70 @@
+"""Journal: a file of the outcomes so far; a later run with the same file goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from oracles.mutation.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An outcome in the journal.
+
+    Attributes:
+        key: the id of the mutant; of one that is held out a digest.
+        held_out: whether it is.
+        kind: the kind of the outcome.
+        case: the case that found it; empty for one that is held out, like the rest.
+        says: its message, or the difference.
+        cases: the number of cases that were examined.
+        seconds: the computing time.
+        change: the changed line, before and after.
+    """
+
+    key: str
+    held_out: bool
+    kind: str
+    case: str = ""
+    says: str = ""
+    cases: int = 0
+    seconds: float = 0.0
+    change: str = ""
+
+    @staticmethod
+    def of(outcome: Outcome, change: str) -> Entry:
+        """The entry of an outcome; of a mutant that is held out it has the kind alone."""
+        mutant = outcome.mutant
+        if mutant.is_held_out:
+            return Entry(mutant.key, True, outcome.kind)
+        seconds = round(outcome.seconds, 2)
+        return Entry(
+            mutant.key, False, outcome.kind, outcome.case, outcome.says, outcome.cases, seconds, change
+        )
+
+    def __str__(self) -> str:
+        if self.held_out:
+            return "held out"
+        how = f"{self.kind:13} {self.seconds:5.1f} s {self.cases:5} cases  {self.key}"
+        return f"{how}\n    {self.change}\n    {': '.join(filter(None, (self.case, self.says)))[:200]}"
+
+
+class Journal:
+    """The outcomes of the mutants of one target at one depth.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        self.entries = {entry.key: entry for entry in (Entry(**json.loads(line)) for line in lines)}
+
+    def add(self, entry: Entry) -> None:
+        """Add an outcome, and write it at once."""
+        self.entries[entry.key] = entry
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(entry)) + "\n")
