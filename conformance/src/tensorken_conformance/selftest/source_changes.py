@@ -161,11 +161,11 @@ def further_changes(node: ast.AST) -> Iterator[Change]:
                 yield "lower-plus-1", lambda: _with(copy, lower=_moved(lower, ast.Add()))
             if upper is not None and not isinstance(upper, ast.Constant):
                 yield "upper-minus-1", lambda: _with(copy, upper=_moved(upper, ast.Sub()))
-        case ast.If(test=test, body=body):
+        case ast.If(body=body):
             yield "condition-to-False", lambda: _with(copy, test=ast.Constant(False))
             if not isinstance(body[0], ast.Raise):
                 yield "condition-to-True", lambda: _with(copy, test=ast.Constant(True))
-        case ast.IfExp(test=test):
+        case ast.IfExp():
             yield "condition-to-False", lambda: _with(copy, test=ast.Constant(False))
             yield "condition-to-True", lambda: _with(copy, test=ast.Constant(True))
         case ast.With(body=body):
