@@ -62,7 +62,7 @@ def drawn(rng: np.random.Generator, largest: int) -> tuple[str, Callable[..., An
     """A description, a function of two matrices, its arguments, and whether it is a derivative."""
     shapes = [shape for shape in SIZES if shape[0] * shape[1] <= largest]
     shape = shapes[rng.integers(len(shapes))]
-    numbers = rng.integers(len(STEPS), size=int(rng.integers(1, 9))).tolist()
+    numbers = rng.integers(len(STEPS), size=int(rng.integers(1, 7))).tolist()
     picks = [int(n) for n in rng.integers(0, 1 << 30, len(numbers))]
     dtype = ("float32", "float32", "float64", "float16")[rng.integers(4)]
     arguments = [rng.normal(size=shape).astype(dtype) for _ in range(2)]

@@ -39,7 +39,7 @@ LONGEST = 7200
 FACTOR = 5
 """A mutant that computes so many times as long, and CASE, counts as hanging."""
 
-PROGRAMS = 150
+PROGRAMS = 120
 """The random programs of the comparison."""
 
 

@@ -113,7 +113,8 @@ def _listen(process: subprocess.Popen[str], seconds: float) -> Ended:
             lines.put(line)
         lines.put(None)
 
-    threading.Thread(target=read, daemon=True).start()
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
     found, watch, line = Ended(), Stopwatch(process.pid), ""
     while line is not None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         try:
@@ -128,6 +129,9 @@ def _listen(process: subprocess.Popen[str], seconds: float) -> Ended:
             found.messages.append(json.loads(line))
             watch.restart()
     end(process)
+    reader.join(1.0)
+    assert process.stdout is not None
+    process.stdout.close()
     status = process.wait()
     if found.ending != "hang" and status < 0:
         number = signal.Signals(-status)

@@ -18,6 +18,7 @@ from tensorken_conformance.compilers import totals
 from tensorken_conformance.expectations import BLOCKED, Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.options import Run
+from tensorken_conformance.selftest import generated
 from tensorken_conformance.selftest.detection import rate
 from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
 from tensorken_core.language.op import OPS
@@ -44,6 +45,7 @@ class Header:
         date: the end of the run, in UTC, ISO 8601.
         partial: why cases are missing; empty if none are.
         caught: the number of `faults` that a selftest with these ops and laws finds; 0 of 0 if none was recorded.
+        found: the number of `mutants`, generated faults, that a run of this depth finds; 0 of 0 if none was recorded.
         level: the number of the level that was reached; None if there is none.
         symbolic: whether it is a level of backends without values.
         compilers: the compiler plugins that compiled programs.
@@ -71,6 +73,8 @@ class Header:
     partial: str = ""
     caught: int = 0
     faults: int = 0
+    found: int = 0
+    mutants: int = 0
     level: int | None = None
     symbolic: bool = False
     compilers: tuple[str, ...] = ()
@@ -92,8 +96,22 @@ class Header:
 
     @property
     def detection(self) -> str:
-        """Such as `detection 78/78`."""
+        """Such as `detection 78/78`, or the share of mutants if that was measured."""
+        if self.faults and self.mutants:
+            return f"found {self.detected}"
         return f"detection {self.caught}/{self.faults}" if self.faults else "detection not measured"
+
+    @property
+    def detected(self) -> str:
+        """The generated and the seeded faults that the kit finds, in words."""
+        if not self.faults:
+            return "not measured"
+        if not self.mutants:
+            return f"{self.caught} of {self.faults} seeded faults"
+        known = f"all {self.faults}" if self.caught == self.faults else f"{self.caught} of {self.faults}"
+        return (
+            f"{self.found} of {self.mutants} mutants that the laws were not written for, and {known} known faults"
+        )
 
     @property
     def title(self) -> str:
@@ -287,7 +305,8 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     remarks = () if all_cases else tuple(expectations.unexamined(expected, ids))
     level = levels.level_of(results, capabilities) if complete else None
     about = dict(run.about)
-    caught, faults = rate(about.pop("fingerprint", ""))
+    fingerprint = about.pop("fingerprint", "")
+    (caught, faults), (found, mutants) = rate(fingerprint), generated.rate(fingerprint, options.depth)
     header = Header(
         kit=installed(DISTRIBUTION),
         language=SPEC_VERSION,
@@ -305,6 +324,8 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         partial=run.partial,
         caught=caught,
         faults=faults,
+        found=found,
+        mutants=mutants,
         level=None if level is None else level.number,
         symbolic=capabilities.symbolic,
         compilers=tuple([name for name, one in totals(results).items() if one.compiled]),

@@ -97,7 +97,7 @@ def facts(report: Report) -> dict[str, str]:
                 for name, one in totals(report.results).items()
             ]
         ),
-        "detection": f"{header.caught} of {header.faults} seeded faults" if header.faults else "not measured",
+        "detection": header.detected,
         "run": f"{header.depth} depth, seed {header.seed}",
         "only": " ".join(header.select),
         "time": f"{header.seconds:.1f} s, ended {header.date[:16].replace('T', ' ')} UTC",
