@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import platform
 import shutil
@@ -46,8 +47,13 @@ IS_X86 = platform.machine() in ("x86_64", "AMD64")
 LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most processors have
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
-    *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest"),
+    *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest", "mutants"),
     *("sweep", "gpu-kernels", "lowest", "start", "site", "large"),
+)
+MUTANTS = (  # target, depth and number of mutants
+    ("numpy", "smoke", 200),
+    ("numpy", "default", 40),
+    *((target, "smoke", 100) for target in ("reference", "lowering", "llvm")),
 )
 OF_REFERENCE = ("dask", "mpi")  # optional distributions with pages in the reference
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -173,6 +179,7 @@ def nightly(session: nox.Session, part: str) -> None:
     large: functions of positions, counts and sums of more than 2**31 elements, one at a time, each in 16 GB
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
+    mutants: faults generated from the day's seed, in each target, and the share of them that the kit finds
     lowest: the quick tests, with the oldest versions that our distributions accept
     start: the first steps of users and authors, from empty environments, on each Python
     tests: all tests, on the other versions of Python
@@ -251,6 +258,12 @@ def nightly(session: nox.Session, part: str) -> None:
     elif part == "selftest":
         for options in (["--seeds=20"], ["--deep"]):
             session.run("tensorken", "conformance", "selftest", *options, env=ONE_THREAD)
+    elif part == "mutants":
+        seed = datetime.date.today().toordinal()
+        for target, depth, count in MUTANTS:
+            draw = [f"--target={target}", f"--depth={depth}", f"--mutants={count}", f"--seed={seed}"]
+            several = f"--processes={os.cpu_count()}"
+            session.run("python", "-m", "oracles.mutation", *draw, several, *session.posargs)
     else:
         all_tests = ["-m", "not nightly", "--hypothesis-profile=some"]
         run_pytest(session, "any", "--timeout=600", *PARALLEL, *all_tests)
