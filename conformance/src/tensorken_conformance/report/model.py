@@ -109,9 +109,7 @@ class Header:
         if not self.mutants:
             return f"{self.caught} of {self.faults} seeded faults"
         known = f"all {self.faults}" if self.caught == self.faults else f"{self.caught} of {self.faults}"
-        return (
-            f"{self.found} of {self.mutants} mutants that the laws were not written for, and {known} known faults"
-        )
+        return f"{self.found} of {self.mutants} mutants that the laws were not written for, and {known} known faults"
 
     @property
     def title(self) -> str:

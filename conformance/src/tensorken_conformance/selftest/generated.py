@@ -33,8 +33,6 @@ def rate(digest: str, depth: str) -> tuple[int, int]:
     (0, 0)
     """
     found = [
-        row
-        for name, row in recorded().items()
-        if name.endswith(f" {depth}") and row["fingerprint"] == digest
+        row for name, row in recorded().items() if name.endswith(f" {depth}") and row["fingerprint"] == digest
     ]
     return sum(row["found"] for row in found), sum(row["mutants"] for row in found)
