@@ -148,10 +148,10 @@ def further_changes(node: ast.AST) -> Iterator[Change]:
                 yield "swap-operands", lambda: _with(copy, left=right, right=left)
         case ast.Constant(value=bool()):
             pass
-        case ast.Constant(value=int() as value):
-            yield f"{value}-to-{value - 1}", lambda: ast.Constant(value - 1)
-        case ast.Constant(value=float() as value) if float(f"{value:.5g}") != value:
-            yield "five-digits", lambda: ast.Constant(float(f"{value:.5g}"))
+        case ast.Constant(value=int() as whole):
+            yield f"{whole}-to-{whole - 1}", lambda: ast.Constant(whole - 1)
+        case ast.Constant(value=float() as real) if float(f"{real:.5g}") != real:
+            yield "five-digits", lambda: ast.Constant(float(f"{real:.5g}"))
         case ast.Attribute(attr=name, ctx=ast.Load()) if name in _NEIGHBOURS:
             yield f"{name}-to-{_NEIGHBOURS[name]}", lambda: _with(copy, attr=_NEIGHBOURS[name])
         case ast.Call():
