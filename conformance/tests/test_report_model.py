@@ -40,6 +40,12 @@ def test_the_claim_of_a_run_that_failed() -> None:
         ({"partial": "interrupted"}, "no level - int32, float32 - a part of the laws only"),
         ({"depth": "smoke"}, "L4 - int32, float32 - a smoke run only"),
         ({"faults": 0}, "L4 - int32, float32 - detection not measured"),
+        (
+            {"found": 31, "mutants": 40},
+            "found 31 of 40 mutants that the laws were not written for, and all 78 known faults",
+        ),
+        ({"found": 31, "mutants": 40, "caught": 77}, "not written for, and 77 of 78 known faults"),
+        ({"found": 31, "mutants": 40, "faults": 0}, "detection not measured"),
         ({"capabilities": Capabilities()}, "no level - no dtypes"),
     ],
 )

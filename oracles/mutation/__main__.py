@@ -6,8 +6,10 @@ python -m oracles.mutation --target numpy --mutants 40 --seed 1 --depth smoke
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--depth", choices=("smoke", "default", "deep"), default="smoke", help="of the kit")
     parser.add_argument("--processes", type=int, default=1, help="how many mutants are examined at a time")
     parser.add_argument("--folder", type=Path, help="for the outcomes so far, with which a later run goes on")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="examine no more mutants after these")
     parser.add_argument("--record", action="store_true", help=f"write the counts into {record.FILE.name}")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, end_all)
@@ -41,27 +44,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         journal = Journal(folder / f"{options.target}-{options.depth}.jsonl")
         try:
-            examine(target, mutants, journal, options.depth, folder, options.processes)
+            examine(target, mutants, journal, options.depth, folder, options.processes, options.seconds)
         except FaultyError as error:
             print(error, file=sys.stderr)
             return 1
-    entries = [journal.entries[mutant.key] for mutant in mutants]
+    entries = [journal.entries[mutant.key] for mutant in mutants if mutant.key in journal.entries]
     held_out, others = (
         Rate.of([entry.kind for entry in entries if entry.held_out is which]) for which in (True, False)
     )
     print(f"held out: {held_out}\nothers: {others}\nall: {held_out + others}")
-    if options.record:
+    if len(entries) < len(mutants):
+        print(f"{len(mutants) - len(entries)} of {len(mutants)} mutants are left")
+    elif options.record:
         record.write(options.target, options.depth, options.seed, held_out, others)
     return 0
 
 
 def examine(
-    target: Target, mutants: Sequence[Mutant], journal: Journal, depth: str, folder: Path, processes: int
+    target: Target,
+    mutants: Sequence[Mutant],
+    journal: Journal,
+    depth: str,
+    folder: Path,
+    processes: int,
+    seconds: float,
 ) -> None:
-    """Examine the mutants that are not in the journal, and print each that is not held out."""
+    """Examine the mutants that are not in the journal, and print each that is not held out.
+
+    No further one begins after these seconds.
+    """
     rest = [mutant for mutant in mutants if mutant.key not in journal.entries]
     if not rest:
         return
+    last = time.monotonic() + seconds
     judge = Judge(target, depth, folder)
     print(
         f"{len(target.mutants()):,} mutants; {judge.cases:,} cases take {judge.seconds:.0f} s"
@@ -69,14 +84,17 @@ def examine(
         flush=True,
     )
 
-    def entry(mutant: Mutant) -> Entry:
+    def entry(mutant: Mutant) -> Entry | None:
+        if time.monotonic() > last:
+            return None
         change = difference(mutant, target.files()[mutant.module].read_text("utf-8"))
         return Entry.of(judge.outcome(mutant), change)
 
     with ThreadPoolExecutor(processes) as pool:
         for found in pool.map(entry, rest):
-            journal.add(found)
-            print(found, flush=True)
+            if found is not None:
+                journal.add(found)
+                print(found, flush=True)
 
 
 if __name__ == "__main__":

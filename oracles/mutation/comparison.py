@@ -68,20 +68,18 @@ def probes(backend: str, seed: int, largest: int, programs: list[Program]) -> It
             found = program.run(tk, dict(zip(names, xs, strict=True)))
             return [found[end] for end in ends]
 
-        for way, f in (("eager", run), ("jit", tk.jit(run))):
-            yield (
-                f"{way} random program {number}",
-                ROUNDING_OF_PROGRAM,
-                lambda f=f, leaves=leaves: f(*map(given_as, leaves.values())),
-            )
+        yield (
+            f"random program {number}",
+            ROUNDING_OF_PROGRAM,
+            lambda f=tk.jit(run), leaves=leaves: f(*map(given_as, leaves.values())),
+        )
     for number in range(CHAINS):
         name, f, arguments, _ = chains.drawn(np.random.default_rng([seed, number]), largest)
         compiled = tk.jit(f)
-        yield name, ROUNDING_OF_PROGRAM, lambda f=f, arguments=arguments: f(*map(tk.tensor, arguments))
         for turn in range(2):
             given = [np.roll(x, turn, 1) for x in arguments]
             yield (
-                f"jit of {name}",
+                name,
                 ROUNDING_OF_PROGRAM,
                 lambda g=compiled, given=given: g(*map(tk.tensor, given)),
             )
