@@ -68,10 +68,11 @@ def probes(backend: str, seed: int, largest: int, programs: list[Program]) -> It
             found = program.run(tk, dict(zip(names, xs, strict=True)))
             return [found[end] for end in ends]
 
+        compiled = tk.jit(run)
         yield (
             f"random program {number}",
             ROUNDING_OF_PROGRAM,
-            lambda f=tk.jit(run), leaves=leaves: f(*map(given_as, leaves.values())),
+            lambda f=compiled, leaves=leaves: f(*map(given_as, leaves.values())),
         )
     for number in range(CHAINS):
         name, f, arguments, _ = chains.drawn(np.random.default_rng([seed, number]), largest)
