@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 SIZES = (
     *((1, 1), (1, 7), (3, 4), (5, 5), (16, 16), (1, 1000), (17, 65), (100, 3), (64, 129)),
-    *((300, 40), (2, 5000), (70, 1000)),
+    *((300, 40), (2, 5000), (70, 1000), (1000, 130)),
 )
 
 STEPS: tuple[Callable[[Any, Any], Any], ...] = (
@@ -55,6 +55,12 @@ STEPS: tuple[Callable[[Any, Any], Any], ...] = (
     lambda a, b: tk.argmax(b, 1).reshape((-1, 1)).astype(a.dtype) * 0.01 + a,
     lambda a, b: tk.einsum("ij,ij->i", a, b).reshape((-1, 1)) / a.shape[1] + a,
     lambda a, b: tk.clip(a, -0.5, 0.5) - b,
+    lambda a, b: tk.where(a < 0.0, 2.0, b),
+    lambda a, b: tk.where(b > 0.25, a, tk.zeros_like(b)) + 1.0,
+    lambda a, b: tk.sum(tk.where(a > b, 1.0, 0.0), 1, keepdims=True) * 0.01 + b,
+    lambda a, b: a.T.reshape(a.shape) + b,
+    lambda a, b: tk.expand_dims(a, 1)[:, 0] * tk.broadcast_to(b[:1], b.shape),
+    lambda a, b: tk.prod(tk.clip(b, 0.5, 1.5), 0, keepdims=True) / (1.0 + abs(a)),
 )
 
 
