@@ -58,8 +58,8 @@ class Mutant:
 def mutants_of(module: str, source: str) -> list[Mutant]:
     r"""All mutants of a module, in the order of its source.
 
-    >>> [mutant.id for mutant in mutants_of("m", "def f(x):\n    return x[:-1]")]
-    ['m:f:5:no-USub', 'm:f:7:1-to-2', 'm:f:7:1-to-0']
+    >>> [mutant.id for mutant in mutants_of("m", "def f(x):\n    return x + 1")]
+    ['m:f:4:Add-to-Sub', 'm:f:8:1-to-2', 'm:f:8:1-to-0']
     """
     return [
         Mutant(module, function, position, kind, getattr(node, "lineno", 0))
