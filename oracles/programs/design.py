@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -61,9 +62,9 @@ def adds_bools(step: Step, operands: Operands) -> bool:
     return step.row in ALONE and any(type(x) is bool for x in operands.values())
 
 
-def has_negative_number(step: Step, operands: Operands) -> bool:
+def has_negative_number(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
     """Whether an unsigned tensor meets a negative Python number."""
-    numbers = [x for x in operands.values() if type(x) in (int, float)]
+    numbers = [x for x in operands.values() if x.ndim == 0 and kind(x) in "if"]
     negative = any(x < 0 for x in numbers) or re.search(r"(< |, )-\d", step.text) is not None
     return negative and any(kind(x) == "u" for x in operands.values())
 
@@ -127,7 +128,7 @@ RULES_OF_JAX = (
     Rule(
         "JAX's traced powers of integers read the six lowest bits of the exponent only",
         lambda step, operands, results: (
-            "**" in step.text and any(type(x) is int and x >= 64 for x in operands.values())
+            "**" in step.text and any(x.ndim == 0 and kind(x) == "i" and x >= 64 for x in operands.values())
         ),
         everywhere,
     ),
