@@ -26,10 +26,10 @@ def everywhere(actual: Array, expected: Array) -> Array:
 
 
 def within_tolerance(actual: Array, expected: Array) -> Array:
-    """The elements that differ by at most 1000 epsilons, relative to the largest element or 1."""
+    """The elements that differ by at most 10,000 epsilons, relative to the largest element or 1."""
     with np.errstate(all="ignore"):
         sizes = magnitudes(expected)
-        tolerance = 1000 * epsilon(expected) * max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
+        tolerance = 10_000 * epsilon(expected) * max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
         return np.all(
             [np.abs(a - b) <= tolerance for a, b in zip(parts(actual), parts(expected), strict=True)], axis=0
         )
