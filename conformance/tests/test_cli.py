@@ -18,13 +18,13 @@ import pytest
 from conformance.tests import fake_backends
 from conformance.tests.sample_reports import FAILED, report
 from tensorken_conformance import check
+from tensorken_conformance.backends.loading import load as load_subject
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.cli import FORMS, main
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.progress import Progress
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import to_json
-from tensorken_conformance.running.loading import load as load_subject
 from tensorken_conformance.running.options import Options, Run
 from tensorken_core.language.op import OPS
 

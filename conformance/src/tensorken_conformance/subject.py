@@ -11,7 +11,7 @@ import numpy as np
 from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.host_arrays import flat_buffer
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_core.errors import BackendError
 from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.capabilities import Capabilities

@@ -11,10 +11,10 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import chains, terms
-from tensorken_conformance.oracles import transforms
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.oracles import terms, transforms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, gamma
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import Result
 from tensorken_conformance.compilers import totals
+from tensorken_conformance.detection.counts import rate
 from tensorken_conformance.expectations import BLOCKED, Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.options import Run
-from tensorken_conformance.selftest.detection import rate
 from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
 from tensorken_core.language.op import OPS
 

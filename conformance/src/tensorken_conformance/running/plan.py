@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tensorken_conformance.case import Case
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
-from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.options import RunError
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.discovery import close_matches, suggested
@@ -45,7 +45,7 @@ class Plan:
     Raises:
         PlanError: if a law, group or case of `select` is unknown.
 
-    >>> from tensorken_conformance.running.loading import load
+    >>> from tensorken_conformance.backends.loading import load
     >>> plan = Plan(load("reference"), ["values.read-back/full/int32"])
     >>> [case.shape for case in plan.cases(plan.laws[0])][:3]
     ['scalar', 'empty', 'one']

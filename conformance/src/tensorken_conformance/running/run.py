@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from tensorken_conformance.backends.loading import OptionsError, load
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.running.loading import OptionsError, load
 from tensorken_conformance.running.options import Options, Run, RunError, Tell
 from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.runner import examine_apart

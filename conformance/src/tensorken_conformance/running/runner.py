@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorken_conformance.backends.loading import search_path
 from tensorken_conformance.case import Case, Result, script_of
 from tensorken_conformance.running.options import Run, RunError, Tell
 from tensorken_conformance.running.plan import ALONE
-from tensorken_conformance.running.process import Process, search_path
+from tensorken_conformance.running.process import Process
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
 PARTS = 64

@@ -14,13 +14,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import IO, Any
 
+from tensorken_conformance.backends.loading import OptionsError, load, origin
 from tensorken_conformance.case import Case, Result
+from tensorken_conformance.detection.counts import fingerprint
 from tensorken_conformance.expectations import ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import default_script, examine
-from tensorken_conformance.running.loading import OptionsError, load, origin
 from tensorken_conformance.running.plan import Plan, PlanError
-from tensorken_conformance.selftest.detection import fingerprint
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
 

@@ -12,9 +12,9 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS, Written
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.operands.samples import drawn, role_of, takes
 from tensorken_conformance.subject import Array, Subject, put
 from tensorken_core.language.dtypes import DTYPES, DType, bfloat16, bool_, float16, float32, float64, int32

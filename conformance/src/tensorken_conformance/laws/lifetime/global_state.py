@@ -183,7 +183,7 @@ CHILD = """
 import json, sys
 name, imported = sys.argv[1], json.loads(sys.argv[2])
 def load():
-    from tensorken_conformance.running.loading import load
+    from tensorken_conformance.backends.loading import load
     return load(name)
 if imported is None:
     load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tensorken as tk
-from tensorken_conformance.capability_checks import fault_of
+from tensorken_conformance.backends.capability_checks import fault_of
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.declarations import declared
