@@ -78,7 +78,7 @@ DECISIONS: dict[str, Decision] = {
         lambda x: tk.sort(x) * x.constant([1, 2, 4], x.dtype, (3,)), [1, 1, 0], [2, 4, 1]
     ),
     "relu-at-zero": _one(tk.relu, [-1, 0, -0.0, 2], [0, 0, 0, 1]),
-    "abs-at-zero": _one(tk.abs, [-3, 0, -0.0, 3], [-1, 0, 0, 1]),
+    "abs-at-zero": _one(tk.abs, [-3, 0, -0.0, 3], [-1, 1, 1, 1]),
     "norm-at-zero": _one(lambda x: tk.linalg.vector_norm(x, axis=1), [[0, 0], [3, 4]], [[0, 0], [0.6, 0.8]]),
     "hypot-at-zero": Decision(_op("hypot"), ([0, 3], [0, 4]), ([0, 0.6], [0, 0.8])),
     "atan2-at-zero": Decision(_op("atan2"), ([0, 1], [0, 1]), ([0, 0.5], [0, -0.5])),
