@@ -160,7 +160,7 @@ def one_side_constant(original: Any, t: Any, y: Any, a: Any, b: Any) -> Any:
 # ---- levels ------------------------------------------------------------------------------------------------
 
 
-@fault_in_function("derivatives.primal-bits", Forward, "interpret", "exp")
+@fault_in_function("derivatives.consistency", Forward, "interpret", "exp")
 def primal_rounded_again(original: Any, self: Any, op: Any, operands: Any, params: Any) -> Any:
     """The value of exp under jvp is one representable number larger than without."""
     y = original(self, op, operands, params)

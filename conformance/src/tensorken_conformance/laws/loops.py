@@ -133,7 +133,7 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _push(f: Callable[..., Any], xs: Sequence[Any], positions: Sequence[int]) -> Any:
-    return tk.jvp(of_some(f, xs[:3], positions), [xs[i] for i in positions], [xs[3 + i] for i in positions])
+    return tk.jvp(*of_some(f, xs[:3], positions), [xs[3 + i] for i in positions])
 
 
 FEW = ((0,), (0, 1, 2))

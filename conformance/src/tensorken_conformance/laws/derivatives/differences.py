@@ -88,7 +88,7 @@ class Stretch:
 
     def value(self, interpreter: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
         """The function that is differentiated along the line."""
-        f = self.scenario.along(operands, self.places)
+        f, _ = self.scenario.at(operands)
         if not self.second:
             return f(*at)
         return tk.jvp(f, at, tensors(interpreter, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
