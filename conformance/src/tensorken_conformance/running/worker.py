@@ -53,7 +53,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
     first = json.loads(jobs.readline())
     try:
         subject = load(first["backend"], first["options"], first["seed"], first["depth"])
-        plan = Plan(subject, first["select"])
+        plan = Plan(subject, first["select"], first["done"], first["turns"])
     except PlanError as error:
         tell(refused=str(error), usage=True)
         return
@@ -62,7 +62,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         return
     tell(**introduction(plan, first["options"]))
     if first["counts"]:
-        tell(planned=plan.count())
+        tell(planned=len(first["done"]) + plan.count())
     failed: set[str] = set()
     for line in jobs:
         job = json.loads(line)
