@@ -278,4 +278,4 @@ class Diffable(Derived[R]):
         samples=((((5, 4), (5,)), (0, 3)), (((3, 2), (2,)), (1, 4))),
     )
     def scatter_add(self, x: R, indices: R, axis: int, size: int) -> R:
-        """Zeros of `size` along the axis, with the slices of x added at the indices, in order."""
+        """Zeros of `size` along the axis, with the slices of x added at the indices, in any order."""
