@@ -79,6 +79,18 @@ def within_float32(actual: Array, expected: Array) -> Array:
 RULES_OF_JAX = (
     *RULES,
     Rule(
+        "a number that jit returns is a tensor; JAX's is still a number, which takes the dtypes of others",
+        lambda step, operands, results: step.row == "jit that returns a number",
+        everywhere,
+    ),
+    Rule(
+        "JAX's top_k has 0.0 before -0.0, which are equal",
+        lambda step, operands, results: (
+            "topk" in step.row and any(inexact(x) and (x == 0).any() for x in operands.values())
+        ),
+        everywhere,
+    ),
+    Rule(
         "the result of a function of Python floats alone is a float32; JAX's with 64 bits enabled is a float64",
         lambda step, operands, results: step.row in ALONE,
         within_float32,
@@ -164,6 +176,18 @@ KINK = "abs("
 
 The modulus has no derivative at 0.  Tensorken's derivatives of all orders are 0 there; JAX's first is 0, and its
 second is that of the quotient by 1.
+"""
+
+CUT = "asin("
+"""If a program contains this text and a leaf is complex, its derivatives are not compared with JAX's.
+
+JAX's derivative of asin at a branch cut is that of the other side of the cut.
+"""
+
+LOSES_PRECISION, LOST = "tanh(", 1e-8
+"""If a program contains this text, derivatives agree to a relative error of 1e-8.
+
+JAX's derivative of tanh, 1 - tanh(x) ** 2, has an error relative to 1, which further derivatives multiply.
 """
 
 LOSES_CUSTOM_RULES = "with_jvp("
