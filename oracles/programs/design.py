@@ -57,9 +57,14 @@ bools as bools, Tensorken as Python does.
 """
 
 
+def is_alone(step: Step) -> bool:
+    """Whether the step is of one of these rows, or repeats such a step."""
+    return step.row in ALONE or "(lambda r: r[0] * r[1])(xp.jit(" in step.text
+
+
 def adds_bools(step: Step, operands: Operands) -> bool:
     """Whether a function of bools alone adds them."""
-    return step.row in ALONE and any(type(x) is bool for x in operands.values())
+    return is_alone(step) and any(type(x) is bool for x in operands.values())
 
 
 def has_negative_number(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
@@ -80,7 +85,7 @@ RULES_OF_JAX = (
     *RULES,
     Rule(
         "a number that jit returns is a tensor; JAX's is still a number, which takes the dtypes of others",
-        lambda step, operands, results: step.row == "jit that returns a number",
+        lambda step, operands, results: "(lambda r: r[0] * r[1])(xp.jit(" in step.text,
         everywhere,
     ),
     Rule(
@@ -92,7 +97,7 @@ RULES_OF_JAX = (
     ),
     Rule(
         "the result of a function of Python floats alone is a float32; JAX's with 64 bits enabled is a float64",
-        lambda step, operands, results: step.row in ALONE,
+        lambda step, operands, results: is_alone(step),
         within_float32,
     ),
     Rule(

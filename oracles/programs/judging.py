@@ -26,7 +26,6 @@ from core.tests.random_programs.judging import WAYS, Way, compiled_by, leaves_of
 from core.tests.random_programs.numbers import Array, epsilon, inexact, is_python, kind, magnitudes
 from core.tests.random_programs.program import Program, Step
 from oracles.programs.design import (
-    ALONE,
     CUT,
     KINK,
     LOSES_CUSTOM_RULES,
@@ -35,6 +34,7 @@ from oracles.programs.design import (
     REFUSED_BY_JAX,
     RULES_OF_JAX,
     adds_bools,
+    is_alone,
 )
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32", "complex64")
@@ -64,7 +64,7 @@ def on_jax(program: Program, values: Mapping[str, Array], rng: random.Random) ->
             if (kind(theirs), theirs.shape) == (kind(ours), ours.shape):
                 theirs = theirs.astype(ours.dtype)
             if mismatch := type_mismatch(theirs, ours):
-                if step.row not in ALONE:
+                if not is_alone(step):
                     yield Disagreement("JAX", step, mismatch)
                 break
             different = differs(theirs, ours, step.exact)
@@ -134,7 +134,7 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
 
 def derivatives(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
     """Compare derivatives of orders 1 to 3 in random modes, with or without `jit`, with JAX's."""
-    if not program.smooth or any(step.row in ALONE for step in program.steps):
+    if not program.smooth or any(map(is_alone, program.steps)):
         return
     leaves = leaves_of(program)
     modes = ["r", *("".join(rng.choice("fr") for _ in range(order)) for order in (2, 3))]
