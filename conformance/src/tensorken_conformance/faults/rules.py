@@ -85,7 +85,7 @@ def natural_slope(original: Any, t: Any, y: Any, x: Any) -> Any:
     return original(t, y, x) * 1.0001
 
 
-@fault("derivatives.decisions", "max-shares-ties")
+@fault("derivatives.decisions", "max")
 def ties_of_max_count_twice() -> Patch:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
