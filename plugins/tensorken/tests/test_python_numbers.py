@@ -268,3 +268,24 @@ def test_loops_keep_the_digits_of_complex_numbers(n: complex) -> None:
         assert found.dtype == expected.dtype
         rtol = 8e-15 if expected.dtype == np.complex128 else 1e-6
         np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+COMPARISONS: dict[str, Function] = {
+    **{
+        text: eval(f"lambda x, n: {text}")
+        for text in ("x < n", "x <= n", "x > n", "x >= n", "x == n", "n != x")
+    },
+    **{name: getattr(tk, name) for name in ("less", "less_equal", "greater", "greater_equal", "equal")},
+    "not_equal, reflected": lambda x, n: tk.not_equal(n, x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
+@each_of("dtype", ["uint8", "int8", "uint32", "int32", "uint64", "int64"])
+def test_ints_beyond_a_range_are_compared_by_value(dtype: str) -> None:
+    values = [0, 5, 100]
+    x = tk.tensor(values, dtype)
+    for n in (-1, 300, 70000, 2**31, -(2**31) - 1, 2**40, 5):
+        for text, f in COMPARISONS.items():
+            expected = [bool(f(np.int64(v), np.int64(n))) for v in values]
+            assert f(x, n).tolist() == tk.jit(f)(x, n).tolist() == expected, (text, n)
