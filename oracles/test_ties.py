@@ -1,4 +1,4 @@
-"""Derivatives at ties compared with JAX: the rows of the law derivatives.ties, and the documented differences."""
+"""Derivatives at ties compared with JAX: the ties of the law derivatives.decisions, and the documented differences."""
 
 from __future__ import annotations
 

@@ -38,6 +38,15 @@ def test_imports_of_modules_that_are_not_public_are_found(imported: str, allowed
     assert found == ([] if allowed else [f"mine.backend imports {imported}, which is not public to mine"])
 
 
+def test_a_subpackage_may_import_more_than_its_package() -> None:
+    public = {**PUBLIC, "mine.faults": ["core.levels"]}
+    imports = {name: ["core.language", "core.levels"] for name in ("mine.faults.signs", "mine.faultless")}
+    found = architecture.private_imports(imports, public)
+    assert found == ["mine.faultless imports core.levels, which is not public to mine"]
+    found = architecture.private_imports({"mine.faults": ["core.host"]}, public)
+    assert found == ["mine.faults imports core.host, which is not public to mine.faults"]
+
+
 def test_lines_of_code_are_counted(tmp_path: Path) -> None:
     text = '''"""A docstring,
 over two lines."""

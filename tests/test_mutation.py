@@ -24,7 +24,7 @@ from oracles.mutation.outcomes import MEANINGS, Outcome, Rate
 from oracles.mutation.processes import HOOK, run
 from oracles.mutation.sites import MARK, Mutant, code_of, difference, mutants_of
 from oracles.mutation.targets import TARGETS
-from tensorken_conformance.selftest import generated
+from tensorken_conformance.detection import generated
 
 SOURCE = '''
 """A module."""

@@ -211,3 +211,44 @@ class CrashesWhileCounted(Small):
     """Correct, but ends the process when the kit counts the cases."""
 
     capabilities = Capabilities(dtypes=_CrashWhileCounted(("bool", "float32")), shares_memory=True)
+
+
+class OffInTransforms(Numpy):
+    """Its rfft is off in one element."""
+
+    def rfft(self, x: Any) -> Any:
+        real, imag = super().rfft(x)
+        real = real.copy()
+        real[..., 1] += 1e-3
+        return real, imag
+
+
+class FlipsNothing(Numpy):
+    """Returns the operand of a flip."""
+
+    def flip(self, x: Any, axes: Any) -> Any:
+        return x
+
+
+class RaisesInTransforms(Numpy):
+    """Has a mistake in a method."""
+
+    def rfft(self, x: Any) -> Any:
+        raise KeyError("no rfft")
+
+
+class NeverCopies(Numpy):
+    """Shares the memory of an array that it should copy."""
+
+    def adopt(self, array: Any, copy: bool) -> Any:
+        return super().adopt(array, False)
+
+
+class ForgetsSlowly(Numpy):
+    """The third call of exp and each later one are wrong."""
+
+    count = 0
+
+    def exp(self, x: Any) -> Any:
+        type(self).count += 1
+        return super().exp(x) + (self.count > 2)

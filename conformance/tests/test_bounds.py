@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.oracles.bounds import Arithmetic, Dyadic, gamma, gammas
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_core.language.capabilities import Capabilities
 
 FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.tests.examining import failed_cases, run_law
 from tensorken_conformance import limits
-from tensorken_conformance.capability_checks import fault_of
+from tensorken_conformance.backends.capability_checks import fault_of
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES

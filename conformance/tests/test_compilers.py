@@ -14,6 +14,7 @@ import pytest
 from conformance.tests.examining import run_law
 from tensorken.programs.compiler_choice import VARIABLE
 from tensorken.programs.execution import with_compiler
+from tensorken_conformance.backends.loading import load, origin
 from tensorken_conformance.cli import main
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.faults.compilers import correct_compiler
@@ -23,7 +24,6 @@ from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import from_json, to_json
 from tensorken_conformance.report.terminal import to_text
 from tensorken_conformance.running.examine import examine, laws_for
-from tensorken_conformance.running.loading import load, origin
 from tensorken_conformance.running.options import Options
 from tensorken_conformance.running.run import run
 from tensorken_conformance.subject import Subject

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from conformance.tests.examining import examine_all
-from tensorken_conformance.capability_checks import FIELDS, fault_of
+from tensorken_conformance.backends.capability_checks import FIELDS, fault_of
+from tensorken_conformance.backends.delegation import delegated
 from tensorken_conformance.case import Result
 from tensorken_conformance.operands.samples import methods, samples_of, takes, values_of
-from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, DTypeError, MissingOpError
 from tensorken_core.host.plugin import Capabilities

@@ -17,11 +17,11 @@ import tensorken_conformance.laws  # noqa: F401, importing them registers faults
 from tensorken_cli import Parser
 from tensorken_conformance import cli, expectations, limits
 from tensorken_conformance.answers import explained
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.case import STATUSES, Case
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS, LEVELS, MEANINGS, Law
 from tensorken_conformance.levels import CREATIONS
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.selftest.proof import WITHOUT_VERDICT
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.op import OPS

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tensorken_conformance.laws.elementwise import takes
+from tensorken_conformance.numbers.rounding import FORMATS, nearest
 from tensorken_conformance.operands import pools
 from tensorken_conformance.oracles import casts, elementwise
 from tensorken_conformance.oracles.elementwise_functions import BINARY, GUARD, UNARY, exactly, mp
-from tensorken_conformance.oracles.rounding import FORMATS, nearest
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, bfloat16, float16, float32, float64
 from tensorken_core.language.op import OPS

@@ -22,7 +22,7 @@ from tensorken_conformance.enclosure import (
 )
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import exactly, stepped
-from tensorken_conformance.host_arrays import flat_buffer
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_conformance.programs.draft import ENCLOSED
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.host.plugin import Capabilities

@@ -14,6 +14,7 @@ import pytest
 from conformance.tests.examining import failed_cases, faulty_backend, run_law
 from tensorken_conformance.laws.lifetime import global_state
 from tensorken_conformance.laws.lifetime.global_state import STATES, changes, present
+from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
 LAW = "lifetime.global-state"
@@ -45,6 +46,31 @@ def test_a_change_is_found_and_restored(name: str) -> None:
     assert found.startswith(f"{name}: expected ")
     assert changes(before) == []
     assert present() == before
+
+
+SAME: dict[str, Any] = {  # a second call changes nothing more
+    **{name: change for name, change in CHANGES.items() if "random" not in name},
+    "the state of numpy.random": lambda: np.random.seed(1),
+    "the state of random": lambda: random.seed(1),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_change_that_an_earlier_call_has_made_is_found(name: str) -> None:
+    class Changes(Numpy):
+        def sqrt(self, x: Any) -> Any:
+            SAME[name]()
+            return np.sqrt(x)
+
+    before = present()
+    try:
+        SAME[name]()
+        now = present()
+        [result] = run_law(Changes(), LAW, where=lambda case: case.op == "sqrt" and case.dtype == "float32")
+        assert result.status == "failed" and name in result.says
+        assert present() == now  # the law keeps the settings of its process
+    finally:
+        changes(before)
 
 
 def test_every_setting_of_this_process_is_restored_to_itself() -> None:

@@ -14,7 +14,7 @@ from core.tests.each import each_of
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import layouts
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float32

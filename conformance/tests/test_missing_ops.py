@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from conformance.tests import fake_backends
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.pytest_laws import Examination
 from tensorken_conformance.report.model import make
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.options import Options
 from tensorken_conformance.running.plan import Plan
 from tensorken_conformance.running.run import run

@@ -12,9 +12,9 @@ import pytest
 
 import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 import tensorken_reference
+from tensorken_conformance.backends.correct import CORRECT
 from tensorken_conformance.case import Case
 from tensorken_conformance.selftest import mutants, proof, recording, trials
-from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float32
 from tensorken_reference import rounding, rows

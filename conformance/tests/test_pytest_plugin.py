@@ -208,11 +208,11 @@ def test_without_a_backend_the_plugin_does_nothing(project: pytest.Pytester) -> 
 
 
 def test_needed_cases_are_examined_even_if_not_selected() -> None:
+    from tensorken_conformance.backends.loading import load
     from tensorken_conformance.case import Case
     from tensorken_conformance.expectations import Expectation
     from tensorken_conformance.law import LAWS
     from tensorken_conformance.pytest_laws import Examination
-    from tensorken_conformance.running.loading import load
     from tensorken_conformance.running.plan import Plan
 
     subject = load("conformance.tests.fake_backends:Unreadable")

@@ -37,7 +37,8 @@ def test_the_claim_of_a_run_that_failed() -> None:
     ("header", "claim"),
     [
         ({"select": ("values",)}, "no level - int32, float32 - a part of the laws only"),
-        ({"partial": "interrupted"}, "no level - int32, float32 - a part of the laws only"),
+        ({"partial": "interrupted"}, "no level - int32, float32 - 8 cases examined, so far L4"),
+        ({"partial": "interrupted", "planned": 1119}, "8 of 1,119 cases examined, so far L4"),
         ({"depth": "smoke"}, "L4 - int32, float32 - a smoke run only"),
         ({"faults": 0}, "L4 - int32, float32 - detection not measured"),
         (

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from conformance.tests import fake_backends
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.case import Result
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.levels import account
 from tensorken_conformance.report.model import make
 from tensorken_conformance.running import options, runner
-from tensorken_conformance.running.finders import finders
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.options import Options, Run, RunError
 from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.process import last_words

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from conformance.tests.test_faults import DEADLY
+from tensorken_conformance.backends.correct import CORRECT
+from tensorken_conformance.detection import counts
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
-from tensorken_conformance.selftest import detection, mutants, proof, trials
-from tensorken_conformance.selftest.right import CORRECT
+from tensorken_conformance.selftest import mutants, proof, trials
 from tensorken_core.language.op import OPS
 
 MUTANT = "rows.largest:max-to-min-1"
 
 
 def test_the_recorded_counts_are_current() -> None:
-    assert detection.recorded() == {
-        "fingerprint": detection.fingerprint(),
+    assert counts.recorded() == {
+        "fingerprint": counts.fingerprint(),
         "faults": len(FAULTS),
         "caught": len(FAULTS),
         "mutants": len(mutants.mutants()),
@@ -34,12 +35,12 @@ def test_the_recorded_counts_are_current() -> None:
 
 def test_the_detection_rate_is_unknown_for_other_ops_laws_or_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     caught = len(FAULTS), len(FAULTS)
-    assert detection.rate(detection.fingerprint()) == caught
+    assert counts.rate(counts.fingerprint()) == caught
     for table, name in ((OPS, "exp"), (LAWS, "values.sums"), (FAULTS, "rules/stale-tape")):
         with monkeypatch.context() as patch:
             patch.delitem(table, name)
-            assert detection.rate(detection.fingerprint()) == (0, 0)
-    assert detection.rate(detection.fingerprint()) == caught
+            assert counts.rate(counts.fingerprint()) == (0, 0)
+    assert counts.rate(counts.fingerprint()) == caught
 
 
 def test_finders_name_existing_faults_mutants_and_laws() -> None:
@@ -174,5 +175,5 @@ def test_worker_processes_return_the_results_of_tasks() -> None:
 def test_the_counts_can_be_written_as_json() -> None:
     selftest = proof.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
     data = json.loads(json.dumps(selftest.as_data()))
-    assert set(data) == set(detection.recorded())
+    assert set(data) == set(counts.recorded())
     assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in selftest.summary

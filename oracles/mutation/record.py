@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import tensorken_conformance.selftest
+import tensorken_conformance.detection
 from oracles.mutation.outcomes import Rate
-from tensorken_conformance.selftest.detection import fingerprint
-from tensorken_conformance.selftest.generated import FILE as NAME
+from tensorken_conformance.detection.counts import fingerprint
+from tensorken_conformance.detection.generated import FILE as NAME
 
-FILE = Path(tensorken_conformance.selftest.__path__[0]) / NAME
+FILE = Path(tensorken_conformance.detection.__path__[0]) / NAME
 
 
 def write(target: str, depth: str, seed: int, held_out: Rate, others: Rate, file: Path = FILE) -> None:

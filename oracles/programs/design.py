@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,10 +26,10 @@ def everywhere(actual: Array, expected: Array) -> Array:
 
 
 def within_tolerance(actual: Array, expected: Array) -> Array:
-    """The elements that differ by at most 1000 epsilons, relative to the largest element or 1."""
+    """The elements that differ by at most 10,000 epsilons, relative to the largest element or 1."""
     with np.errstate(all="ignore"):
         sizes = magnitudes(expected)
-        tolerance = 1000 * epsilon(expected) * max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
+        tolerance = 10_000 * epsilon(expected) * max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
         return np.all(
             [np.abs(a - b) <= tolerance for a, b in zip(parts(actual), parts(expected), strict=True)], axis=0
         )
@@ -56,14 +57,19 @@ bools as bools, Tensorken as Python does.
 """
 
 
+def is_alone(step: Step) -> bool:
+    """Whether the step is of one of these rows, or repeats such a step."""
+    return step.row in ALONE or "(lambda r: r[0] * r[1])(xp.jit(" in step.text
+
+
 def adds_bools(step: Step, operands: Operands) -> bool:
     """Whether a function of bools alone adds them."""
-    return step.row in ALONE and any(type(x) is bool for x in operands.values())
+    return is_alone(step) and any(type(x) is bool for x in operands.values())
 
 
-def has_negative_number(step: Step, operands: Operands) -> bool:
+def has_negative_number(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
     """Whether an unsigned tensor meets a negative Python number."""
-    numbers = [x for x in operands.values() if type(x) in (int, float)]
+    numbers = [x for x in operands.values() if x.ndim == 0 and kind(x) in "if"]
     negative = any(x < 0 for x in numbers) or re.search(r"(< |, )-\d", step.text) is not None
     return negative and any(kind(x) == "u" for x in operands.values())
 
@@ -78,8 +84,20 @@ def within_float32(actual: Array, expected: Array) -> Array:
 RULES_OF_JAX = (
     *RULES,
     Rule(
+        "a number that jit returns is a tensor; JAX's is still a number, which takes the dtypes of others",
+        lambda step, operands, results: "(lambda r: r[0] * r[1])(xp.jit(" in step.text,
+        everywhere,
+    ),
+    Rule(
+        "JAX's top_k has 0.0 before -0.0, which are equal",
+        lambda step, operands, results: (
+            "topk" in step.row and any(inexact(x) and (x == 0).any() for x in operands.values())
+        ),
+        everywhere,
+    ),
+    Rule(
         "the result of a function of Python floats alone is a float32; JAX's with 64 bits enabled is a float64",
-        lambda step, operands, results: step.row in ALONE,
+        lambda step, operands, results: is_alone(step),
         within_float32,
     ),
     Rule(
@@ -127,7 +145,7 @@ RULES_OF_JAX = (
     Rule(
         "JAX's traced powers of integers read the six lowest bits of the exponent only",
         lambda step, operands, results: (
-            "**" in step.text and any(type(x) is int and x >= 64 for x in operands.values())
+            "**" in step.text and any(x.ndim == 0 and kind(x) == "i" and x >= 64 for x in operands.values())
         ),
         everywhere,
     ),
@@ -163,6 +181,18 @@ KINK = "abs("
 
 The modulus has no derivative at 0.  Tensorken's derivatives of all orders are 0 there; JAX's first is 0, and its
 second is that of the quotient by 1.
+"""
+
+CUT = "asin("
+"""If a program contains this text and a leaf is complex, its derivatives are not compared with JAX's.
+
+JAX's derivative of asin at a branch cut is that of the other side of the cut.
+"""
+
+LOSES_PRECISION, LOST = "tanh(", 1e-8
+"""If a program contains this text, derivatives agree to a relative error of 1e-8.
+
+JAX's derivative of tanh, 1 - tanh(x) ** 2, has an error relative to 1, which further derivatives multiply.
 """
 
 LOSES_CUSTOM_RULES = "with_jvp("

@@ -129,16 +129,9 @@ def tried(
         return Verdict("alone")
     for k, g, e in zip(at, got, expected or [None] * len(at), strict=True):
         x = operands[k]
-        if e is None:  # as if JAX disagreed with all that have a derivative
-            e = np.where(unknown if local else unknown.any(), np.nan, np.full(x.shape, np.inf))
-            e = np.where(np.isfinite(x.astype("complex128")), e, np.nan)
+        e = _without_jax(x, unknown, local) if e is None else e
         if g.shape == e.shape:
-            e = np.where(unknown, np.nan, e) if not local or np.shape(unknown) == e.shape else e
-            # at an infinite operand only NaN instead of a number is a fault: JAX's numbers there are often wrong
-            at_infinity = _at_infinity(case, e.shape)
-            # and infinite complex numbers are products of infinities with zeros, which are NaN in numpy
-            undefined = np.isinf(e) & (dtype in COMPLEX) & at_infinity.any()
-            e = np.where((at_infinity & ~np.isnan(g)) | undefined, np.nan, e)
+            e = _where_known(g, e, case, unknown, local)
         verdict = compared(g, e, case, local, 1.0 if row.scale == "one" else 0.0)
         if verdict.kind == "wrong":
             terms_at = exact_terms(row, case, k, exact) if order == 1 else terms_of_gradient(f, xs, at, k)
@@ -148,6 +141,24 @@ def tried(
         if verdict.kind == "wrong":
             return verdict
     return RIGHT
+
+
+def _without_jax(x: Array, unknown: Array, local: bool) -> Array:
+    """In place of JAX's derivatives: NaN where there is none, else infinity, which only differences may refute."""
+    nowhere = unknown if local else unknown.any()
+    return np.where(nowhere | ~np.isfinite(x.astype("complex128")), np.nan, np.inf)
+
+
+def _where_known(g: Array, e: Array, case: Case, unknown: Array, local: bool) -> Array:
+    """The expected derivatives, NaN where they are unknown.
+
+    At an infinite operand only NaN in place of a number is a fault, since JAX's numbers there are often wrong; and
+    infinite complex numbers are products of infinities and zeros, which are NaN in numpy.
+    """
+    e = np.where(unknown, np.nan, e) if not local or np.shape(unknown) == e.shape else e
+    at_infinity = _at_infinity(case, e.shape)
+    undefined = np.isinf(e) & (g.dtype.kind == "c") & at_infinity.any()
+    return np.where((at_infinity & ~np.isnan(g)) | undefined, np.nan, e)
 
 
 def expected_derivatives(

@@ -14,11 +14,13 @@ from oracles.sweep.cells import cells
 from oracles.sweep.elsewhere import ELSEWHERE
 from oracles.sweep.functions import public_functions, row_of
 from oracles.sweep.judge import of_error, of_values
-from oracles.sweep.operands import DTYPES
+from oracles.sweep.operands import COMPLEX, DTYPES, FLOATS
 from oracles.sweep.rows import ROWS
 from tensorken_core.errors import DTypeError
 
-SHARE = 6  # one of so many pairs of a function and a dtype is tried
+VALUES, DERIVATIVES = ("eager", "jit", "vmap"), ("grad", "grad of grad")
+SHARES = {VALUES: 6, DERIVATIVES: 120}
+"""For each tuple of modes, how many pairs of a function and a dtype there are for each one that is tried."""
 
 
 def test_every_public_function_has_a_row_or_a_reason() -> None:
@@ -34,16 +36,22 @@ def test_every_open_fault_has_a_reason() -> None:
     assert not [fault for fault, reason in known.read().reasons.items() if reason.startswith("?")]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_share_of_all_cells_is_right_or_refused(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("modes", "dtype"),
+    [*[(VALUES, dtype) for dtype in DTYPES], *[(DERIVATIVES, dtype) for dtype in (*FLOATS, *COMPLEX)]],
+    ids=lambda x: x if isinstance(x, str) else x[0],
+)
+def test_a_share_of_all_cells_is_right_or_refused(
+    modes: tuple[str, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TENSORKEN_COMPILERS", "none")
     monkeypatch.setenv("TENSORKEN_LLVM_CACHE", "0")
     found = []
     for function in public_functions():
         named = row_of(function)
-        if named and not zlib.crc32(f"{named[0]} {dtype}".encode()) % SHARE:
-            found += cells(function, *named, dtype, ("eager", "jit", "vmap"))
-    assert len(found) > 50
+        if named and not zlib.crc32(f"{named[0]} {dtype}".encode()) % SHARES[modes]:
+            found += cells(function, *named, dtype, modes)
+    assert len(found) > 5
     new = known.read().new(found)
     assert not new, "\n".join(map(str, new))
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.law import LAWS, LEVELS
 from tensorken_conformance.levels import MANDATORY_DTYPES, is_mandatory
 from tensorken_conformance.operands.samples import takes
 from tensorken_conformance.running.debugging import examine_again
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import law_named
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_core.host.registry import SELECTION

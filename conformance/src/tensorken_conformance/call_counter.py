@@ -19,6 +19,8 @@ from tensorken_core.rewriting.wrapper import Wrapper
 class CallCounter(Wrapper[Any]):
     """The backend, with a count of the ops that it ran, and the names of missing ops that it was asked to run.
 
+    If `reads` is set, it gets each value that is read.
+
     If the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.  Whole programs
     are compiled for the backend itself, by compiler plugins too, as for users.
 
@@ -35,6 +37,7 @@ class CallCounter(Wrapper[Any]):
         self.broadcasts = backend.broadcasts
         self.counts: Counter[str] = Counter()
         self.missing: set[str] = set()
+        self.reads: Callable[[Any], None] | None = None
         self._interprets = type(backend).interpret is not RawTensor.interpret
 
     @property
@@ -74,6 +77,11 @@ class CallCounter(Wrapper[Any]):
 
     def dtype(self, x: Any) -> DType:
         return self.raw.dtype(x)
+
+    def ravel(self, x: Any) -> Any:
+        if self.reads is not None:
+            self.reads(x)
+        return self.raw.ravel(x)
 
     def deferred_operands(self, x: Any) -> Sequence[Any]:
         return self.raw.deferred_operands(x)

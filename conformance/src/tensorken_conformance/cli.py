@@ -12,13 +12,14 @@ import importlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorken_cli import Parser
 from tensorken_conformance.output import check_files, complain, say, show, write
 from tensorken_conformance.progress import Progress
-from tensorken_conformance.running.options import Options, RunError
+from tensorken_conformance.running.options import ENDED, Options, RunError
 from tensorken_core.errors import BackendError
 
 if TYPE_CHECKING:
@@ -105,16 +106,22 @@ def _commands() -> dict[str, Command]:
     seed = _argument("--seed", "N", "seed of the random operands; default: 0", type=int, default=0)
     backend_option = _argument("--backend-option", "K=V", made, type=_pair, **several)
     limit = "computing time for one case; default: 120"
+    budget = "time after which no case begins, 0 for no limit; default: 60 with --smoke, else 0"
+    resume = "go on with the run of a JSON report or a journal: examine the cases that have not passed"
+    again = "examine the failed cases of a JSON report or a journal again"
     results = "write each result at once, as a line of JSON; a killed run keeps the file"
     run = [
         _argument("backend", "NAME", "any name that the host accepts, or module:attribute"),
-        seed,
+        _argument("--seed", "N", seed[1]["help"], type=int),
         *DEPTHS,
         backend_option,
         _argument("--select", "LAW", SELECT, **several),
         _argument("--in-process", help="run without worker processes, for a debugger", action="store_true"),
         _argument("--workers", "N", "number of processes; default: processors, up to 8", type=_positive),
         _argument("--limit", "SECONDS", limit, type=_seconds, default=120.0),
+        _argument("--budget", "SECONDS", budget, type=_budget),
+        _argument("--resume", "REPORT", resume),
+        _argument("--failed-of", "REPORT", again),
         _argument("--results", "FILE", results),
         *[_argument(f"--{form}", "FILE", f"{help}; - is stdout") for form, (help, *_) in FORMS.items()],
         _argument("--brief", help="leave out the matrix of ops and dtypes", action="store_true"),
@@ -178,6 +185,10 @@ def _seconds(text: str) -> float:
     return _above(0.0, text, "number of seconds above 0")
 
 
+def _budget(text: str) -> float:
+    return 0.0 if text.strip() in ("0", "0.0") else _seconds(text)
+
+
 def _factor(text: str) -> float:
     return _above(1.0, text, "factor above 1")
 
@@ -213,16 +224,7 @@ def _pair(text: str) -> tuple[str, Any]:
 def _run(options: argparse.Namespace) -> int:
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form) is not None}
     journal = _journal(options.results, files)
-    settings = Options(
-        options.backend,
-        options.seed,
-        options.depth or "default",
-        tuple(options.select),
-        options.workers,
-        options.limit,
-        dict(options.backend_option),
-        options.in_process,
-    )
+    settings, earlier = _settings(options)
     from tensorken_conformance.running.run import run
 
     with Progress(options.in_process) as progress, _interrupted_by_termination():
@@ -231,13 +233,15 @@ def _run(options: argparse.Namespace) -> int:
             progress.begin(outcome)
             if journal is not None:
                 journal.begin(outcome)
+                for result in earlier:
+                    journal.tell(result)
 
         def tell(result: Result) -> None:
             progress.tell(result)
             if journal is not None:
                 journal.tell(result)
 
-        outcome = run(settings, tell, begin)
+        outcome = run(settings, tell, begin, earlier)
     from tensorken_conformance.report.model import make
     from tensorken_conformance.report.terminal import blocks
 
@@ -247,7 +251,54 @@ def _run(options: argparse.Namespace) -> int:
         write(file, rendered(report, form, file))
     if journal is not None:
         journal.close(keep=options.results is not None)
-    return INTERRUPTED if outcome.partial else report.status
+    return INTERRUPTED if outcome.partial == ENDED else report.status
+
+
+def _settings(options: argparse.Namespace) -> tuple[Options, Sequence[Result]]:
+    """The settings of a run, and the results of the run that it resumes.
+
+    Raises:
+        RunError: if the report to go on with, or to repeat, is of another backend, or has nothing left to examine.
+    """
+    settings = Options(
+        options.backend,
+        options.seed or 0,
+        options.depth or "default",
+        tuple(options.select),
+        options.workers,
+        options.limit,
+        dict(options.backend_option),
+        options.in_process,
+        options.budget,
+    )
+    path = options.resume or options.failed_of
+    if path is None:
+        return settings, ()
+    name = "--resume" if options.resume else "--failed-of"
+    given = (options.depth, options.seed, options.select, options.backend_option)
+    if any(given) or options.seed is not None or (options.resume and options.failed_of):
+        raise RunError(f"{name} takes depth, seed, cases and options from {path}; leave them out")
+    from tensorken_conformance.report.journal import load_either
+    from tensorken_conformance.report.model import is_failure
+
+    report = load_either(path)
+    header = report.header
+    if header.backend != options.backend:
+        raise RunError(f"{name}: {path} is a report on {header.backend}, not on {options.backend}")
+    same: dict[str, Any] = {
+        "seed": header.seed,
+        "depth": header.depth,
+        "select": header.select,
+        "options": header.options,
+    }
+    if options.resume:
+        if not header.partial:
+            raise RunError(f"--resume: {path} lacks no case; --failed-of repeats those that failed")
+        return replace(settings, **same), [r for r in report.results if r.status in ("passed", "unsupported")]
+    failed = tuple(result.case.id for result in report.results if is_failure(result))
+    if not failed:
+        raise RunError(f"--failed-of: no case of {path} failed")
+    return replace(settings, **same | {"select": failed}), ()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import threading
 import time
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 EVERY = 10.0
 """The seconds between two lines, if stderr is no terminal."""
+
+FIRST = 5.0
+"""The seconds until the first line."""
 
 
 class Progress:
@@ -31,6 +35,8 @@ class Progress:
         self._every = every
         self._began = time.monotonic()
         self._count = self._bad = 0
+        self._passed: set[int] = set()  # the levels of cases that passed
+        self._spoilt: int | None = None  # the lowest level that a case prevents
         self._law = ""
         self._run: Run | None = None
         self._has_ended = threading.Event()
@@ -38,7 +44,7 @@ class Progress:
         self._lines = None
         if self._bar is None and not in_process:
             self._lines = threading.Thread(target=self._print_lines, daemon=True)
-        self._next = self._began + every
+        self._next = self._began + min(FIRST, every)
 
     def __enter__(self) -> Progress:
         if self._lines is not None:
@@ -53,19 +59,30 @@ class Progress:
             self._bar.stop()
 
     def begin(self, run: Run) -> None:
-        """Take the record of the run, which knows the number of cases."""
+        """Take the record of the run, which knows the number of cases, and the results of a run that it resumes."""
         self._run = run
+        for result in run.results:
+            self._add(result)
 
     def tell(self, result: Result) -> None:
-        """Count a result."""
-        self._count += 1
-        self._bad += result.status in ("failed", "crashed")
-        self._law = result.case.law
+        """Count a result, and show it."""
+        self._add(result)
         if self._bar is not None:
-            self._bar.show(self._count, self._total, f"{self._bad:,} failed", self._law)
+            self._bar.show(self._count, self._total, self._verdict, self._law)
         elif self._lines is None and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._every
             self._print_line()
+
+    def _add(self, result: Result) -> None:
+        from tensorken_conformance.levels import spoils  # which imports numpy
+
+        self._count += 1
+        self._bad += result.status in ("failed", "crashed")
+        if result.status == "passed":
+            self._passed.add(result.level)
+        elif (spoilt := spoils(result)) is not None:
+            self._spoilt = spoilt if self._spoilt is None else min(self._spoilt, spoilt)
+        self._law = result.case.law
 
     @property
     def _total(self) -> int | None:
@@ -79,11 +96,19 @@ class Progress:
             f"{self._count:,} cases" if self._total is None else f"{self._count:,} of {self._total:,} cases"
         )
         seconds = time.monotonic() - self._began
-        return ", ".join(filter(None, (cases, f"{self._bad:,} failed", f"{seconds:.0f} s", self._law)))
+        return ", ".join(filter(None, (cases, self._verdict, f"{seconds:.0f} s", self._law)))
+
+    @property
+    def _verdict(self) -> str:
+        """The number of failed cases, and the level that all results so far would reach."""
+        level = next(n for n in itertools.count() if n not in self._passed or n == self._spoilt) - 1
+        return f"{self._bad:,} failed{f', so far L{level}' if level >= 0 else ''}"
 
     def _print_lines(self) -> None:
-        while not self._has_ended.wait(self._every):
+        pause = min(FIRST, self._every)
+        while not self._has_ended.wait(pause):
             self._print_line()
+            pause = self._every
 
     def _print_line(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # a closed pipe

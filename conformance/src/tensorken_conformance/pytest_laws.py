@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.expectations import (
     Expectation,
@@ -18,7 +19,6 @@ from tensorken_conformance.expectations import (
 )
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.report.tables import chosen
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Subject

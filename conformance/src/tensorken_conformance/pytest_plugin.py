@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Reject an unknown backend at the start, like any invalid option."""
     name = config.getoption("tensorken_backend")
     if name and not config.getoption("version") and not config.getoption("help"):
-        from tensorken_conformance.running.loading import load
+        from tensorken_conformance.backends.loading import load
         from tensorken_core.errors import BackendError, UnknownBackendError
 
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.host_arrays import flat_buffer
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_core.errors import BackendError
 from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.capabilities import Capabilities
@@ -44,6 +45,7 @@ class Subject:
         call_counter: the backend with a count of the ops that it ran; laws on single ops use it.
         stack: the interpreter of users: the call counter, in `Fuse` if the backend is.
         capabilities: what the backend declares.
+        shown: by law the number of failing cases.
 
     Raises:
         BackendError: if the capabilities are of another class.
@@ -57,6 +59,7 @@ class Subject:
         self.call_counter = CallCounter(self.backend)
         self.stack: RawTensor[Any] = Fuse(self.call_counter) if fused else self.call_counter
         self.name, self.seed, self.depth = name, seed, depth
+        self.shown: Counter[str] = Counter()
         self.capabilities = self.backend.capabilities
         if not isinstance(self.capabilities, Capabilities):
             raise BackendError(

@@ -46,6 +46,85 @@ def backend(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("name", ["eager", "jit", "jit(jit)", "disable_jit", "trace"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_callback_gets_and_returns_complex_arrays(backend: str, name: str, dtype: str) -> None:
+    seen: list[Any] = []
+
+    def f(tree: Any, y: Any) -> Any:
+        seen.append((tree["z"], y))
+        return {"product": tree["z"] * y, "number": 2j, "real": y}
+
+    z = tk.tensor([1j, 2.0], dtype=dtype)
+    y = tk.tensor([3.0, 4.0], dtype=z.real.dtype)
+    types = {"product": z, "number": tk.ShapeDtypeStruct((), "complex64"), "real": y}
+    result = TRANSFORMED[name](lambda z, y: tk.pure_callback(f, types, {"z": z}, y))(z, y)
+    for array in seen[0]:
+        assert type(array) is np.ndarray
+    assert (seen[0][0].dtype.name, seen[0][0].tolist(), seen[0][1].tolist()) == (dtype, [1j, 2.0], [3.0, 4.0])
+    assert {key: (value.dtype.name, value.tolist()) for key, value in result.items()} == {
+        "product": (dtype, [3j, 8.0]),
+        "number": ("complex64", 2j),
+        "real": (y.dtype.name, [3.0, 4.0]),
+    }
+
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+@pytest.mark.parametrize("parts", ["both", "real", "imag"])
+def test_a_batch_of_complex_numbers(method: str, parts: str) -> None:
+    """Also where only one of the parts differs between the examples."""
+    x = np.array([1.0, 2.0, 3.0], "float32")
+
+    def number(x: Any) -> Any:
+        return {"both": lambda: tk.complex(x, -x), "real": lambda: x + 2j, "imag": lambda: x * 1j}[parts]()
+
+    def f(x: Any) -> Any:
+        z = number(x)
+        return tk.pure_callback(np.square, tk.ShapeDtypeStruct((), "complex64"), z, vmap_method=method)
+
+    for transform in (tk.vmap, lambda f: tk.jit(tk.vmap(f))):
+        got = transform(f)(tk.tensor(x))
+        np.testing.assert_array_equal(np.asarray(got), np.square(np.asarray(number(tk.tensor(x)))))
+
+
+def test_a_complex_result_is_checked_as_one_result() -> None:
+    for value, error, message in (
+        (
+            np.zeros(2, "complex128"),
+            DTypeError,
+            "result 0 is complex128 (2,), but result_shape_dtypes says complex64 (2,)",
+        ),
+        (
+            np.zeros(3, "complex64"),
+            ShapeError,
+            "result 0 is complex64 (3,), but result_shape_dtypes says complex64 (2,)",
+        ),
+        (
+            np.zeros(2, "float32"),
+            DTypeError,
+            "result 0 is float32 (2,), but result_shape_dtypes says complex64 (2,)",
+        ),
+    ):
+        with pytest.raises(error) as caught:
+            tk.pure_callback(lambda value=value: value, tk.ShapeDtypeStruct((2,), "complex64"))
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["eager", "jit", "trace"])
+def test_debugging_shows_complex_numbers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+
+    def f(z: Any, n: Any) -> Any:
+        tk.debug.print("{} {n:.1f}", z, n=n)
+        tk.debug.callback(seen.append, z)
+        tk.io_callback(seen.append, None, {"z": z})
+        return z * n
+
+    TRANSFORMED[name](f)(tk.tensor([1j, 2.0]), 3.0 + 1.0j)
+    assert capsys.readouterr().out == "[0.+1.j 2.+0.j] 3.0+1.0j\n"
+    assert [seen[0].tolist(), seen[1]["z"].tolist()] == [[1j, 2.0]] * 2
+
+
+@pytest.mark.parametrize("name", ["eager", "jit", "jit(jit)", "disable_jit", "trace"])
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
 def test_a_callback_gets_and_returns_numpy_arrays(backend: str, name: str, dtype: str) -> None:
     seen: list[Any] = []

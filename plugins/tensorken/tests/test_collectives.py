@@ -130,6 +130,8 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "permutation": (lambda: rows(lambda r: tk.ppermute(r, "rows", [(0, 4)]))(X), "must be an int from 0 to 3"),
     "a source twice": (lambda: rows(lambda r: tk.ppermute(r, "rows", [(0, 1), (0, 2)]))(X), "each source"),
     "shared result": (lambda: rows(lambda r: r, 0, None)(X), "differs between the examples"),
+    "a maximum of pairs": (lambda: rows(lambda r: tk.pmax([r * 1j], "rows"))(X), "pmax: not defined for complex64"),
+    "a minimum of a number": (lambda: rows(lambda r: tk.pmin(2j, "rows"))(X), "pmin: not defined for complex64"),
     "a value": (lambda: rows(lambda r: float(tk.psum(r, "rows").sum() + r.sum()))(X), "differs between the 4 examples"),
 }  # fmt: skip
 

@@ -85,7 +85,11 @@ CALLS: list[tuple[str, Callable[[], Any]]] = [
     ("randint", lambda: tk.random.randint(KEY, (3,), 5, 5)),
     ("randint", lambda: tk.random.randint(KEY, (3,), tk.tensor([1, 2, 3]), 3)),
     ("uniform", lambda: tk.random.uniform(KEY, (3,), minval=2.0, maxval=1.0)),
+    ("uniform", lambda: tk.random.uniform(KEY, (3,), maxval=INF)),
+    ("uniform", lambda: tk.random.uniform(KEY, (3,), minval=tk.tensor([0.0, -INF, 0.0]))),
     ("bincount", lambda: tk.bincount([1, 2], minlength=-1)),
+    ("bincount", lambda: tk.bincount([1, 2], length=-1)),
+    ("bincount", lambda: tk.bincount([1, 2], length=2.5)),  # type: ignore[arg-type]
     *[("histogram", lambda r=r: tk.histogram(x, 3, r)) for r in ((2, 1), (0, NAN), (0, INF), (-INF, 0))],
     ("histogram", lambda: tk.histogram(x, tk.tensor([3.0, 2.0, 1.0]))),
     ("histogram", lambda: tk.histogram(tk.tensor([1.0, NAN]), 3)),

@@ -10,7 +10,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
-from tensorken_core.errors import TensorkenError
+from tensorken_core.errors import ArgumentError, TensorkenError
 
 Function = Callable[..., Any]
 
@@ -123,6 +123,30 @@ def test_a_number_that_a_loop_makes_a_tensor_is_one() -> None:
     assert tk.fori_loop(0, 3, lambda i, c: c + i, tk.tensor(1, "uint8")).dtype == "uint8"
     assert tk.jit(lambda n: n)(2**40).item() == 2**40
     assert tk.jit(lambda x, n: x + n)(tk.tensor([1], "int64"), 2**40).tolist() == [2**40 + 1]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_powers_of_bools_have_the_default_dtype(n: int) -> None:
+    x = tk.tensor([True, False])
+    for y in (x**n, tk.power(x, n), tk.jit(lambda x: x**n)(x), tk.jit(lambda x, n: x**n)(x, n)):
+        assert (y.dtype, y.tolist()) == (tk.int32, [1, 0**n])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_shapes_and_dtypes_of_complex_numbers(dtype: str) -> None:
+    z = tk.ones((2, 3), dtype) * 1j
+    structure = tk.ShapeDtypeStruct(z.shape, dtype)
+    for argument in (z, structure):
+        shapes = tk.eval_shape(
+            lambda t: {"double": t["z"] * 2, "n": 1j, "part": t["z"].real}, {"z": argument}
+        )
+        assert shapes["double"] == structure
+        assert shapes["n"] == tk.ShapeDtypeStruct((), "complex64")
+        assert shapes["part"] == tk.ShapeDtypeStruct(z.shape, z.real.dtype)
+        assert tk.eval_shape(lambda z: z.sum(), tk.eval_shape(lambda z: z * z, argument)).dtype == dtype
+        assert tk.trace(lambda z: z * z)(argument)(z).tolist() == (z * z).tolist()
+    with pytest.raises(ArgumentError, match="zeros_like: cannot make a tensor of ShapeDtypeStruct"):
+        tk.zeros_like(structure)
 
 
 def test_bools_stay_conditions() -> None:
@@ -244,3 +268,24 @@ def test_loops_keep_the_digits_of_complex_numbers(n: complex) -> None:
         assert found.dtype == expected.dtype
         rtol = 8e-15 if expected.dtype == np.complex128 else 1e-6
         np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+COMPARISONS: dict[str, Function] = {
+    **{
+        text: eval(f"lambda x, n: {text}")
+        for text in ("x < n", "x <= n", "x > n", "x >= n", "x == n", "n != x")
+    },
+    **{name: getattr(tk, name) for name in ("less", "less_equal", "greater", "greater_equal", "equal")},
+    "not_equal, reflected": lambda x, n: tk.not_equal(n, x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
+@each_of("dtype", ["uint8", "int8", "uint32", "int32", "uint64", "int64"])
+def test_ints_beyond_a_range_are_compared_by_value(dtype: str) -> None:
+    values = [0, 5, 100]
+    x = tk.tensor(values, dtype)
+    for n in (-1, 300, 70000, 2**31, -(2**31) - 1, 2**40, 5):
+        for text, f in COMPARISONS.items():
+            expected = [bool(f(np.int64(v), np.int64(n))) for v in values]
+            assert f(x, n).tolist() == tk.jit(f)(x, n).tolist() == expected, (text, n)

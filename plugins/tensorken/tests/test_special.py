@@ -186,6 +186,54 @@ SPECIAL_VALUES = [
 ]
 
 
+def parameters(low: float, high: float) -> Array:
+    return 10 ** np.random.default_rng(int(100.0 + low * 10)).uniform(low, high, 2000)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-6, -3), (-3, 0), (0, 4), (4, 9)])
+@pytest.mark.parametrize(("low_b", "high_b"), [(-6.1, -3), (-3.1, 0), (0.1, 4), (4.1, 9)])
+def test_incomplete_beta_functions_of_all_parameters(
+    low: float, high: float, low_b: float, high_b: float
+) -> None:
+    """The error is small, compared with that which the rounding of x causes, also far from the mean."""
+    a, b = parameters(low, high), parameters(low_b, high_b)
+    mean, width = a / (a + b), np.sqrt(a * b / (a + b + 1.0)) / (a + b)
+    places = np.random.default_rng(0)
+    near = mean + width * 3.0 * places.standard_normal(a.size)
+    for x in (np.clip(near, 1e-300, 1.0), np.clip(mean * 10 ** places.uniform(-3, 3, a.size), 0.0, 1.0)):
+        found = np.asarray(tk.special.betainc(a, b, x))
+        assert np.all((found >= 0.0) & (found <= 1.0))
+        rounding = np.finfo("float64").eps * np.sqrt(a * b / (a + b))
+        assert np.all(np.abs(found - special.betainc(a, b, x)) <= 2e-14 + 2.0 * rounding)
+
+
+def test_incomplete_gamma_functions_of_tiny_and_huge_parameters() -> None:
+    """A share of a half at the mean, and the whole for a tiny a."""
+    huge = 10.0 ** np.array([16.0, 17.0, 18.0, 20.0, 31.0, 40.0, 100.0, 300.0])
+    tiny = np.array([5e-324, 1e-310, 1e-300, 1e-20])
+    for name, sign in (("gammainc", 1.0), ("gammaincc", -1.0)):
+        function = getattr(tk.special, name)
+        at_mean = 0.5 + sign / (3.0 * np.sqrt(2.0 * np.pi) * np.sqrt(huge))
+        np.testing.assert_allclose(np.asarray(function(huge, huge)), at_mean, rtol=2e-15)
+        whole = np.asarray(function(tiny, np.array([0.5, 1e-300, 3.0, 0.1])))
+        np.testing.assert_allclose(whole, (1.0 + sign) / 2.0, atol=2e-15)
+
+
+def test_betaln_of_a_negative_and_a_large_operand() -> None:
+    low, high = (x.ravel() for x in np.meshgrid([-0.5, -1.5, -3.3, -20.7], [12.0, 50.0, 1e5, 1e15, 1e20]))
+    with mpmath.workdps(60):
+        expected = np.array(
+            [
+                float(
+                    mpmath.log(abs(mpmath.gamma(x))) + mpmath.re(mpmath.loggamma(y) - mpmath.loggamma(x + y))
+                )
+                for x, y in zip(map(mpmath.mpf, low), map(mpmath.mpf, high), strict=True)
+            ]
+        )
+    for found in (tk.special.betaln(low, high), tk.special.betaln(high, low)):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-14, atol=2e-14)
+
+
 LIMITS_OF_OWN = {("i0", np.inf): np.inf, ("i0", -np.inf): np.inf}
 """Where scipy's result is NaN."""
 

@@ -23,7 +23,7 @@ from tensorken_conformance.enclosure.interval import (
     rounded,
 )
 from tensorken_conformance.enclosure.reductions import summed
-from tensorken_conformance.host_arrays import BITS, in_dtype
+from tensorken_conformance.numbers.host_arrays import BITS, in_dtype
 from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
 from tensorken_core.language.shapes import Pairs
 

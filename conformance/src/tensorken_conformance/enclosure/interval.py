@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.host_arrays import BITS, in_dtype
-from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.numbers.host_arrays import BITS, in_dtype
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_core.language.dtypes import DType, integer_bounds
 
 Array = np.ndarray[Any, Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.backends.correct import Different
 from tensorken_conformance.faults.fault import Original, fault
-from tensorken_conformance.selftest.right import Different
 from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType

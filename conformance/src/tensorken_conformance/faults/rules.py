@@ -85,7 +85,7 @@ def natural_slope(original: Any, t: Any, y: Any, x: Any) -> Any:
     return original(t, y, x) * 1.0001
 
 
-@fault("derivatives.decisions", "max-shares-ties")
+@fault("derivatives.decisions", "max")
 def ties_of_max_count_twice() -> Patch:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
@@ -160,7 +160,7 @@ def one_side_constant(original: Any, t: Any, y: Any, a: Any, b: Any) -> Any:
 # ---- levels ------------------------------------------------------------------------------------------------
 
 
-@fault_in_function("derivatives.primal-bits", Forward, "interpret", "exp")
+@fault_in_function("derivatives.consistency", Forward, "interpret", "exp")
 def primal_rounded_again(original: Any, self: Any, op: Any, operands: Any, params: Any) -> Any:
     """The value of exp under jvp is one representable number larger than without."""
     y = original(self, op, operands, params)

@@ -12,7 +12,7 @@ from tensorken_conformance.faults.fault import Patch, fault, fault_in_function, 
 from tensorken_core.language.bodies import arrangement
 from tensorken_core.language.op import OPS
 
-LAW = "derivatives.ties"
+LAW = "derivatives.decisions"
 
 
 @fault_in_function(LAW, statistics, "_between", "median-of-even", "median-of-two", "quantile", "percentile")

@@ -20,9 +20,9 @@ from tensorken_conformance.laws.elementwise import (
     shown,
     subnormal_hint,
 )
+from tensorken_conformance.layouts.shapes import SHAPES, need, operand
 from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands import pools
-from tensorken_conformance.operands.shapes import SHAPES, need, operand
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.oracles.casts import cast as cast_exactly
 from tensorken_conformance.subject import Array, Subject

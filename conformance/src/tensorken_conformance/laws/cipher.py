@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import shapes
+from tensorken_conformance.layouts import shapes
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import int32

@@ -17,11 +17,10 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import terms
-from tensorken_conformance.oracles import complex_functions
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.oracles import complex_functions, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.oracles.elementwise_functions import mp
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject, put
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.tensor.tensor import Tensor

@@ -10,10 +10,11 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import chains, reductions
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.operands import reductions
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import Arithmetic
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS

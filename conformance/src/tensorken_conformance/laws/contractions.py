@@ -13,14 +13,15 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.sums import added_over
+from tensorken_conformance.layouts import shapes
 from tensorken_conformance.limits import NARROW
-from tensorken_conformance.operands import reductions, shapes, terms
-from tensorken_conformance.oracles import exact, rounded
+from tensorken_conformance.numbers.host_arrays import is_float
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.operands import reductions
+from tensorken_conformance.oracles import exact, rounded, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.oracles.windows import kernels_of, windows_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.capability_checks import FIELDS, fault_of
+from tensorken_conformance.backends.capability_checks import FIELDS, fault_of
+from tensorken_conformance.backends.delegation import delegated
 from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.expectations import BLOCKED
-from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_conformance.operands.samples import dtypes_of, methods, repeated, samples_of, takes, tensors_of
-from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import BackendError, DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType

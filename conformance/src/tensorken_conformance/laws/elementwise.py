@@ -14,13 +14,13 @@ import numpy as np
 
 from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
+from tensorken_conformance.layouts.shapes import SHAPES, fitted, need, operand
+from tensorken_conformance.numbers.host_arrays import is_float
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.samples import kinds_of
-from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.oracles import elementwise as oracle, ulp
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType

@@ -12,11 +12,11 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import reductions, terms
-from tensorken_conformance.operands.shapes import fitted, operand
-from tensorken_conformance.oracles import exact
+from tensorken_conformance.layouts.shapes import fitted, operand
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.operands import reductions
+from tensorken_conformance.oracles import exact, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, gamma
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import Distribution, distribution, packages_distributions
 from typing import Any
 
+from tensorken_conformance.backends.loading import record_of
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.fresh_process import json_of
-from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import CORE, PluginRecord, normalized

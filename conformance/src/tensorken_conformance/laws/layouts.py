@@ -14,11 +14,12 @@ import tensorken
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import elementwise
-from tensorken_conformance.operands import chains, points
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.layouts.shapes import class_of
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.operands import points
 from tensorken_conformance.operands.samples import kinds_of
-from tensorken_conformance.operands.shapes import class_of
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType, int32, integer_bounds, wrap_integer
 from tensorken_core.language.op import OPS, Op

@@ -104,6 +104,19 @@ def _while(a: Any, b: Any, c: Any) -> Any:
     return tk.while_loop(more, lambda h: (h[0] + tk.abs(c) + 1, h[2], h[1] + b, h[3]), (a, b, a, c))
 
 
+def _lengths(a: Any, b: Any, c: Any) -> Any:
+    """No step, one, and numbers of steps beside those by which a loop may be unrolled."""
+
+    def step(carry: Any, _: Any) -> Any:
+        one, two, three = carry
+        return (two - c, one + a, three + one), two
+
+    return [tk.scan(step, (a, b, c), None, length=n) for n in LENGTHS]
+
+
+LENGTHS = (0, 1, 5, 9, 17)
+"""The numbers of steps of `lengths`."""
+
 LOOPS: dict[str, Loop] = {
     "exchanged-carries": Loop(_exchanged),
     "carries-reached-later": Loop(_one_step_later),
@@ -113,6 +126,7 @@ LOOPS: dict[str, Loop] = {
     "cond-in-scan": Loop(_chosen_in_loop),
     "cond-before-scan": Loop(_handed_through),
     "exchanged-in-branches": Loop(_exchanged_in_branches),
+    "lengths": Loop(_lengths),
     "fori_loop": Loop(_repeated),
     "while_loop": Loop(_while, reverse=False),
 }
@@ -133,7 +147,7 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _push(f: Callable[..., Any], xs: Sequence[Any], positions: Sequence[int]) -> Any:
-    return tk.jvp(of_some(f, xs[:3], positions), [xs[i] for i in positions], [xs[3 + i] for i in positions])
+    return tk.jvp(*of_some(f, xs[:3], positions), [xs[3 + i] for i in positions])
 
 
 FEW = ((0,), (0, 1, 2))

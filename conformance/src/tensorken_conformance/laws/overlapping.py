@@ -11,8 +11,8 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import chains
-from tensorken_conformance.operands.shapes import class_of
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.layouts.shapes import class_of
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType

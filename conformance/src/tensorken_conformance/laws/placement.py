@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case
-from tensorken_conformance.host_arrays import ascending, is_float
 from tensorken_conformance.law import law
+from tensorken_conformance.layouts import chains, shapes
 from tensorken_conformance.limits import NARROW
-from tensorken_conformance.operands import chains, reductions, shapes
+from tensorken_conformance.numbers.host_arrays import ascending, is_float
+from tensorken_conformance.operands import reductions
 from tensorken_conformance.oracles import elementwise, exact
 from tensorken_conformance.oracles.bounds import Arithmetic
 from tensorken_conformance.subject import Array, Subject

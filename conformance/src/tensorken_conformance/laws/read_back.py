@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
-from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.numbers.host_arrays import is_float
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType, wrap_integer
 from tensorken_core.tensor.tensor import Tensor

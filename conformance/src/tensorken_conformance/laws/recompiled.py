@@ -9,7 +9,7 @@ import numpy as np
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import scenarios
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.programs.variations import VARIATIONS, Call, Numbers
 from tensorken_conformance.subject import Subject

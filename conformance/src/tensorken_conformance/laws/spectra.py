@@ -12,7 +12,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.transforms import compared
-from tensorken_conformance.operands import terms
+from tensorken_conformance.oracles import terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
 from tensorken_conformance.oracles.spectra import OF_REAL, TO_REAL, Spectrum, spectrum
 from tensorken_conformance.subject import Subject, put

@@ -12,12 +12,12 @@ import numpy as np
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import placement
+from tensorken_conformance.layouts.shapes import fitted, operand
 from tensorken_conformance.limits import NARROW
-from tensorken_conformance.operands import reductions, terms
-from tensorken_conformance.operands.shapes import fitted, operand
-from tensorken_conformance.oracles import exact, rounded
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.operands import reductions
+from tensorken_conformance.oracles import exact, rounded, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS

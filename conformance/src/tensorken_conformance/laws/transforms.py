@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,10 +11,10 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import chains, terms
-from tensorken_conformance.oracles import transforms
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.numbers.rounding import FORMATS
+from tensorken_conformance.oracles import terms, transforms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, gamma
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
@@ -168,6 +168,27 @@ def check_transforms(subject: Subject, case: Case) -> Measured:
     return Measured(within(subject, case, got, given, lost))
 
 
+def _worst(got: list[Array], exact: list[Dyadic], row: tuple[int, ...]) -> str:
+    """The element of a row whose error is the largest, for messages."""
+
+    def parts(k: int) -> tuple[list[float], list[Fraction]]:
+        place = (*row, k)
+        return [float(y[place]) for y in got], [part.fraction(place) for part in exact]
+
+    def error(k: int) -> Fraction:
+        return sum([(Fraction(a) - b) ** 2 for a, b in zip(*parts(k), strict=True)], Fraction(0))
+
+    k = max(range(got[0].shape[-1]), key=error)
+    found, expected = parts(k)
+    wanted, got_number = _number(map(terms.shown, expected)), _number(map(repr, found))
+    return f"at {[*row, k]} expected about {wanted}, got {got_number}"
+
+
+def _number(parts: Iterable[str]) -> str:
+    real, *imag = parts
+    return f"({real}{'' if imag[0].startswith('-') else '+'}{imag[0]}j)" if imag else real
+
+
 def subnormal_flushed(subject: Subject, dtype: str, x: Array) -> bool:
     """Whether an operand has subnormal numbers, which the backend may take for zeros."""
     small = (x != 0) & (np.abs(x) < float(FORMATS[dtype].normal))
@@ -233,7 +254,7 @@ def compared(
         index = tuple(map(int, np.argwhere(wrong)[0]))
         raise Failure(
             f"{name}: row {list(index[:-1])} is off by {off[index]:.3g} units of its norm, "
-            f"at most {float(share / (2 * arithmetic.format.unit)):.3g} are allowed",
+            f"at most {float(share / (2 * arithmetic.format.unit)):.3g} are allowed; {_worst(got, exact, index[:-1])}",
             ulp=float(off[index]),
         )
     least = arithmetic.format.normal / arithmetic.format.unit  # below, the errors of underflow would dominate

@@ -11,9 +11,9 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.layouts.shapes import WORKGROUPS
 from tensorken_conformance.limits import NARROW
 from tensorken_conformance.operands.samples import kinds_of
-from tensorken_conformance.operands.shapes import WORKGROUPS
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES

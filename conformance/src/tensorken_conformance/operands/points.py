@@ -6,8 +6,8 @@ import math
 import random
 from functools import cache
 
+from tensorken_conformance.numbers.rounding import Format
 from tensorken_conformance.oracles.elementwise_functions import UNARY
-from tensorken_conformance.oracles.rounding import Format
 from tensorken_core.language.op import Op
 
 inf = math.inf

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.operands import points
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_core.language.dtypes import DType, integer_bounds, wrap_integer
 from tensorken_core.language.op import Op
 

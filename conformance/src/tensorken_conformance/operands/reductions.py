@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case
-from tensorken_conformance.operands.shapes import SHAPES, VIEWS, ShapeClass
+from tensorken_conformance.layouts.shapes import SHAPES, VIEWS, ShapeClass
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DType

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case
-from tensorken_conformance.operands import shapes as classes
+from tensorken_conformance.layouts import shapes as classes
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64, int32

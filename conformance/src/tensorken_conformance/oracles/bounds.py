@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance import limits
-from tensorken_conformance.oracles.rounding import FORMATS, Format, power_of_two
+from tensorken_conformance.numbers.rounding import FORMATS, Format, power_of_two
 from tensorken_core.language.capabilities import Capabilities
 
 Array = np.ndarray[Any, Any]

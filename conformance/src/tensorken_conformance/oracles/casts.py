@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.numbers.rounding import FORMATS, nearest
 from tensorken_conformance.oracles.elementwise import numbers
-from tensorken_conformance.oracles.rounding import FORMATS, nearest
 from tensorken_core.language.dtypes import DType
 
 Array = np.ndarray[Any, Any]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.host_arrays import in_dtype
+from tensorken_conformance.numbers.host_arrays import in_dtype
+from tensorken_conformance.numbers.rounding import FORMATS, Format, nearest
 from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly, mp
-from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
 from tensorken_core.language.dtypes import DType, bool_, float64, integer_bounds
 from tensorken_core.language.op import Op
 

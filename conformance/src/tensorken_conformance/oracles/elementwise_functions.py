@@ -14,7 +14,7 @@ from typing import Any
 
 from mpmath import MPContext
 
-from tensorken_conformance.oracles.rounding import Format, nearest
+from tensorken_conformance.numbers.rounding import Format, nearest
 
 inf, nan = math.inf, math.nan
 
@@ -265,7 +265,7 @@ def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format)
     Ziv's strategy: compute with more and more bits until the whole error interval rounds to one number (A. Ziv, "Fast
     evaluation of elementary mathematical functions with correctly rounded last bit", 1991).
 
-    >>> from tensorken_conformance.oracles.rounding import FORMATS
+    >>> from tensorken_conformance.numbers.rounding import FORMATS
     >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS["float32"])
     1.0000001192092896
     """

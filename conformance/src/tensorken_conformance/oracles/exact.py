@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.host_arrays import is_float
-from tensorken_conformance.operands import chains, shapes
-from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.layouts import chains, shapes
+from tensorken_conformance.numbers.host_arrays import is_float
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case, Measured
-from tensorken_conformance.operands import terms
+from tensorken_conformance.numbers.rounding import FORMATS, nearest
+from tensorken_conformance.oracles import terms
 from tensorken_conformance.oracles.bounds import Array
-from tensorken_conformance.oracles.rounding import FORMATS, nearest
 from tensorken_conformance.subject import Subject
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.host_arrays import BITS, is_float
-from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.numbers.host_arrays import BITS, is_float
+from tensorken_conformance.numbers.rounding import FORMATS
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import tensorken
 from tensorken_conformance.enclosure import compiles, enclosure_for
-from tensorken_conformance.host_arrays import is_float
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.programs.judging import (
     Tally,
     Values,

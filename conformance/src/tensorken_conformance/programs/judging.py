@@ -20,7 +20,7 @@ import numpy as np
 from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
 from tensorken_conformance.enclosure.interval import apart
-from tensorken_conformance.host_arrays import is_float
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_conformance.subject import Subject

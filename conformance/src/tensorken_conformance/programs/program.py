@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken_conformance.host_arrays import is_float
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.tensor import Tensor

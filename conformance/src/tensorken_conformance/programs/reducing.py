@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensorken_conformance.host_arrays import is_float
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_core.language.dtypes import DTYPES
 

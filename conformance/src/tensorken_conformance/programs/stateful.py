@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Failure
-from tensorken_conformance.host_arrays import flat_buffer
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DType

@@ -11,7 +11,7 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DType
 from tensorken_core.tensor.tensor import Tensor

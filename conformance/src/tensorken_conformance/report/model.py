@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import Result
 from tensorken_conformance.compilers import totals
+from tensorken_conformance.detection import generated
+from tensorken_conformance.detection.counts import rate
 from tensorken_conformance.expectations import BLOCKED, Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.options import Run
-from tensorken_conformance.selftest import generated
-from tensorken_conformance.selftest.detection import rate
 from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
 from tensorken_core.language.op import OPS
 
@@ -44,6 +44,7 @@ class Header:
         select: the selected laws and cases; empty: all.
         date: the end of the run, in UTC, ISO 8601.
         partial: why cases are missing; empty if none are.
+        planned: the number of cases, those that are missing included; 0 if none are, or it is unknown.
         caught: the number of `faults` that a selftest with these ops and laws finds; 0 of 0 if none was recorded.
         found: the number of `mutants`, generated faults, that a run of this depth finds; 0 of 0 if none was recorded.
         level: the number of the level that was reached; None if there is none.
@@ -78,6 +79,7 @@ class Header:
     level: int | None = None
     symbolic: bool = False
     compilers: tuple[str, ...] = ()
+    planned: int = 0
 
     @property
     def complete(self) -> bool:
@@ -198,6 +200,15 @@ class Report:
         return None if number is None else Level(number, self.header.symbolic)
 
     @property
+    def so_far(self) -> str:
+        """Such as `412 of 1,119 cases examined, so far L3`; empty if no cases are missing."""
+        if not self.header.partial:
+            return ""
+        of_all = f" of {self.header.planned:,}" if self.header.planned else ""
+        level = levels.level_of(self.results, self.capabilities)
+        return f"{len(self.results):,}{of_all} cases examined, so far {level.short if level else 'no level'}"
+
+    @property
     def status(self) -> int:
         """The exit status: 0 if every failure was expected, and there is a level, or in a partial run a pass."""
         passes = self.counts.passed and self.capabilities.dtypes
@@ -210,7 +221,7 @@ class Report:
         header = self.header
         how = {"smoke": "a smoke run only", "deep": "a deep run"}.get(header.depth, "")
         if not header.complete:
-            how = "a part of the laws only"
+            how = self.so_far or "a part of the laws only"
         dtypes = ", ".join(self.capabilities.dtypes) or "no dtypes"
         parts = (f"language {header.language}", header.level_name, dtypes, how, header.detection)
         return " - ".join(filter(None, parts))
@@ -320,6 +331,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         options=dict(options.options),
         select=tuple(options.select),
         partial=run.partial,
+        planned=(run.planned or 0) if run.partial else 0,
         caught=caught,
         faults=faults,
         found=found,

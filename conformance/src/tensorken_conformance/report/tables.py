@@ -125,7 +125,7 @@ def verdict(report: Report) -> str:
 def warnings(report: Report) -> list[str]:
     """Why the report is incomplete or out of date, and the problems of the run."""
     partial = report.header.partial
-    found = [f"Partial: {partial}; cases are missing", stale(report)] if partial else [stale(report)]
+    found = [f"Partial: {partial}; {report.so_far}", stale(report)] if partial else [stale(report)]
     return [*filter(None, found), *(f"Problem: {problem}" for problem in report.problems)]
 
 

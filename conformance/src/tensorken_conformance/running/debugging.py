@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
-from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import PlanError, law_named
 from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Depth, Subject

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container
 from tensorken.programs.execution import failing_compilers
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.running.steps import script_of_steps
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import RetraceWarning, TensorkenError
 from tensorken_core.language.dtypes import DTYPES
@@ -17,6 +18,9 @@ from tensorken_core.language.dtypes import DTYPES
 HOST_LAWS = "host"
 """The group of laws that need not run ops on the backend."""
 
+
+SHOWN = 5
+"""The number of failing cases of a law whose steps are shown."""
 
 ABOUT_MISSING_OPS = ("declarations.levels", "declarations.refuses")
 """The laws on missing ops: the first one fails for each op that is missing and not declared unsupported."""
@@ -87,6 +91,12 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         script = default_script(subject, case)
     if status == "failed" and (missing := _missing(subject, law, case, failed)):
         return Result(case, status, level, f"blocked by {missing}", calls=calls, seconds=seconds)
+    if (
+        status == "failed"
+        and script == default_script(subject, case)
+        and _may_be_shown(subject, law, seconds)
+    ):
+        script = script_of_steps(subject, law, case, says) or script
     measured = measured or Measured()
     return Result(
         case,
@@ -101,6 +111,12 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         seconds,
         cause,
     )
+
+
+def _may_be_shown(subject: Subject, law: Law, seconds: float) -> bool:
+    """Whether a failing case is examined again for its steps: a short one, and few of each law."""
+    subject.shown[law.id] += 1
+    return law.group != HOST_LAWS and seconds < 2.0 and subject.shown[law.id] <= SHOWN
 
 
 def cause_of(error: BaseException) -> str:

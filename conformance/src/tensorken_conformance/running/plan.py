@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tensorken_conformance.case import Case
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
-from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.options import RunError
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.discovery import close_matches, suggested
@@ -41,18 +41,25 @@ class Plan:
         subject: the backend under test.
         select: ids of laws, groups, and beginnings of the ids of cases, such as `values.elementwise/exp` or
             `values/exp/float32`; `finders`: the cases that found the seeded faults; empty: all.
+        done: the ids of cases that are left out.
+        turns: with 2, the cases that others need, and those that found the seeded faults, are a turn of their own.
 
     Raises:
         PlanError: if a law, group or case of `select` is unknown.
 
-    >>> from tensorken_conformance.running.loading import load
+    >>> from tensorken_conformance.backends.loading import load
     >>> plan = Plan(load("reference"), ["values.read-back/full/int32"])
     >>> [case.shape for case in plan.cases(plan.laws[0])][:3]
     ['scalar', 'empty', 'one']
     """
 
-    def __init__(self, subject: Subject, select: Collection[str] = ()) -> None:
+    def __init__(
+        self, subject: Subject, select: Collection[str] = (), done: Collection[str] = (), turns: int = 1
+    ) -> None:
         self.subject = subject
+        self.turns = turns
+        self._done = frozenset(done)
+        self._first = frozenset(finders().values() if turns > 1 else ())
         named = [tuple(text.strip().strip("/").split("/", 5)) for text in select if text != FINDERS]
         _check_names(subject, [beginning[0] for beginning in named])
         self._beginnings = named + (_finders_for(subject) if FINDERS in select else [])
@@ -74,11 +81,11 @@ class Plan:
         return [case for case in found if any(_begins(case, beginning) for beginning in own)]
 
     def count(self) -> int:
-        """The number of cases of all laws, without laws whose cases cannot be listed."""
+        """The number of cases of all laws that are not done, without laws whose cases cannot be listed."""
         total = 0
         for law in self.laws:
             with contextlib.suppress(Exception):  # the job that lists them records it
-                total += len(self.cases(law))
+                total += sum(case.id not in self._done for case in self.cases(law))
         return total
 
     def subject_cases(self, law: Law) -> list[Case]:
@@ -86,16 +93,20 @@ class Plan:
         return list(law.cases(self.subject))
 
     def part(self, law: Law, part: int, parts: int) -> list[tuple[int, Case]]:
-        """One of several parts of a law's cases, each case with its place among all.
+        """One of several parts of a law's cases that are not done, each case with its place among all.
 
-        All cases of an op are in one part, the same for every law.
+        All cases of an op in one turn are in one part, the same for every law.  The parts of the first turn come first;
+        their number is a multiple of that of the turns.
         """
         return self._parts(law, parts)[part]
 
     def _split(self, law: Law, parts: int) -> list[list[tuple[int, Case]]]:
         found: list[list[tuple[int, Case]]] = [[] for _ in range(parts)]
+        of_turn = parts // self.turns
         for index, case in enumerate(self.cases(law)):
-            found[_number_of(case.op) % parts].append((index, case))
+            if case.id not in self._done:
+                later = of_turn * (self.turns > 1 and law.stage >= 2 and case.id not in self._first)
+                found[later + _number_of(case.op) % of_turn].append((index, case))
         return found
 
     def described(self) -> list[dict[str, Any]]:

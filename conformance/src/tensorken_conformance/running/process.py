@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 LAST_WORDS = 16_384
@@ -111,14 +111,6 @@ class Process:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-
-
-def search_path(backend: str) -> list[str]:
-    """The module search path; for `module:attribute` with the current folder first, as with `python -m`."""
-    here = str(Path.cwd())
-    if ":" not in backend or sys.flags.safe_path or here in sys.path or "" in sys.path:
-        return sys.path
-    return [here, *sys.path]
 
 
 def _signal_name(number: int) -> str:

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorken_conformance.backends.loading import search_path
 from tensorken_conformance.case import Case, Result, script_of
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.running.options import Run, RunError, Tell
 from tensorken_conformance.running.plan import ALONE
-from tensorken_conformance.running.process import Process, search_path
+from tensorken_conformance.running.process import Process
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
 PARTS = 64
@@ -35,6 +37,12 @@ CRASHES_PER_HANG = 10
 
 BEGINNING = 120.0
 """The least limit, in seconds, for the first message of a worker, which imports the backend."""
+
+SHORT = 5.0
+"""The seconds after which a smoke run starts further processes."""
+
+USUAL = 0.05
+"""The seconds of a case of a law that has not run yet."""
 
 SECOND_TIME = "twice"
 """The end of the report of a hang: the case was tried again, alone."""
@@ -72,11 +80,11 @@ def examine_apart(outcome: Run, tell: Tell) -> None:
     crew = _Workers(outcome, tell)
     try:
         if crew.begin():
-            for stage in sorted({law["stage"] for law in outcome.laws}):
-                crew.perform(stage)
+            for turn in range(outcome.options.turns):
+                for stage in sorted({law["stage"] for law in outcome.laws}):
+                    crew.perform(stage, turn)
     finally:
         crew.end()
-        crew.put_in_order()
 
 
 class _Worker:
@@ -101,9 +109,12 @@ class _Workers:
         self._outcome, self._tell, self._options = outcome, tell, outcome.options
         self._workers: list[_Worker] = []
         self._messages: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
-        self._failed: list[str] = []
+        self._failed = outcome.failed
+        self._done = outcome.ids
+        self._worth = Counter(id.partition("/")[0] for id in finders().values())  # seeded faults found by law
         self._places: dict[str, int] = {}  # of cases among those of their law
         self._seconds: dict[str, float] = {}  # seconds by law
+        self._cases: Counter[str] = Counter()  # cases by law
         self._retries: deque[Job] = deque()  # cases that hung, to be tried again
         self._crashes = 0
 
@@ -137,6 +148,8 @@ class _Workers:
             seed=options.seed,
             depth=options.depth,
             select=options.select,
+            done=self._done,
+            turns=options.turns,
             counts=counts,
         )
         worker = _Worker(process, job, counts)
@@ -161,18 +174,21 @@ class _Workers:
 
     # ---- a stage -------------------------------------------------------------------------------------------
 
-    def perform(self, stage: int) -> None:
-        """Do all jobs of a stage."""
+    def perform(self, stage: int, turn: int) -> None:
+        """Do all jobs of a stage in a turn, until the budget is spent."""
         laws = [law["id"] for law in self._outcome.laws if law["stage"] == stage]
-        smoke = self._options.depth == "smoke"  # the stage may end before another process has started
-        parts = 1 if smoke or stage >= ALONE else PARTS
-        count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
-        jobs = deque(Job(law, part, parts) for part in range(parts) for law in laws)
+        in_parts = 1 if self._options.depth == "smoke" or stage >= ALONE else PARTS
+        parts = range(in_parts * turn, in_parts * (turn + 1))
+        jobs = deque(Job(law, part, in_parts * self._options.turns) for part in parts for law in laws)
         known = len(self._failed)
         if stage >= ALONE:
             self._stop(keep=1)
         while True:
-            self._hand_out(jobs, count, known)
+            if self._outcome.is_over_budget:
+                self._stop(keep=0)
+                self._outcome.end_at_budget()
+                return
+            self._hand_out(jobs, self._count(stage), known)
             busy = [worker for worker in self._workers if worker.job is not None]
             if not busy:
                 return
@@ -188,6 +204,13 @@ class _Workers:
                 else:
                     self._handle_message(worker, message, jobs)
             self._end_hanging(busy, jobs)
+
+    def _count(self, stage: int) -> int:
+        """The number of processes now; a smoke run may end before another one has started."""
+        if stage >= ALONE:
+            return 1
+        is_short = self._options.depth == "smoke" and time.monotonic() - self._outcome.began < SHORT
+        return self._options.workers or (1 if is_short else processors())
 
     def _end_hanging(self, busy: Sequence[_Worker], jobs: deque[Job]) -> None:
         """End the workers that hang, unless there are unread messages."""
@@ -245,10 +268,18 @@ class _Workers:
         """Take a job for a worker: of the part of its last job, or else of a part without a worker."""
         part = -1 if idle is None else idle.part
         others = {worker.part for worker in self._workers if worker is not idle}
-        job = next((job for job in jobs if job.part == part), None)
-        job = job or next((job for job in jobs if job.part not in others), jobs[0])
+        if self._options.turns > 1:
+            job = max(jobs, key=self._rate)
+        else:
+            same = next((job for job in jobs if job.part == part), None)
+            job = same or next((job for job in jobs if job.part not in others), jobs[0])
         jobs.remove(job)
         return job
+
+    def _rate(self, job: Job) -> float:
+        """The seeded faults that a law found, by the seconds that a case of it takes here."""
+        seconds, cases = self._seconds.get(job.law, 0.0), self._cases[job.law]
+        return self._worth[job.law] / max(seconds / cases if cases else USUAL, 1e-4)
 
     def _handle_message(self, worker: _Worker, message: dict[str, Any], jobs: deque[Job]) -> None:
         job, worker.ready = worker.job, True
@@ -345,17 +376,10 @@ class _Workers:
 
     def _record(self, result: Result) -> None:
         self._outcome.results.append(result)
+        self._cases[result.case.law] += 1
         if result.status in ("failed", "crashed"):
             self._failed.append(result.case.id)
         self._tell(result)
-
-    def put_in_order(self) -> None:
-        """Sort the results by law and case."""
-        laws = {law["id"]: place for place, law in enumerate(self._outcome.laws)}
-        last = len(self._places)
-        self._outcome.results.sort(
-            key=lambda r: (laws.get(r.case.law, -1), self._places.get(r.case.id, last), r.case.id)
-        )
 
     # ---- ending --------------------------------------------------------------------------------------------
 
@@ -367,6 +391,7 @@ class _Workers:
     def end(self) -> None:
         """Stop all processes."""
         self._stop(keep=0)
+        self._outcome.put_in_order(self._places)
 
 
 def processors() -> int:

@@ -14,13 +14,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import IO, Any
 
+from tensorken_conformance.backends.loading import OptionsError, load, origin
 from tensorken_conformance.case import Case, Result
+from tensorken_conformance.detection.counts import fingerprint
 from tensorken_conformance.expectations import ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import default_script, examine
-from tensorken_conformance.running.loading import OptionsError, load, origin
 from tensorken_conformance.running.plan import Plan, PlanError
-from tensorken_conformance.selftest.detection import fingerprint
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
 
@@ -53,7 +53,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
     first = json.loads(jobs.readline())
     try:
         subject = load(first["backend"], first["options"], first["seed"], first["depth"])
-        plan = Plan(subject, first["select"])
+        plan = Plan(subject, first["select"], first["done"], first["turns"])
     except PlanError as error:
         tell(refused=str(error), usage=True)
         return
@@ -62,7 +62,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         return
     tell(**introduction(plan, first["options"]))
     if first["counts"]:
-        tell(planned=plan.count())
+        tell(planned=len(first["done"]) + plan.count())
     failed: set[str] = set()
     for line in jobs:
         job = json.loads(line)

@@ -11,14 +11,14 @@ from typing import Any
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
+from tensorken_conformance.backends.correct import CORRECT
+from tensorken_conformance.detection.counts import fingerprint
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
-from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.plan import PlanError
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
-from tensorken_conformance.selftest.detection import fingerprint
-from tensorken_conformance.selftest.right import CORRECT
 from tensorken_core.host.discovery import did_you_mean
 
 PORTION = 0.05

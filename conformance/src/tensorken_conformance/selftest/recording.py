@@ -1,8 +1,8 @@
 """Recording: search the case that finds each mutant; a selftest tries that case first.
 
 Run as a program after the reference backend, the laws, the faults or the mutants have changed, this module writes
-`finders.json` and `detection.json` into its folder. It searches for mutants without a known case, with `--all` for all
-that are not listed as equivalent; with `--mutants` it does nothing else.
+`finders.json` and `detection.json` into the folder `detection`. It searches for mutants without a known case, with
+`--all` for all that are not listed as equivalent; with `--mutants` it does nothing else.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from tensorken_conformance.backends.correct import CORRECT
 from tensorken_conformance.case import Case
+from tensorken_conformance.detection import counts
+from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.examine import examine, laws_for
-from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants, proof
-from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Subject
 
 LARGE = (
@@ -177,7 +178,7 @@ def main() -> None:
 
 def _write(name: str, data: dict[str, Any]) -> None:
     text = json.dumps({key: value for key, value in data.items() if value != ""}, indent=1)
-    Path(__file__).with_name(name).write_text(text + "\n", "utf-8")
+    Path(counts.__file__).with_name(name).write_text(text + "\n", "utf-8")
 
 
 if __name__ == "__main__":

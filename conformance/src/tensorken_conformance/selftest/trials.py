@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from tensorken_conformance.backends.correct import CORRECT
 from tensorken_conformance.case import Case
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.programs.offers import without_installed
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.selftest import mutants
-from tensorken_conformance.selftest.right import CORRECT
 from tensorken_conformance.subject import Depth, Subject
 
 PATIENCE = 2.0

@@ -55,7 +55,7 @@ def _inverse(order: Axes) -> Axes:
 
 def _pow_base(t: Any, y: Any, a: Any, b: Any) -> Any:
     """b * a**(b - 1), and 0 where b is 0 and a is 0 or subnormal, so that a**-1 may be infinite."""
-    flat = (a.abs() < 2.0 ** (1 - a.dtype.limit)) & b.eq(0.0)
+    flat = (a.abs() < 2.0 ** (2 - a.dtype.limit)) & b.eq(0.0)
     return t * (b * a ** flat.where(1.0, b - 1.0))
 
 
@@ -278,4 +278,4 @@ class Diffable(Derived[R]):
         samples=((((5, 4), (5,)), (0, 3)), (((3, 2), (2,)), (1, 4))),
     )
     def scatter_add(self, x: R, indices: R, axis: int, size: int) -> R:
-        """Zeros of `size` along the axis, with the slices of x added at the indices, in order."""
+        """Zeros of `size` along the axis, with the slices of x added at the indices, in any order."""

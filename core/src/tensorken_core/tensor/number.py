@@ -28,9 +28,7 @@ class NumberOperators:
     wide: Tensor
     """The value as a tensor, of float64 or complex128 for a number with a fraction if the backend has it."""
 
-    @property
-    def is_number(self) -> bool:
-        return True
+    is_number = True
 
     def astype(self, dtype: Any) -> Tensor:
         return self.wide.astype(dtype)
@@ -101,10 +99,8 @@ def numbers_among(leaves: Sequence[Any]) -> tuple[int, ...]:
 
 def with_numbers(tensors: Sequence[Tensor], indices: Sequence[int]) -> list[Tensor]:
     """The tensors, of which those at the indices stand for Python numbers."""
-    values = [*tensors]
-    for i in indices:
-        values[i] = Number.of(values[i])
-    return values
+    chosen = frozenset(indices)
+    return [Number.of(x) if i in chosen else x for i, x in enumerate(tensors)]
 
 
 def as_argument(data: Any) -> Tensor:
@@ -141,6 +137,7 @@ def _strong(x: Any, arithmetic: bool = False) -> Any:
 
 
 _INEXACT = frozenset({float, complex, "float", "complex"})  # types of Python numbers, kinds of dtypes
+_COMPARISONS = frozenset("__lt__ __le__ __gt__ __ge__ __eq__ __ne__".split())
 _LOGIC = frozenset("invert and or xor rand ror rxor lt le gt ge eq ne".split())
 """Operators of bools whose result is a bool; `~` too, which is the logical not."""
 
@@ -169,7 +166,10 @@ def _operator(name: str) -> Callable[..., Any]:
         x = _strong(self)
         if isinstance(other, Tensor):
             dtype = promoted_dtype(self, other)
-            x = x.astype(dtype if x.dtype.kind == "complex" else real_dtype(dtype))
+            if (
+                dtype.kind != "int" or name not in _COMPARISONS
+            ):  # ints are compared by value, also beyond the range
+                x = x.astype(dtype if x.dtype.kind == "complex" else real_dtype(dtype))
             if plain is not None:
                 return getattr(Tensor, plain)(other, x)
         return getattr(Tensor, name)(x, other)

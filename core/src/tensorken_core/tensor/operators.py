@@ -85,7 +85,7 @@ class Operators(Value):
     def __pow__(self, other: Any) -> Self:
         if self.dtype.kind == "complex" and type(other) is float and other in range(-100, 100):
             other = int(other)  # a product, whose derivatives are right at 0, too
-        if type(other) is int and other == 2:
+        if type(other) is int and other == 2 and self.dtype is not bool_:
             return self.square()
         if type(other) is int and self.dtype.kind in ("int", "complex"):
             return _integer_power(self, other)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from tensorken.arrays.creation import tensor
+from tensorken.complex_numbers.tensor import ComplexTensor, is_complex
 from tensorken.ops.callbacks import (
     IO_CALLBACK,
     PURE_CALLBACK,
@@ -106,22 +108,24 @@ def _called(
     """Run a callback op on the leaves of the arguments; the result has the structure of result_shape_dtypes."""
     check_function(op.name, function)
     function_name = getattr(function, "__name__", type(function).__name__)
-    leaves, structure = tree.flatten((args, kwargs))
-    types, result = tree.flatten(result_shape_dtypes)
+    leaves, structure = tree.flatten((args, kwargs), is_complex)
+    types, result = tree.flatten(result_shape_dtypes, is_complex)
+    operands = as_operands(op.name, leaves)
     what = f"{op.name} of {function_name}: the result"
 
     def flat(*arrays: Any) -> list[Any]:
-        positional, named = tree.unflatten(structure, arrays)
+        positional, named = tree.unflatten(structure, arrays_of(operands, arrays))
         value = function(*positional, **named)
         if result_shape_dtypes is None:
             return []
-        ys, got = tree.flatten(value)
+        ys, got = tree.flatten(value, is_complex)
         tree.check_same(result, got, what)
         return ys
 
     results = tuple([_type_of(op.name, x) for x in types])
     callback = Callback(op.name, function_name, flat, results, method, users_line())
-    return tree.unflatten(result, call(op, callback, as_operands(op.name, leaves)))
+    ys = call(op, callback, parts_of(operands))
+    return tree.unflatten(result, _joined(results, ys, ComplexTensor))
 
 
 def _type_of(name: str, x: Any) -> ShapeDtypeStruct:
@@ -132,6 +136,30 @@ def _type_of(name: str, x: Any) -> ShapeDtypeStruct:
             f"{name}: result_shape_dtypes must have leaves with a shape and a dtype, got {type(x).__name__}; pass "
             f"tk.ShapeDtypeStruct(shape, dtype)"
         ) from None
+
+
+def parts_of(operands: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors, of complex ones the two parts."""
+    return [part for x in operands for part in ((x.real, x.imag) if isinstance(x, ComplexTensor) else (x,))]
+
+
+def _joined(whole: Sequence[Any], parts: Iterable[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
+    """The values of which these are the parts, where `whole` has their dtypes."""
+    rest = iter(parts)
+    return [join(next(rest), next(rest)) if x.dtype.kind == "complex" else next(rest) for x in whole]
+
+
+def _complex_array(real: Any, imag: Any) -> Any:
+    """A numpy array of complex numbers; only one of the parts may have the axis of a batch."""
+    numpy = import_module("numpy")
+    array = numpy.empty(numpy.broadcast_shapes(real.shape, imag.shape), f"c{2 * real.dtype.itemsize}")
+    array.real, array.imag = real, imag
+    return array
+
+
+def arrays_of(operands: Sequence[Tensor], parts: Iterable[Any]) -> list[Any]:
+    """The numpy arrays of the operands, from those of `parts_of`."""
+    return _joined(operands, parts, _complex_array)
 
 
 def as_operands(name: str, leaves: Sequence[Any]) -> list[Tensor]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+from tensorken.complex_numbers.tensor import is_complex
 from tensorken.ops.collectives import ALL_GATHER, ALL_TO_ALL, AXIS_INDEX, PMAX, PMIN, PPERMUTE, PSUM
 from tensorken_core import tree
-from tensorken_core.errors import ArgumentError, AxisNameError, ShapeError
+from tensorken_core.errors import ArgumentError, AxisNameError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import short_repr
@@ -91,7 +92,7 @@ def pmax(x: Any, axis_name: AxisName) -> Any:
     [2.0, 2.0]
     """
     names = _names("pmax", axis_name)
-    return tree.map(lambda y: _over("pmax", PMAX, as_tensor(y), names), x)
+    return tree.map(lambda y: _over("pmax", PMAX, _ordered("pmax", y), names), x, is_leaf=is_complex)
 
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
@@ -102,7 +103,7 @@ def pmin(x: Any, axis_name: AxisName) -> Any:
     [1.0, 1.0]
     """
     names = _names("pmin", axis_name)
-    return tree.map(lambda y: _over("pmin", PMIN, as_tensor(y), names), x)
+    return tree.map(lambda y: _over("pmin", PMIN, _ordered("pmin", y), names), x, is_leaf=is_complex)
 
 
 def all_gather(x: Any, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -309,6 +310,18 @@ def _collective(op_name: str, op: Op, x: Tensor, name: AxisName, *params: Any) -
     interpreter = interpreter_below([x.interpreter], op_name)
     axis = _axis(op_name, interpreter, name)
     y: Tensor = Tensor(interpreter, lifted(x, interpreter), x.shape, x.dtype).apply(op, axis, *params)
+    return y
+
+
+def _ordered(op_name: str, x: Any) -> Tensor:
+    """The operand of a maximum or minimum.
+
+    Raises:
+        DTypeError: for complex numbers.
+    """
+    y = as_tensor(x)
+    if y.dtype.kind == "complex":
+        raise DTypeError(f"{op_name}: not defined for {y.dtype}; complex numbers have no order")
     return y
 
 

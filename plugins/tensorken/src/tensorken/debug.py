@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from tensorken.callbacks import as_operands
+from tensorken.callbacks import arrays_of, as_operands, parts_of
+from tensorken.complex_numbers.tensor import is_complex
 from tensorken.ops.callbacks import DEBUG_CALLBACK, Callback, call
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, TensorkenError
@@ -134,21 +135,21 @@ def _show(
     op_name: str, name: str, function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool
 ) -> None:
     """Run the debug op on the tensors and arrays among the arguments; other leaves are kept in the function."""
-    leaves, structure = tree.flatten((args, kwargs))
+    leaves, structure = tree.flatten((args, kwargs), is_complex)
     indices = [i for i, x in enumerate(leaves) if hasattr(x, "shape") and hasattr(x, "dtype")]
     rest = [None if i in indices else x for i, x in enumerate(leaves)]
     operands = as_operands(op_name, [leaves[i] for i in indices])
 
     def flat(*arrays: Any) -> Sequence[Any]:
         values = [*rest]
-        for i, x in zip(indices, arrays, strict=True):
+        for i, x in zip(indices, arrays_of(operands, arrays), strict=True):
             values[i] = x
         positional, named = tree.unflatten(structure, values)
         function(*positional, **named)
         return ()
 
     method = None if ordered else "sequential"
-    call(DEBUG_CALLBACK, Callback(op_name, name, flat, (), method, users_line()), operands)
+    call(DEBUG_CALLBACK, Callback(op_name, name, flat, (), method, users_line()), parts_of(operands))
 
 
 class _AnyField:

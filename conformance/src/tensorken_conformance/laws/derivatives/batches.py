@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,13 @@ from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, enclosed, measured, require_equal
 from tensorken_conformance.laws.derivatives.scenarios import (
     SMOKE,
+    Point,
     Scenario,
     constant_ops,
     dyadic,
     main_dtype,
-    of_some,
-    result_of,
+    point_of,
     scenarios,
-    tensors,
 )
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -68,72 +67,59 @@ class Batch:
     """Examples of a scenario, and directions for each.
 
     Attributes:
-        scenario: the function.
-        dtype: of the floats.
-        kind: the dtype of the result.
+        points: the operands of each example.
         axes: the batch axis of each operand; None for one that all examples share.
         out_axis: the batch axis of the result.
-        examples: the operands of each example.
         pushes: a tangent for each variable of each example; where the variable is shared, so is its tangent.
         pulls: a cotangent for each example.
     """
 
-    scenario: Scenario
-    dtype: DType
-    kind: DType
+    points: list[Point]
     axes: Axes
     out_axis: int
-    examples: list[list[Array]]
     pushes: list[list[Array]]
     pulls: list[Array]
 
     def one(self, interpreter: RawTensor[Any], k: int) -> list[Tensor]:
         """The value, the tangent and the cotangents of one example."""
-        operands = tensors(interpreter, self.examples[k], self.dtype)
-        y = self.scenario.function(*operands)
-        if not self.scenario.variables:
+        point = self.points[k]
+        scenario, operands = point.scenario, point.operands(interpreter)
+        y = scenario.function(*operands)
+        if not scenario.variables:
             return [y]
-        pushed = self._push(operands, tensors(interpreter, self.pushes[k], self.dtype))
-        return [y, pushed, *self._pull(operands, tensors(interpreter, [self.pulls[k]], self.kind)[0])]
+        pushed = scenario.pushed(operands, point.tangents(interpreter, self.pushes[k]))
+        return [y, pushed, *scenario.pulled(operands, point.cotangent(interpreter, self.pulls[k]))]
 
     def all(self, interpreter: RawTensor[Any]) -> list[Tensor]:
         """The same for all examples: vmap of the function and its derivatives, then derivatives of vmap."""
+        point = self.points[0]
         operands = [
-            self._stacked(interpreter, [e[i] for e in self.examples], axis)
+            self._stacked(interpreter, [p.values[i] for p in self.points], axis)
             for i, axis in enumerate(self.axes)
         ]
-        mapped: Any = tk.vmap(self.scenario.function, self.axes, self.out_axis)
-        y = mapped(*operands)
-        variables = self.scenario.variables
-        if not variables:
+        scenario, count = point.scenario, len(operands)
+        mapped = replace(scenario, function=tk.vmap(scenario.function, self.axes, self.out_axis))
+        y = mapped.function(*operands)
+        if not scenario.variables:
             return [y]
-        count, axes = len(operands), tuple([self.axes[i] for i in variables])
+        axes = tuple([self.axes[i] for i in scenario.variables])
         v = [self._stacked(interpreter, [p[j] for p in self.pushes], axis) for j, axis in enumerate(axes)]
-        push: Any = tk.vmap(lambda *xs: self._push(xs[:count], xs[count:]), self.axes + axes, self.out_axis)
-        u = tensors(interpreter, [np.stack(self.pulls, self.out_axis)], self.kind)[0]
-        pull: Any = tk.vmap(lambda *xs: self._pull(xs[:count], xs[count]), (*self.axes, self.out_axis))
-        at, whole = [operands[i] for i in variables], of_some(mapped, operands, variables)
+        u = point.cotangent(interpreter, np.stack(self.pulls, self.out_axis))
+        push: Any = tk.vmap(
+            lambda *xs: scenario.pushed(xs[:count], xs[count:]), self.axes + axes, self.out_axis
+        )
+        pull: Any = tk.vmap(lambda *xs: scenario.pulled(xs[:count], xs[count]), (*self.axes, self.out_axis))
         return [
             y,
             push(*operands, *v),
             *pull(*operands, u),
-            tk.jvp(whole, at, v)[1],
-            *tk.vjp(whole, *at)[1](u),
+            mapped.pushed(operands, v),
+            *mapped.pulled(operands, u),
         ]
-
-    def _push(self, operands: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
-        variables = self.scenario.variables
-        at = [operands[i] for i in variables]
-        return tk.jvp(self.scenario.along(operands, variables), at, v)[1]  # type: ignore[no-any-return]
-
-    def _pull(self, operands: Sequence[Tensor], u: Tensor) -> list[Tensor]:
-        variables = self.scenario.variables
-        at = [operands[i] for i in variables]
-        return list(tk.vjp(self.scenario.along(operands, variables), *at)[1](u))
 
     def _stacked(self, interpreter: RawTensor[Any], rows: Sequence[Array], axis: int | None) -> Tensor:
         values = rows[0] if axis is None else np.stack(rows, axis=axis)
-        return tensors(interpreter, [values], self.dtype)[0]
+        return self.points[0].tangents(interpreter, [values])[0]
 
 
 @law("derivatives.vmap", cases, level=3)
@@ -171,9 +157,10 @@ def _drawn(subject: Subject, scenario: Scenario, dtype: DType, way: str, rng: ra
         if axes[i] is None:
             for k in range(1, SIZE):
                 pushes[k][j] = pushes[0][j]
-    shape, kind = result_of(subject, scenario, examples[0], dtype)
-    pulls = [dyadic(rng, shape) for _ in range(SIZE)]
-    return Batch(scenario, dtype, kind, axes, -1 if way == "last" else 0, examples, pushes, pulls)
+    first = point_of(subject, scenario, examples[0], dtype)
+    points = [first, *[replace(first, values=values) for values in examples[1:]]]
+    pulls = [dyadic(rng, first.shape) for _ in range(SIZE)]
+    return Batch(points, axes, -1 if way == "last" else 0, pushes, pulls)
 
 
 def _stacked(parts: Sequence[Bounds], axis: int) -> Bounds:

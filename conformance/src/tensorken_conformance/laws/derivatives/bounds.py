@@ -19,8 +19,8 @@ from tensorken_conformance.enclosure import Enclosure, Interval, interval
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import chosen, exactly, hull
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.laws.derivatives.monte_carlo_rounding import exaggerated, monte_carlo_bounds
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64

@@ -14,7 +14,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.bounds import certified, measured
+from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured
 from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, tensors, uniform, uniforms
 from tensorken_conformance.oracles.elementwise import VALUES
 from tensorken_conformance.oracles.elementwise_functions import mp
@@ -202,19 +202,31 @@ def orders(subject: Subject, case: Case) -> Measured:
 
     bounds, _ = certified(subject, compute, [f"{case.op}: derivative {way}" for way in ways])
     for way, within in zip(ways, bounds, strict=True):
-        for k, (low, high) in enumerate(zip(within.low.reshape(-1), within.high.reshape(-1), strict=True)):
-            if not below(low, exact[k]) or not below(-high, -exact[k]):
-                raise Failure(
-                    f"{case.op}: derivative {way}: expected {mp.nstr(exact[k], 20)}, "
-                    f"which is not between {low.item()!r} and {high.item()!r}, so a rule is wrong"
-                )
+        require_exact(f"{case.op}: derivative {way}", within, exact)
     return measured(bounds)
 
 
-def below(end: float, exact: Real) -> bool:
-    """Whether a lower bound is at most a number that is known to DIGITS / 2 digits."""
-    with mp.workdps(DIGITS):
-        return bool(mp.mpf(float(end)) <= exact + (1 + abs(exact)) * mp.mpf(10) ** (-DIGITS // 2))
+def require_exact(name: str, within: Bounds, exact: Sequence[Real], places: Sequence[Any] = ()) -> None:
+    """Require bounds of elements to hold numbers that are known to DIGITS / 2 digits.
+
+    Args:
+        name: of the tensor, for messages.
+        within: the bounds.
+        exact: a number for each element.
+        places: a name for each element, for messages.
+
+    Raises:
+        Failure: if one does not.
+    """
+    for k, (low, high, value) in enumerate(zip(within.low.flat, within.high.flat, exact, strict=True)):
+        with mp.workdps(DIGITS):
+            room = (1 + abs(value)) * mp.mpf(10) ** (-DIGITS // 2)
+            holds = mp.mpf(float(low)) <= value + room and value - room <= mp.mpf(float(high))
+        if not holds:
+            raise Failure(
+                f"{name}{f' at {places[k]}' if places else ''}: expected {mp.nstr(value, 20)}, "
+                f"which is not between {low.item()!r} and {high.item()!r}, so a rule is wrong"
+            )
 
 
 def closed_form(meaning: Callable[..., Real], at: float, constants: Sequence[Any], order: int) -> Real:

@@ -11,12 +11,12 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured
-from tensorken_conformance.laws.derivatives.closed_forms import DIGITS, below
+from tensorken_conformance.laws.derivatives.bounds import certified, measured
+from tensorken_conformance.laws.derivatives.closed_forms import DIGITS, require_exact
 from tensorken_conformance.laws.derivatives.scenarios import main_dtype
 from tensorken_conformance.oracles import complex_functions
 from tensorken_conformance.oracles.elementwise_functions import mp
-from tensorken_conformance.subject import Array, Subject, put
+from tensorken_conformance.subject import Subject, put
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
@@ -152,7 +152,7 @@ def check_complex(subject: Subject, case: Case) -> Measured:
     for label, within, expected in zip(
         names, bounds, [part for parts in exact for part in parts], strict=True
     ):
-        _require(label, points, within, expected)
+        require_exact(label, within, expected, points)
     return measured(bounds)
 
 
@@ -210,13 +210,3 @@ def real(name: str, points: Sequence[complex]) -> list[list[Numbers]]:
 
 def _dot(row: Sequence[Any], z: complex) -> Any:
     return row[0] * mp.mpf(z.real) + row[1] * mp.mpf(z.imag)
-
-
-def _require(label: str, points: Sequence[complex], within: Bounds, expected: Numbers) -> None:
-    ends: list[Array] = [within.low.reshape(-1), within.high.reshape(-1)]
-    for z, low, high, value in zip(points, *ends, expected, strict=True):
-        if not below(low, value) or not below(-high, -value):
-            raise Failure(
-                f"{label} at {z}: expected {mp.nstr(value, 20)}, which is not between {low.item()!r} and "
-                f"{high.item()!r}, so a rule is wrong"
-            )

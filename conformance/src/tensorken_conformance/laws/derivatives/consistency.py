@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,17 @@ from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal, total
 from tensorken_conformance.laws.derivatives.scenarios import (
     SMOKE,
-    Scenario,
+    Point,
     cases_of,
     choices,
     dyadic,
-    result_of,
+    point_of,
     scenario_of,
-    tensors,
 )
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
-from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 PAIRS: dict[Depth, int] = {"smoke": 1, "default": 1, "deep": 8}
@@ -36,43 +35,17 @@ BASIS = 6
 """The most elements for which a deep run uses all basis vectors as tangents, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A scenario and the operands at which it is differentiated.
-
-    Attributes:
-        scenario: the function.
-        values: its operands.
-        dtype: of the floats.
-        shape: of the result.
-        kind: the dtype of the result.
-    """
-
-    scenario: Scenario
-    values: list[Array]
-    dtype: DType
-    shape: Shape
-    kind: DType
-
-    def at(
-        self, interpreter: RawTensor[Any], active: Sequence[int]
-    ) -> tuple[Callable[..., Any], list[Tensor]]:
-        """The function of the active operands, and these operands, on an interpreter."""
-        operands = self.scenario.operands(interpreter, self.values, self.dtype)
-        return self.scenario.along(operands, active), [operands[i] for i in active]
-
-
 @law("derivatives.consistency", cases_of("derivatives.consistency", smoke=True), level=3)
 def consistency(subject: Subject, case: Case) -> Measured:
-    """Reverse mode is the transpose of forward mode, both are linear, and Hessians are symmetric.
+    """Reverse mode is the transpose of forward mode, both are linear and keep values, and Hessians are symmetric.
 
     <u, J v> = <J^T u, v>, for each operand alone and for all; jacfwd and jacrev are equal.  Tangents and cotangents
-    have the shapes and dtypes of results and operands.  For one scenario of each op, J(8v - w/2) = 8 J v - J w / 2, the
+    have the shapes and dtypes of results and operands.  Neither mode, no two of them nested and no vmap over one
+    example change a bit of the value.  For one scenario of each op, J(8v - w/2) = 8 J v - J w / 2, the
     derivative along zeros is zero, and the Hessians of a weighted sum agree in all four compositions of the modes.
     """
-    scenario, rng, dtype = scenario_of(case), subject.random(case), DTYPES[case.dtype]
-    values = scenario.draw(rng)
-    point = Point(scenario, values, dtype, *result_of(subject, scenario, values, dtype))
+    scenario, rng = scenario_of(case), subject.random(case)
+    point = point_of(subject, scenario, scenario.draw(rng), DTYPES[case.dtype])
     smoke = subject.depth == "smoke"
     thorough = scenario.name == SMOKE if smoke else scenario.main or subject.depth == "deep"
     found: list[Bounds] = []
@@ -80,6 +53,7 @@ def consistency(subject: Subject, case: Case) -> Measured:
         linear = thorough and active == scenario.variables
         found += _products(subject, case.op, point, active, linear, rng)
     if thorough or not smoke:
+        _require_same_bits(subject, case.op, point)
         found += _jacobians(subject, case.op, point)
     if thorough:
         found += _hessians(subject, case.op, point, dyadic(rng, point.shape))
@@ -103,10 +77,10 @@ def _products(
         pulls += [8.0 * pulls[0] - pulls[1] / 2.0, 0.0 * pulls[0]]
 
     def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(interpreter, active)
+        f, at = point.scenario.at(point.operands(interpreter), active)
         y, pull_back = tk.vjp(f, *at)
-        pushed = [tk.jvp(f, at, tensors(interpreter, v, point.dtype)) for v in pushes]
-        pulled = [pull_back(tensors(interpreter, [u], point.kind)[0]) for u in pulls]
+        pushed = [tk.jvp(f, at, point.tangents(interpreter, v)) for v in pushes]
+        pulled = [pull_back(point.cotangent(interpreter, u)) for u in pulls]
         if interpreter is subject.stack:
             for parts in pushed:
                 _require_alike(f"{op}: result under jvp", parts[0], y)
@@ -170,13 +144,36 @@ def basis(at: Sequence[Array]) -> list[list[Array]]:
     return found
 
 
+KEEPING: dict[str, Callable[[Any, Any], Any]] = {
+    "jvp": lambda f, v: lambda *at: tk.jvp(f, at, v)[0],
+    "vjp": lambda f, v: lambda *at: tk.vjp(f, *at)[0],
+}
+"""The value of a function under each mode."""
+
+
+def _require_same_bits(subject: Subject, op: str, point: Point) -> None:
+    """Require each mode, two nested, and vmap over one example to keep all bits of the value."""
+    f, at = point.scenario.at(point.operands(subject.stack))
+
+    def mapped(*at: Tensor) -> Tensor:
+        y: Tensor = tk.vmap(f)(*[x.reshape((1, *x.shape)) for x in at])
+        return y.reshape(y.shape[1:])
+
+    expected = subject.read(f(*at))
+    ways = {"vmap": mapped} | {mode: keep(f, at) for mode, keep in KEEPING.items()}
+    for inner, outer in itertools.product(KEEPING, KEEPING):
+        ways[f"{outer} of {inner}"] = KEEPING[outer](ways[inner], at)
+    for way, value in ways.items():
+        exact.same(subject.read(value(*at)), expected, f"{op}: value under {way}")
+
+
 def _jacobians(subject: Subject, op: str, point: Point) -> list[Bounds]:
     """Check that the Jacobian by forward mode and that by reverse mode are equal."""
     variables = point.scenario.variables
     every = tuple(range(len(variables)))
 
     def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(interpreter, variables)
+        f, at = point.scenario.at(point.operands(interpreter))
         return [*tk.jacfwd(f, every)(*at), *tk.jacrev(f, every)(*at)]
 
     names = [f"{op}: {way} by operand {i}" for way in ("jacfwd", "jacrev") for i in variables]
@@ -204,9 +201,8 @@ def _hessians(subject: Subject, op: str, point: Point, weights: Array) -> list[B
     flat = np.concatenate([point.values[i].reshape(-1) for i in variables])
 
     def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
-        f, at = point.at(interpreter, variables)
-        (z,) = tensors(interpreter, [flat], point.dtype)
-        (scales,) = tensors(interpreter, [weights], point.dtype)
+        f, at = point.scenario.at(point.operands(interpreter))
+        z, scales = point.tangents(interpreter, [flat, weights])
 
         def weighted(z: Tensor) -> Tensor:
             parts = [z[a:b].reshape(x.shape) for a, b, x in zip(sizes, sizes[1:], at, strict=False)]

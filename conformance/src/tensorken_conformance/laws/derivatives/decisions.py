@@ -1,59 +1,40 @@
-"""derivatives.decisions: derivatives at points where a convention decides, and of integers, which have none."""
+"""derivatives.decisions: derivatives at ties and other points where a convention decides, and of integers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import tensorken as tk
-from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.bounds import (
-    Bounds,
-    enclosed,
-    measured,
-    require_equal,
-    require_within,
-)
 from tensorken_conformance.laws.derivatives.scenarios import main_dtype, tensors
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.laws.derivatives.ties import TIES, Numbers, Tie
+from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import GradientError
 from tensorken_core.language.dtypes import DTYPES, int32
 from tensorken_core.language.op import OPS
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
-
-Numbers = list[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A function at a point, and its gradient there, which is the transpose of its derivative by forward mode.
-
-    Attributes:
-        call: of the operands.
-        at: the operands.
-        gradients: of the sum of the results by each operand.
-        forward: whether forward mode agrees: it does unless a rule of the backward pass computes 0 * inf.
-    """
-
-    call: Callable[..., Tensor]
-    at: tuple[Numbers, ...]
-    gradients: tuple[Numbers, ...]
-    forward: bool = True
 
 
 def _op(name: str) -> Callable[..., Tensor]:
     return lambda *operands: apply(OPS[name], operands, ())
 
 
-def _one(call: Callable[[Tensor], Tensor], at: Numbers, gradient: Numbers, forward: bool = True) -> Decision:
-    return Decision(call, (at,), (gradient,), forward)
+def _decided(
+    call: Callable[..., Tensor], at: tuple[Numbers, ...], gradients: tuple[Numbers, ...], forward: bool = True
+) -> Tie:
+    return Tie(
+        lambda _, *xs: call(*xs), lambda w, *xs: [np.array(g) for g in gradients], at=at, forward=forward
+    )
+
+
+def _one(call: Callable[[Tensor], Tensor], at: Numbers, gradient: Numbers, forward: bool = True) -> Tie:
+    return _decided(call, (at,), (gradient,), forward)
 
 
 def _inner_derivative(x: Tensor) -> Tensor:
@@ -65,24 +46,14 @@ def _inner_derivative(x: Tensor) -> Tensor:
 
 INFINITE, NOTHING = math.inf, math.nan
 
-DECISIONS: dict[str, Decision] = {
-    "max-shares-ties": _one(
-        lambda x: tk.max(x, axis=1), [[1, 3, 3, 2], [2, 2, 2, 2]], [[0, 0.5, 0.5, 0], [0.25] * 4]
-    ),
-    "max-shares-three": _one(lambda x: tk.max(x), [4, 4, -1, 4], [1 / 3, 1 / 3, 0, 1 / 3]),
-    "min-shares-ties": _one(lambda x: tk.min(x, axis=0), [[1, 3], [1, 2]], [[0.5, 0], [0.5, 1]]),
-    "maximum-shares-ties": Decision(tk.maximum, ([1, 2, 3], [1, 3, 2]), ([0.5, 0, 1], [0.5, 1, 0])),
-    "minimum-shares-ties": Decision(tk.minimum, ([1, 2, 3], [1, 3, 2]), ([0.5, 1, 0], [0.5, 0, 1])),
+DECISIONS: dict[str, Tie] = {
     "max-of-zeros": _one(lambda x: tk.max(x), [0.0, -0.0], [0.5, 0.5]),
-    "sort-keeps-order-of-ties": _one(
-        lambda x: tk.sort(x) * x.constant([1, 2, 4], x.dtype, (3,)), [1, 1, 0], [2, 4, 1]
-    ),
     "relu-at-zero": _one(tk.relu, [-1, 0, -0.0, 2], [0, 0, 0, 1]),
-    "abs-at-zero": _one(tk.abs, [-3, 0, -0.0, 3], [-1, 0, 0, 1]),
+    "abs-at-zero": _one(tk.abs, [-3, 0, -0.0, 3], [-1, 1, 1, 1]),
     "norm-at-zero": _one(lambda x: tk.linalg.vector_norm(x, axis=1), [[0, 0], [3, 4]], [[0, 0], [0.6, 0.8]]),
-    "hypot-at-zero": Decision(_op("hypot"), ([0, 3], [0, 4]), ([0, 0.6], [0, 0.8])),
-    "atan2-at-zero": Decision(_op("atan2"), ([0, 1], [0, 1]), ([0, 0.5], [0, -0.5])),
-    "pow-at-zero": Decision(lambda a, b: a**b, ([0, 0, 0, 0], [0, 1, 2, 3]), ([0, 1, 0, 0], [0, 0, 0, 0])),
+    "hypot-at-zero": _decided(_op("hypot"), ([0, 3], [0, 4]), ([0, 0.6], [0, 0.8])),
+    "atan2-at-zero": _decided(_op("atan2"), ([0, 1], [0, 1]), ([0, 0.5], [0, -0.5])),
+    "pow-at-zero": _decided(lambda a, b: a**b, ([0, 0, 0, 0], [0, 1, 2, 3]), ([0, 1, 0, 0], [0, 0, 0, 0])),
     "pow-of-negatives": _one(
         lambda a: a ** a.constant([2, 3, -1], a.dtype, (3,)), [-2, -2, -2], [-4, 12, -0.25]
     ),
@@ -97,11 +68,8 @@ DECISIONS: dict[str, Decision] = {
     "where-does-not-guard-operands": _one(
         lambda x: tk.where(x > 0.0, tk.sqrt(x), 0.0), [0, 4], [NOTHING, 0.25], forward=False
     ),
-    "where-selects-cotangents": Decision(
+    "where-selects-cotangents": _decided(
         lambda a, b: tk.sqrt(tk.where(a < b, a, b)), ([0, 4], [4, 0]), ([INFINITE, 0], [0, INFINITE]), False
-    ),
-    "where-drops-tangents": Decision(
-        lambda a, b: tk.where(a > 0.0, a, b), ([1, -1], [5, 7]), ([1, 0], [0, 1])
     ),
     "steps-are-flat": _one(
         lambda x: tk.floor(x) + tk.round(x) + tk.trunc(x) + tk.ceil(x) + tk.sign(x) + x, [1.25, -0.75], [1, 1]
@@ -109,13 +77,13 @@ DECISIONS: dict[str, Decision] = {
     "comparisons-are-flat": _one(lambda x: (x > 0.0).astype(x.dtype) * x, [2, -2], [1, 0]),
     "integers-stop": _one(lambda x: x.astype(int32).astype(x.dtype) * x, [2.5, -1.5], [2, -1]),
     "stop-gradient": _one(lambda x: tk.stop_gradient(x) * x, [3, -2], [3, -2]),
-    "remainder-of-divisor": Decision(_op("remainder"), ([7.5, -7.5], [2, 2]), ([1, 1], [-3, 4])),
+    "remainder-of-divisor": _decided(_op("remainder"), ([7.5, -7.5], [2, 2]), ([1, 1], [-3, 4])),
     "repeated-indices-add": _one(
         lambda x: x.gather(x.constant([0, 0, 2], int32, (3,)), 0) * x.constant([1, 2, 4], x.dtype, (3,)),
         [1, 1, 1],
         [3, 0, 4],
     ),
-    "unused-operand": Decision(lambda a, b: a * 2.0, ([1, 2], [[1, 2, 3]]), ([2, 2], [[0, 0, 0]])),
+    "unused-operand": _decided(lambda a, b: a * 2.0, ([1, 2], [[1, 2, 3]]), ([2, 2], [[0, 0, 0]])),
     "constant": _one(lambda x: x.constant([5.0], x.dtype, (1,)), [1, 2], [0, 0]),
     "same-operand-twice": _one(lambda x: x * x + x, [3], [7]),
     "infinite-scores": _one(lambda x: tk.logsumexp(x), [1.0, -INFINITE, 1.0], [0.5, 0, 0.5]),
@@ -135,14 +103,22 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
 """Transforms, which refuse integers and bools."""
 
 
+TOLERANCE = 2.0**-10
+"""The tolerance of a gradient: shares of a third are rounded, and a wrong share differs by much more."""
+
+SMOKE = ("max", "median")
+"""The rows of the smoke run."""
+
+
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each decision, and each transform on integers and bools."""
+    """Each tie and decision, and each transform on integers and bools; a deep run draws the ties again."""
     dtype = main_dtype(subject)
     if dtype is None:
         return
-    for name in DECISIONS:
-        if subject.depth != "smoke" or name == "max-shares-ties":
-            yield Case("derivatives.decisions", name, dtype.name)
+    for name, tie in (TIES | DECISIONS).items():
+        if subject.depth != "smoke" or name in SMOKE:
+            for number in range(8 if subject.depth == "deep" and not tie.at else 1):
+                yield Case("derivatives.decisions", name, dtype.name, detail=str(number or ""))
     if subject.depth != "smoke":
         for name in REFUSED:
             for kind in ("int32", "bool"):
@@ -150,44 +126,67 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 @law("derivatives.decisions", cases, level=3)
-def decisions(subject: Subject, case: Case) -> Measured | None:
-    """Ties share, relu'(0) is 0, where selects, steps are flat, stop_gradient stops; integers have no derivative."""
-    dtype = DTYPES[case.dtype]
+def decisions(subject: Subject, case: Case) -> None:
+    """Ties share, or go to the selected element, where selects, steps are flat; integers have no derivative.
+
+    Also elsewhere, derivatives at corners are those of the convention, or else central differences: in both modes,
+    under jit and under vmap.
+    """
+    dtype, rng = DTYPES[case.dtype], subject.random(case)
     if case.op in REFUSED:
         (x,) = tensors(subject.stack, [np.array([1, 0], dtype.name)], dtype)
         try:
             REFUSED[case.op](x)
         except GradientError:
-            return None
+            return
         raise Failure(
             f"{case.op} of {dtype}: expected a GradientError, as it has no derivative, got a result"
         )
-    decision = DECISIONS[case.op]
-    values = [np.array(x, np.float64) for x in decision.at]
+    tie = (TIES | DECISIONS)[case.op]
+    xs = tie.draw(rng)
+    operands, at = tensors(subject.stack, xs, dtype), tuple(range(len(xs)))
+    value = subject.read(tie.call(_Namespace(operands[0]), *operands))
+    w = np.ones(value.shape)
+    if not tie.at:
+        _agree(f"{case.op}: value", value, tie.value(*xs), xs)
+        w = np.array([rng.choice((1.0, 2.0, 3.0, -1.0)) for _ in range(w.size)]).reshape(w.shape)
+    (weights,) = tensors(subject.stack, [w], dtype)
 
-    def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
-        at = tensors(interpreter, values, dtype)
-        found = [*tk.elementwise_grad(decision.call, tuple(range(len(at))))(*at)]
-        if decision.forward:
-            rows = tk.jacfwd(decision.call, tuple(range(len(at))))(*at)
-            found += [row.sum(tuple(range(row.ndim - x.ndim))) for row, x in zip(rows, at, strict=True)]
-        return found
+    def loss(*operands: Tensor) -> Tensor:
+        result: Tensor = (tie.call(_Namespace(operands[0]), *operands) * weights).sum()
+        return result
 
-    found = [subject.read(y) for y in compute(subject.stack)]
-    expected = [np.array(g, np.float64) for g in decision.gradients] * (2 if decision.forward else 1)
-    if not any(np.isfinite(gradient).any() for gradient in expected):  # no finite number needs bounds
-        bounds = [Bounds(gradient, gradient) for gradient in expected]
-    else:
-        bounds = enclosed(subject, compute)
-    for values_, within, gradient in zip(found, bounds, expected, strict=True):
-        finite = np.isfinite(gradient)
-        if values_.shape != gradient.shape or not np.array_equal(
-            values_[~finite], gradient[~finite], equal_nan=True
-        ):
-            raise Failure(f"{case.op}: expected {gradient.tolist()}, got {values_.tolist()}")
-        known = Bounds(np.where(finite, within.low, -np.inf), np.where(finite, within.high, np.inf), ~finite)
-        require_within(case.op, values_, known)
-        require_equal(
-            f"the derivative of {case.op}", known, "what is decided", Bounds(gradient, gradient, ~finite)
-        )
-    return measured(bounds)
+    gradient = tk.grad(loss, at)
+    expected = tie.gradients(w, xs)
+    modes: dict[str, Callable[..., Any]] = {"reverse mode": gradient, "jit(grad)": tk.jit(gradient)}
+    if tie.forward:
+        modes["forward mode"] = tk.jacfwd(loss, at)
+    for mode, transformed in modes.items():
+        for got, expected_gradient in zip(transformed(*operands), expected, strict=True):
+            _agree(f"{case.op} in {mode}", subject.read(got), expected_gradient, xs)
+    others = xs if tie.at else [np.flip(x, -1) for x in xs]
+    batches = tensors(subject.stack, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
+    for got, *both in zip(tk.vmap(gradient)(*batches), expected, tie.gradients(w, others), strict=True):
+        _agree(f"{case.op} in vmap(grad)", subject.read(got), np.stack(both), xs)
+
+
+class _Namespace:
+    """The namespace of tensorken, in which `asarray` makes a tensor on the backend of the operands."""
+
+    def __init__(self, beside: Tensor) -> None:
+        self._beside = beside
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tk, name)
+
+    def asarray(self, values: list[float]) -> Tensor:
+        x = self._beside
+        return x.constant(values, x.dtype, (len(values),))
+
+
+def _agree(what: str, got: Array, expected: Array, xs: Sequence[Array]) -> None:
+    if got.shape != expected.shape or not np.allclose(
+        got, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+    ):
+        at = ", ".join(str(x.tolist()) for x in xs)
+        raise Failure(f"{what}: expected {expected.tolist()} at {at}, got {got.tolist()}")

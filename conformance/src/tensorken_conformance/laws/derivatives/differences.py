@@ -11,7 +11,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.enclosure.interval import PRECISION
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import (
     Bounds,
@@ -35,6 +34,7 @@ from tensorken_conformance.laws.derivatives.scenarios import (
     scenarios,
     tensors,
 )
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.raw import RawTensor
@@ -88,7 +88,7 @@ class Stretch:
 
     def value(self, interpreter: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
         """The function that is differentiated along the line."""
-        f = self.scenario.along(operands, self.places)
+        f, _ = self.scenario.at(operands)
         if not self.second:
             return f(*at)
         return tk.jvp(f, at, tensors(interpreter, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ import numpy as np
 
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interval import PRECISION
-from tensorken_conformance.host_arrays import is_float
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType

@@ -12,9 +12,9 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case
-from tensorken_conformance.host_arrays import is_float
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS, Written
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
+from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.operands.samples import drawn, role_of, takes
 from tensorken_conformance.subject import Array, Subject, put
 from tensorken_core.language.dtypes import DTYPES, DType, bfloat16, bool_, float16, float32, float64, int32
@@ -29,8 +29,8 @@ Function = Callable[..., Tensor]
 
 def of_some(
     function: Callable[..., Any], operands: Sequence[Tensor], active: Sequence[int]
-) -> Callable[..., Any]:
-    """The function of the operands at some positions, with the other operands fixed."""
+) -> tuple[Callable[..., Any], list[Tensor]]:
+    """The function of the operands at some positions, with the others fixed, and the operands at these positions."""
 
     def partial(*chosen: Tensor) -> Any:
         full = list(operands)
@@ -38,7 +38,7 @@ def of_some(
             full[i] = x
         return function(*full)
 
-    return partial
+    return partial, [operands[i] for i in active]
 
 
 VIEWS = ("permute", "flip", "crop", "expand")
@@ -87,9 +87,52 @@ class Scenario:
             for x, view in zip(values, views, strict=True)
         ]
 
-    def along(self, operands: Sequence[Tensor], active: Sequence[int]) -> Function:
-        """The function of only the operands at these positions."""
-        return of_some(self.function, operands, active)
+    def at(
+        self, operands: Sequence[Tensor], active: Sequence[int] | None = None
+    ) -> tuple[Function, list[Tensor]]:
+        """The function of the operands at some positions, by default of the variables, and these operands."""
+        return of_some(self.function, operands, self.variables if active is None else active)
+
+    def pushed(self, operands: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
+        """The tangent of the result for tangents of the variables."""
+        f, at = self.at(operands)
+        return tk.jvp(f, at, v)[1]  # type: ignore[no-any-return]
+
+    def pulled(self, operands: Sequence[Tensor], u: Tensor) -> list[Tensor]:
+        """The cotangents of the variables for a cotangent of the result."""
+        f, at = self.at(operands)
+        return list(tk.vjp(f, *at)[1](u))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Operands of a scenario, at which it is differentiated.
+
+    Attributes:
+        scenario: the function.
+        values: its operands.
+        dtype: of the floats.
+        shape: of the result.
+        kind: the dtype of the result.
+    """
+
+    scenario: Scenario
+    values: list[Array]
+    dtype: DType
+    shape: Shape
+    kind: DType
+
+    def operands(self, interpreter: RawTensor[Any]) -> list[Tensor]:
+        """The operands as tensors of an interpreter."""
+        return self.scenario.operands(interpreter, self.values, self.dtype)
+
+    def tangents(self, interpreter: RawTensor[Any], v: Sequence[Array]) -> list[Tensor]:
+        """Tangents of operands as tensors of an interpreter."""
+        return tensors(interpreter, v, self.dtype)
+
+    def cotangent(self, interpreter: RawTensor[Any], u: Array) -> Tensor:
+        """A cotangent of the result as a tensor of an interpreter."""
+        return tensors(interpreter, [u], self.kind)[0]
 
 
 def tensors(interpreter: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
@@ -101,12 +144,10 @@ def _kind(values: Array, dtype: DType) -> DType:
     return dtype if is_float(values) else DTYPES[values.dtype.name]
 
 
-def result_of(
-    subject: Subject, scenario: Scenario, values: Sequence[Array], dtype: DType
-) -> tuple[Shape, DType]:
-    """The shape and dtype of the scenario's result."""
+def point_of(subject: Subject, scenario: Scenario, values: list[Array], dtype: DType) -> Point:
+    """The point with these operands; the backend tells the shape and dtype of the result."""
     y = scenario.function(*scenario.operands(subject.stack, values, dtype))
-    return y.shape, y.dtype
+    return Point(scenario, values, dtype, y.shape, y.dtype)
 
 
 def dyadic(rng: random.Random, shape: Shape) -> Array:

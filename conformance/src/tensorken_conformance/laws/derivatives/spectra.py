@@ -12,8 +12,7 @@ from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.scenarios import main_dtype
 from tensorken_conformance.laws.spectra import NORMS, ONE, SEVERAL, Call, made, parts_of
-from tensorken_conformance.operands import terms
-from tensorken_conformance.oracles import transforms
+from tensorken_conformance.oracles import terms, transforms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, gamma
 from tensorken_conformance.oracles.spectra import OF_REAL, TO_REAL, spectrum
 from tensorken_conformance.subject import Subject

@@ -1,4 +1,4 @@
-"""derivatives.ties: derivatives of functions that select, average or clip, where elements are equal.
+"""Ties: derivatives of functions that select, average or clip, where elements are equal.
 
 There the functions have corners.  The derivative is the central difference, except where the function selects one of
 several equal elements: there it goes to the selected one.  docs/numerics.md has the table of both conventions.
@@ -7,21 +7,17 @@ several equal elements: there it goes to the selected one.  docs/numerics.md has
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-import tensorken as tk
-from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.scenarios import main_dtype, tensors
-from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES
+from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.tensor import Tensor
+
+Numbers = list[Any]
 
 Rule = Callable[..., Sequence[Array]]
 """`(w, *operands) -> gradients` of the sum of w times the result, by each operand."""
@@ -29,13 +25,10 @@ Rule = Callable[..., Sequence[Array]]
 STEP = 1.0 / 16.0
 """The step of central differences: drawn elements are equal or further apart; float32 represents all values."""
 
-TOLERANCE = 2.0**-10
-"""The tolerance of a gradient: shares of a third are rounded, and a wrong share differs by much more."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """A function, and its gradient where elements are equal.
+    """A function, and its gradient where elements are equal, or at other points where a convention decides.
 
     Attributes:
         call: `(namespace, *operands)`: the function with the names of tensorken and numpy.
@@ -44,6 +37,8 @@ class Tie:
         values: the numbers from which elements are drawn.
         numpy: the function on numpy arrays, where `call` does not run on numpy.
         last: the last operand, where it is not drawn.
+        at: all operands, where none is drawn; then the rule is the gradient for a w of ones.
+        forward: whether forward mode agrees: it does unless a rule of the backward pass computes 0 * inf.
     """
 
     call: Callable[..., Any]
@@ -52,9 +47,13 @@ class Tie:
     values: tuple[float, ...] = (-1.0, 0.0, 1.0)
     numpy: Callable[..., Array] | None = None
     last: tuple[float, ...] = ()
+    at: tuple[Numbers, ...] = ()
+    forward: bool = True
 
     def draw(self, rng: random.Random) -> list[Array]:
         """Operands, in float64."""
+        if self.at:
+            return [np.array(x, np.float64) for x in self.at]
         drawn = [
             np.array([rng.choice(self.values) for _ in range(int(np.prod(shape)))]).reshape(shape)
             for shape in self.shapes
@@ -272,67 +271,3 @@ TIES: dict[str, Tie] = {
     ),
 }
 """Functions, by their names in reports."""
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Each function; a deep run draws its operands again."""
-    dtype = main_dtype(subject)
-    if dtype is None:
-        return
-    for name in TIES:
-        if subject.depth != "smoke" or name == "median":
-            for number in range(8 if subject.depth == "deep" else 1):
-                yield Case("derivatives.ties", name, dtype.name, detail=str(number))
-
-
-@law("derivatives.ties", cases, level=3)
-def ties(subject: Subject, case: Case) -> None:
-    """At ties derivatives are central differences, or go to the selected element: in both modes, jit and vmap."""
-    dtype, tie, rng = DTYPES[case.dtype], TIES[case.op], subject.random(case)
-    xs = tie.draw(rng)
-    value = tie.value(*xs)
-    w = np.array([rng.choice((1.0, 2.0, 3.0, -1.0)) for _ in range(value.size)]).reshape(value.shape)
-    (weights,) = tensors(subject.stack, [w], dtype)
-    at = tuple(range(len(xs)))
-
-    def loss(*operands: Tensor) -> Tensor:
-        result: Tensor = (tie.call(_Namespace(operands[0]), *operands) * weights).sum()
-        return result
-
-    gradient = tk.grad(loss, at)
-    operands = tensors(subject.stack, xs, dtype)
-    found = subject.read(tie.call(_Namespace(operands[0]), *operands))
-    _agree(f"{case.op}: value", found, value, xs)
-    expected = tie.gradients(w, xs)
-    modes: dict[str, Callable[..., Any]] = {
-        "reverse mode": gradient,
-        "forward mode": tk.jacfwd(loss, at),
-        "jit(grad)": tk.jit(gradient),
-    }
-    for mode, transformed in modes.items():
-        for got, expected_gradient in zip(transformed(*operands), expected, strict=True):
-            _agree(f"{case.op} in {mode}", subject.read(got), expected_gradient, xs)
-    others = [np.flip(x, -1) for x in xs]
-    batches = tensors(subject.stack, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
-    for got, *both in zip(tk.vmap(gradient)(*batches), expected, tie.gradients(w, others), strict=True):
-        _agree(f"{case.op} in vmap(grad)", subject.read(got), np.stack(both), xs)
-
-
-class _Namespace:
-    """The namespace of tensorken, in which `asarray` makes a tensor on the backend of the operands."""
-
-    def __init__(self, beside: Tensor) -> None:
-        self._beside = beside
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(tk, name)
-
-    def asarray(self, values: list[float]) -> Tensor:
-        x = self._beside
-        return x.constant(values, x.dtype, (len(values),))
-
-
-def _agree(what: str, got: Array, expected: Array, xs: Sequence[Array]) -> None:
-    if got.shape != expected.shape or not np.allclose(got, expected, rtol=TOLERANCE, atol=TOLERANCE):
-        at = ", ".join(str(x.tolist()) for x in xs)
-        raise Failure(f"{what}: expected {expected.tolist()} at {at}, got {got.tolist()}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorken_conformance.backends.loading import record_of
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law, reading_back
 from tensorken_conformance.laws.errors import of_shapes, of_uses  # noqa: F401, they fill the table
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.levels import MANDATORY_DTYPES
-from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.layouts.shapes import class_of
 from tensorken_conformance.operands import pools, samples
-from tensorken_conformance.operands.shapes import class_of
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS, Op

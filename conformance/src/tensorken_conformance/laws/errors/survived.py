@@ -61,6 +61,31 @@ def _in_nesting(o: Operands) -> None:
     tk.jvp(tk.grad(f), (o.vector,), (o.vector,))
 
 
+def _in_callback(o: Operands) -> None:
+    """An exception of a callback leaves a compiled program in its middle; then the same program runs again."""
+    fails = [True]
+
+    def host(x: Any) -> Any:
+        if fails:
+            raise Accident("in the middle")
+        return x
+
+    def f(x: Any) -> Any:
+        y = x * 2.0 + x
+        return (tk.pure_callback(host, y, y) - x) * y, y
+
+    compiled = tk.jit(f)
+    try:
+        compiled(o.vector)
+    finally:
+        fails.clear()
+        with tk.disable_jit():
+            expected = [y.tolist() for y in f(o.vector)]
+        got = [y.tolist() for y in compiled(o.vector)]
+        if got != expected:
+            raise Failure(f"the program after an exception of its callback: expected {expected}, got {got}")
+
+
 UNDER: dict[str, Callable[[Function, Operands], Any]] = {
     "": lambda f, o: f(o.vector),
     "-in-grad": lambda f, o: tk.grad(f)(o.vector),
@@ -91,6 +116,7 @@ SCENARIOS: dict[str, Scenario] = {
     **_scenarios("accident", Accident, lambda o: _breaks(Accident), *UNDER),
     "accident-in-a-nesting": (Accident, _in_nesting),
     "accident-in-use-backend": (Accident, _in_block),
+    "accident-in-a-callback": (Accident, _in_callback),
     **_scenarios(
         "interruption", Interruption, lambda o: _breaks(Interruption), "-in-grad", "-in-jvp", "-in-vmap"
     ),

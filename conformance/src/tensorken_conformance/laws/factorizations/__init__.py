@@ -12,9 +12,10 @@ from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.factorizations import factors, operands, systems
 from tensorken_conformance.laws.factorizations.residuals import Given, demand
+from tensorken_conformance.layouts import shapes
 from tensorken_conformance.limits import NARROW
-from tensorken_conformance.operands import reductions, shapes, terms
-from tensorken_conformance.oracles import exact
+from tensorken_conformance.operands import reductions
+from tensorken_conformance.oracles import exact, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES

@@ -54,6 +54,34 @@ def exchange(subject: Subject, case: Case) -> None:
     An adopted copy stays when the array changes; a tensor that shares memory outlives the array.  An array that a
     backend cannot use is refused: `adopt` returns None or raises an error of its library.
     """
+    try:
+        _exchange(subject, case)
+    except Failure as failure:
+        failure.script = failure.script or script_of(subject.name, case)
+        raise
+
+
+WAYS = {
+    "export": "print(np.from_dlpack(tk.tensor(values).array()))",
+    "copy": "source = tk.tensor(values).array(); x = tk.from_dlpack(source, copy=True); a = np.from_dlpack(source); "
+    "ctypes.memset(a.ctypes.data, 0, a.nbytes); print(x)",
+    "share": "source = tk.tensor(values).array(); x = tk.from_dlpack(source, copy=False); del source; print(x)",
+    "foreign": "x = tk.from_dlpack(np.flip(values), copy=True); values[...] = 0; print(x)",
+}
+"""By a way of exchanging, Python that shows it."""
+
+
+def script_of(backend: str, case: Case) -> list[str]:
+    """Python that exchanges six numbers in the way of a case."""
+    numbers = f'np.arange(6).astype("{case.dtype}")'
+    if case.dtype == "bfloat16":  # which numpy has not
+        numbers = "np.arange(6.0)"
+    expected = "np.flip(values)" if case.op == "foreign" else "values"
+    imports = f"import ctypes; import numpy as np; import tensorken as tk; tk.use_backend({backend!r})"
+    return [imports, f"values = {numbers}; print({expected}.copy())", f"{WAYS[case.op]}  # the same"]
+
+
+def _exchange(subject: Subject, case: Case) -> None:
     for shape in SHAPES:
         values = np.array(exact.drawn(subject, case, shape))
         x = subject.tensor(values, DTYPES[case.dtype], subject.stack)

@@ -102,12 +102,14 @@ def _write_jax(values: dict[str, Any]) -> None:
             config.update(name, value)
 
 
+FILTERS = "the filters of warnings"
+
 STATES: dict[str, State] = {
     "numpy's error state": State(np.geterr, lambda state: np.seterr(**state)),
     "numpy's print options": State(np.get_printoptions, lambda state: np.set_printoptions(**state)),
     "the state of numpy.random": State(_read_random, _write_random),
     "the state of random": State(random.getstate, random.setstate),
-    "the filters of warnings": State(lambda: tuple(warnings.filters), _write_filters),
+    FILTERS: State(lambda: tuple(warnings.filters), _write_filters),
     "the locale": State(
         lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)
     ),
@@ -138,6 +140,31 @@ def present() -> dict[str, Any]:
         for name, state in STATES.items()
         if not state.module or state.module in sys.modules
     }
+
+
+class Marked(Warning):
+    """A warning that nothing else filters."""
+
+
+MARK = ("ignore", None, Marked, None, 0)
+"""The filter of warnings that stands first, so that an op that adds the same filter in each call is found."""
+
+AT_FIRST = present()
+"""The settings before any law runs an op, which an earlier call of the op under test may have changed."""
+
+
+@contextlib.contextmanager
+def as_at_first() -> Iterator[None]:
+    """Within the block the settings are those before any law ran an op; afterwards they are again as they were."""
+    kept = present()
+    try:
+        for name, value in AT_FIRST.items():
+            if name != FILTERS and STATES[name].read() != value:
+                STATES[name].write(value)
+        STATES[FILTERS].write((MARK, *kept[FILTERS]))
+        yield
+    finally:
+        changes(kept)
 
 
 def changes(before: dict[str, Any]) -> list[str]:
@@ -183,7 +210,7 @@ CHILD = """
 import json, sys
 name, imported = sys.argv[1], json.loads(sys.argv[2])
 def load():
-    from tensorken_conformance.running.loading import load
+    from tensorken_conformance.backends.loading import load
     return load(name)
 if imported is None:
     load()
@@ -225,6 +252,8 @@ def global_state(subject: Subject, case: Case) -> None:
 
     They are read before and after operands are made, an op runs on them and its results are read; after a compiled
     program, a derivative, a batch and a loop; after errors; and after the backend is loaded in a new process.
+
+    They begin as they were before any law ran an op: a change that an earlier call has made would change nothing.
     """
     if case.op == "loading":
         loaded = json_of(CHILD, subject.name, "null")
@@ -235,6 +264,11 @@ def global_state(subject: Subject, case: Case) -> None:
         _refuse(f"loading {subject.name}", found)
         operand(subject).tolist()
         return
+    with as_at_first():
+        _run(subject, case)
+
+
+def _run(subject: Subject, case: Case) -> None:
     before = present()
     if case.op in USES:
         with contextlib.suppress(TensorkenError, ArithmeticError):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken_conformance.host_arrays import flat_buffer
 from tensorken_conformance.limits import NARROW
+from tensorken_conformance.numbers.host_arrays import flat_buffer
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType, bfloat16
 from tensorken_core.tensor.tensor import Tensor

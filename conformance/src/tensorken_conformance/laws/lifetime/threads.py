@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
+import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import scenarios
@@ -31,6 +32,18 @@ EVERY_OP = "every-op"
 
 ROUNDS_OF_ALL = 4
 
+PROGRAMS = "programs"
+"""The op of the cases in which each thread compiles and runs programs of its own, with constants of its own."""
+
+BODIES: tuple[Callable[[Any, float], Any], ...] = (
+    lambda x, c: (x * c + 1) * (x - c),
+    lambda x, c: (x + c).sum(0) - c,
+    lambda x, c: (x - c).max(1) * c + x[:, 0],
+)
+"""Functions of a matrix and a constant, of tensors and of arrays."""
+
+PROGRAMS_OF_EACH = 6
+
 READS = 20
 """The number of results that all threads read at once."""
 
@@ -42,6 +55,8 @@ def cases(subject: Subject) -> Iterator[Case]:
         for dtype in scenarios.dtypes(subject):
             if dtype.kind != "bool":
                 yield Case("lifetime.threads", EVERY_OP, dtype.name)
+            if dtype.name in ("float32", "float64", "int32", "int64"):  # whose sums keep their dtype
+                yield Case("lifetime.threads", PROGRAMS, dtype.name)
 
 
 PAUSES, MANY_PAUSES = 0.03, 0.15
@@ -219,6 +234,9 @@ def threads(subject: Subject, case: Case) -> None:
     if case.op == EVERY_OP:
         _every_op(subject, case)
         return
+    if case.op == PROGRAMS:
+        _programs(subject, case)
+        return
     run, packages = scenarios.SCENARIOS[case.op].run, packages_of(subject.backend) | compiler_packages()
     says = f"in one of {THREADS} threads"
     if case.detail == "read":
@@ -244,6 +262,21 @@ def threads(subject: Subject, case: Case) -> None:
 
     at_every_line(work, packages)
     together(lambda number: work(number, ROUNDS), packages)
+
+
+def _programs(subject: Subject, case: Case) -> None:
+    """Each thread compiles its own programs, all at once, and runs each of them several times."""
+
+    def work(number: int) -> None:
+        values = scenarios.values(subject, case, number)
+        x, _ = scenarios.tensors(subject, case, values)
+        for j in range(PROGRAMS_OF_EACH):
+            body, c = BODIES[j % len(BODIES)], 1 + number * PROGRAMS_OF_EACH + j
+            f, expected = tk.jit(lambda x, b=body, c=c: b(x, c)), body(values[0], c)
+            for _ in range(ROUNDS_OF_ALL):
+                exact.same(subject.read(f(x)), expected, f"program {j} in one of {THREADS} threads")
+
+    together(work, packages_of(subject.backend) | compiler_packages())
 
 
 def _every_op(subject: Subject, case: Case) -> None:

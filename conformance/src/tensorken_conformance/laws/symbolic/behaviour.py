@@ -26,7 +26,7 @@ HASH_SEEDS = ("0", "12345")
 
 CHILD = """
 import json, sys
-from tensorken_conformance.running.loading import load
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.programs.symbolic import texts
 print(json.dumps(texts(load(sys.argv[1], seed=int(sys.argv[2])))))
 """

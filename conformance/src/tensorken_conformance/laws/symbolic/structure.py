@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tensorken as tk
-from tensorken_conformance.capability_checks import fault_of
+from tensorken_conformance.backends.capability_checks import fault_of
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.declarations import declared
@@ -81,8 +81,7 @@ def derivatives(subject: Subject, case: Case) -> None:
     sample = op.samples[0]
     operands = operands_of(recorder, op, sample, float32)
     positions = [i for i in range(len(operands)) if not op.operand_kinds or op.operand_kinds[i] == "data"]
-    f = of_some(lambda *full: apply(op, full, sample[1]), operands, positions)
-    primals = [operands[i] for i in positions]
+    f, primals = of_some(lambda *full: apply(op, full, sample[1]), operands, positions)
     tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in positions]
     y, t = tk.jvp(f, primals, tangents)
     for what, value in (("primal", y), ("tangent", t)):

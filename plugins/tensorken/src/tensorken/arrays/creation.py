@@ -88,7 +88,7 @@ def is_complex_array(data: Any) -> bool:
     """Whether the data is an array of complex numbers of another library."""
     dtype = getattr(data, "dtype", "")
     is_complex = getattr(dtype, "kind", "") == "c" or "complex" in str(dtype)
-    return is_complex and not isinstance(data, type)
+    return is_complex and hasattr(data, "real") and not isinstance(data, type)
 
 
 def _of_complex_array(data: Any, dtype: DType | None, interpreter: RawTensor[Any]) -> Tensor:

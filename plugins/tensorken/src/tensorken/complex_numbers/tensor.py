@@ -125,6 +125,11 @@ def complex_of(x: Tensor, dtype: DType) -> ComplexTensor:
     return ComplexTensor(real, real.zeros_like(), True)
 
 
+def is_complex(x: Any) -> bool:
+    """Whether it is a complex tensor or number: a leaf for the user, but a pair of leaves of a pytree."""
+    return isinstance(x, ComplexTensor | complex)
+
+
 def _from_parts(_metadata: None, parts: list[Any]) -> ComplexTensor:
     """The complex tensor of two parts: numbers and tensors of one shape; of any two objects, as they are."""
     real, imag = parts

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorken.interchange.interop import to_numpy
 from tensorken_core.errors import ArgumentError, DTypeError, GradientError, ShapeError
-from tensorken_core.language.dtypes import DType, as_dtype, with_scalar
+from tensorken_core.language.dtypes import DType, as_dtype, real_dtype, with_scalar
 from tensorken_core.language.op import Op, Opaque, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
@@ -23,7 +23,7 @@ from tensorken_core.tensor.level import interpreter_below, levels_on, lifted
 from tensorken_core.tensor.tensor import Tensor
 
 VMAP_METHODS = ("sequential", "expand_dims", "broadcast_all")
-_SCALARS = (bool, int, float)
+_SCALARS = (bool, int, float, complex)
 
 
 class ShapeDtypeStruct:
@@ -43,6 +43,12 @@ class ShapeDtypeStruct:
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
         self.shape: Shape = tuple([int(n) for n in shape])
         self.dtype: DType = as_dtype(dtype)
+
+    @property
+    def parts(self) -> tuple[ShapeDtypeStruct, ...]:
+        """Those of the real and imaginary parts of complex numbers, else only this one."""
+        complex_ = self.dtype.kind == "complex"
+        return (ShapeDtypeStruct(self.shape, real_dtype(self.dtype)),) * 2 if complex_ else (self,)
 
     def __repr__(self) -> str:
         return f"ShapeDtypeStruct({self.shape}, {self.dtype.name!r})"
@@ -78,6 +84,11 @@ class Callback:
 
     def __repr__(self) -> str:
         return self.function_name
+
+    @property
+    def parts(self) -> list[ShapeDtypeStruct]:
+        """The shapes and dtypes of the results of the op, which are real."""
+        return [part for result in self.results for part in result.parts]
 
     @property
     def name(self) -> str:
@@ -153,10 +164,9 @@ def _body(backend: RawTensor[Any], *args: Any) -> tuple[Tensor, ...]:
         at = "" if callback.origin is None else f", called at {callback.origin}"
         error.add_note(f"tensorken: in {callback.name}{at}")
         raise
-    values = [backend.new(v.shape, y.ravel(), v.dtype) for y, v in zip(ys, callback.results, strict=True)]
-    return tuple(
-        [Tensor(backend, y, v.shape, v.dtype) for y, v in zip(values, callback.results, strict=True)]
-    )
+    reals = [part for y in ys for part in ((y.real, y.imag) if y.dtype.kind == "c" else (y,))]
+    values = [backend.new(v.shape, y.ravel(), v.dtype) for y, v in zip(reals, callback.parts, strict=True)]
+    return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(values, callback.parts, strict=True)])
 
 
 def _op(name: str, opaque: Opaque) -> Op:
@@ -179,7 +189,7 @@ def _op(name: str, opaque: Opaque) -> Op:
         """The results, if none of them is floating-point and may have a derivative."""
         (callback,) = params
         floats = [x for x, flag in zip(xs, active, strict=True) if flag and x.dtype.kind == "float"]
-        if floats and any([v.dtype.kind == "float" for v in callback.results]):
+        if floats and any([v.dtype.kind == "float" for v in callback.parts]):
             raise GradientError(
                 f"{callback.name}: a Python function has no derivative; define one by tk.custom_jvp or tk.custom_vjp "
                 f"around the call, or pass tk.stop_gradient(x)"
@@ -196,8 +206,8 @@ def _op(name: str, opaque: Opaque) -> Op:
     op = Op(
         name,
         None,
-        shape=lambda *args: tuple([v.shape for v in args[-1].results]),
-        dtype=lambda *args: tuple([v.dtype for v in args[-1].results]),
+        shape=lambda *args: tuple([v.shape for v in args[-1].parts]),
+        dtype=lambda *args: tuple([v.dtype for v in args[-1].parts]),
         params=("callback",),
         vjp_all=None if opaque == "debug" else vjp_all,
         primal_rule=None if opaque == "debug" else primal_rule,
@@ -224,4 +234,4 @@ def call(op: Op, callback: Callback, operands: Sequence[Tensor]) -> list[Tensor]
     """Run one of these ops at the running level, so that a trace records it also on values from outside of it."""
     interpreter = interpreter_below([x.interpreter for x in operands], callback.name)
     ys = run(interpreter, op, [lifted(x, interpreter) for x in operands], (callback,))
-    return [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, callback.results, strict=True)]
+    return [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, callback.parts, strict=True)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorken.complex_numbers.tensor import ComplexTensor, is_complex
 from tensorken.ops.callbacks import ShapeDtypeStruct
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
+from tensorken_core.language.dtypes import complex_dtype
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.level import interpreter_below
@@ -41,7 +43,8 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     (ShapeDtypeStruct((1000000, 1000000), 'float32'), ShapeDtypeStruct((), 'float32'))
     """
     program, result = _traced("eval_shape", check_function("eval_shape", fun), args, kwargs)
-    return tree.unflatten(result, [ShapeDtypeStruct(v.shape, v.dtype) for v in program.outputs])
+    outputs = tree.unflatten(result, [ShapeDtypeStruct(v.shape, v.dtype) for v in program.outputs])
+    return tree.map(_whole, outputs, is_leaf=is_complex)
 
 
 def trace(f: Function) -> Callable[..., Program]:
@@ -80,7 +83,7 @@ def _traced(
     transform: str, f: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Program, tree.Structure]:
     """The program of a function for example arguments, and the structure of the result."""
-    leaves, structure = tree.flatten((arguments, keywords))
+    leaves, structure = tree.flatten(tree.map(_in_parts, (arguments, keywords)))
     xs = [_as_argument(transform, i, leaf) for i, leaf in enumerate(leaves)]
     inner = interpreter_below([x.interpreter for x in xs if isinstance(x, Tensor)], transform)
     results: list[tree.Structure] = []
@@ -95,6 +98,17 @@ def _traced(
     source = Source(transform, name, lambda: labels_of(structure, parameters))
     program = traced(flat, xs, inner, name, source)
     return program.changed(arguments=structure, result=results[0], parameters=parameters), results[0]
+
+
+def _in_parts(leaf: Any) -> Any:
+    """A complex ShapeDtypeStruct as a pair; anything else as it is."""
+    parts = leaf.parts if isinstance(leaf, ShapeDtypeStruct) else ()
+    return ComplexTensor(*parts) if len(parts) == 2 else leaf
+
+
+def _whole(x: Any) -> Any:
+    """The ShapeDtypeStruct of which `_in_parts` gives the parts."""
+    return ShapeDtypeStruct(x.real.shape, complex_dtype(x.real.dtype)) if isinstance(x, ComplexTensor) else x
 
 
 def _as_argument(transform: str, i: int, leaf: Any) -> Tensor | ShapeDtypeStruct:

@@ -38,7 +38,7 @@ def uniform(
 
     Raises:
         ArgumentError, ShapeError: if the key or the shape is invalid, the bounds do not broadcast to the shape, or
-            minval is known to be above maxval.
+            minval is known to be above maxval, or one of them to be infinite.
         DTypeError: if the dtype is not floating-point.
 
     >>> import tensorken as tk
@@ -57,6 +57,8 @@ def uniform(
         return u
     low = _bound("uniform", "minval", minval, u)
     high = _bound("uniform", "maxval", maxval, u)
+    check_domain("uniform", "minval", low)
+    check_domain("uniform", "maxval", high)
     check_order("uniform", low, high, "minval", "at most maxval")
     x = low * (1.0 - u) + high * u
     x = (x < high).where(x, high.apply(OPS["nextafter"], low))

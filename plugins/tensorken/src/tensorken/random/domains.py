@@ -48,6 +48,8 @@ DOMAINS: Mapping[tuple[str, str], Domain] = {
     ("poisson", "lam"): COUNT,
     ("rayleigh", "scale"): NONNEGATIVE,
     ("t", "df"): POSITIVE,
+    ("uniform", "maxval"): FINITE,
+    ("uniform", "minval"): FINITE,
     ("wald", "mean"): POSITIVE,
     ("weibull_min", "concentration"): NONNEGATIVE,
     ("weibull_min", "scale"): NONNEGATIVE,

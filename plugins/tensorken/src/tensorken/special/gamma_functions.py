@@ -285,7 +285,7 @@ def betaln(a: Any, b: Any) -> Tensor:
     low, high = a.minimum(b), a.maximum(b)
     infinite = high.eq(math.inf) & low.eq(low)
     pole = low.eq(0.0) & high.eq(high)
-    large = (high >= 10.0) & (low > 0.0) & ~infinite
+    large = (high >= 10.0) & ((low > 0.0) | (low + high >= 10.0)) & ~infinite
     both = large & (low >= 10.0)
     x, y = large.where(low, 1.0), large.where(high, 10.0)
     total = x + y

@@ -27,8 +27,14 @@ _LARGE = 150.0
 _STEPS = 150
 """The terms of the series and continued fractions of the incomplete gamma functions."""
 
+_BETA_SERIES_STEPS = 16
+"""The terms of the power series of the incomplete beta function."""
+
 _BETA_STEPS = 200
 """The terms of the continued fraction of the incomplete beta function, which suffice to about a = b = 3 * 10^4."""
+
+_BETA_LARGE = 1e4
+"""From these a and b on, the incomplete beta function is computed by quadrature."""
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Tensor:
@@ -64,7 +70,8 @@ def _gamma_density(a: Any, x: Any) -> Any:
     p, q = small.where(a, 1.0), small.where(x, 1.0)
     low = q ** (p - 1.0) * (-q - gammaln(p)).exp()
     r = large.where(x, 10.0)
-    high = _density(large.where(a, 10.0), r) / r
+    b = large.where(a, 10.0)
+    high = b * _density(b, r) / r
     return small.where(low, large.where(high, (valid | a.eq(0.0)).where(0.0, math.nan)))
 
 
@@ -110,8 +117,8 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any, Any]:
     p, q = small.where(a, 1.0), small.where(x, 1.0)
     is_lower = q < (p < 1.0).where(0.75, p + 1.0)
     factor = _density(p, q)
-    series = _series(p, is_lower.where(q, 0.5)) / p
-    fraction = _fraction(p, is_lower.where(p + 1.0, q))
+    series = _series(p, is_lower.where(q, 0.5))
+    fraction = p * _fraction(p, is_lower.where(p + 1.0, q))
     near = factor * is_lower.where(series, fraction)
     tail, tail_is_lower = _quadrature(large.where(a, 200.0), large.where(x, 200.0))
     value = large.where(tail, small.where(near, math.nan))
@@ -119,7 +126,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _density(a: Any, x: Any) -> Any:
-    """x**a * exp(-x) / gamma(a); from a = 10 on by Stirling's correction, without differences of large numbers."""
+    """x**a * exp(-x) / gamma(a + 1); from a = 10 on by Stirling's correction, without differences of large numbers."""
     large = a >= 10.0
     b, c = large.where(a, 10.0), large.where(1.0, a)
     distance = (x - b) / b
@@ -129,8 +136,8 @@ def _density(a: Any, x: Any) -> Any:
     ratio = x / b
     bent = log1p_minus(left.where(0.0, distance), left.where(1.0, ratio))
     root = left.where(ratio, 1.0) ** (b * 0.5) * (left.where(b - x, 0.0) * 0.5).exp()
-    high = (b / (2.0 * math.pi)).sqrt() * (b * bent - correction(b)).exp() * root * root
-    return large.where(high, (c * x.log() - x - gammaln(c)).exp())
+    high = (b * bent - correction(b)).exp() * root * root / (b * (2.0 * math.pi)).sqrt()
+    return large.where(high, (c * x.log() - x - gammaln(c + 1.0)).exp())
 
 
 def _series(a: Any, x: Any) -> Any:
@@ -174,17 +181,20 @@ def _quadrature(a: Any, x: Any) -> tuple[Any, Any]:
     """The smaller function of the two by Gauss' quadrature from x to where the integrand vanishes, for large a."""
     mode = a - 1.0
     width = mode.sqrt()
-    is_lower = x <= mode
-    distance = (x - mode).abs()
+    difference = (x - a) + 1.0  # from the mode, which may be rounded
+    is_lower = difference <= 0.0
+    distance = difference.abs()
     steepness = distance / x  # the logarithm of the integrand is concave, so it falls at least so fast
-    reach = (40.0 / steepness.maximum(1e-30)).minimum((width * 11.5 - distance).maximum(width * 7.0))
-    end = is_lower.where((x - reach).maximum(x * 1e-3), x + reach)
+    reach = (40.0 / steepness.maximum(2.0 ** (8 - x.dtype.limit))).minimum(
+        (width * 11.5 - distance).maximum(width * 7.0)
+    )
+    span = is_lower.where(-reach.minimum(x * 0.999), reach)  # x + span may round to x
     total: Any = 0.0
     for node, weight in GAUSS_LEGENDRE:
-        beyond = (x - mode) + (end - x) * node
+        beyond = difference + span * node
         total = (mode * log1p_minus(beyond / mode, 1.0 + beyond / mode)).exp() * weight + total
     scale = (-correction(mode)).exp() / (mode * (2.0 * math.pi)).sqrt()
-    return (end - x).abs() * total * scale, is_lower
+    return span.abs() * total * scale, is_lower
 
 
 def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
@@ -220,7 +230,7 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
 
     It is the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by that from 0 to 1; NaN for x outside
     [0, 1].  Where a or b is 0 or infinite, it is the limit, a step at 0 or at 1.  It is computed by a continued
-    fraction, and so are its derivatives by a and b.
+    fraction, by a series or by quadrature, and so are its derivatives by a and b.
 
     >>> import tensorken as tk
     >>> print(f"{tk.special.betainc(2.0, 3.0, [0.0, 0.5, 1.0]):.4f}")
@@ -238,16 +248,27 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     at_one = (b.eq(0.0) & (a > 0.0)) | (a.eq(math.inf) & (b >= 0.0) & (b < math.inf))
     step = at_zero.where(x > 0.0, x.eq(1.0)).where(x.ones_like(), 0.0)
     outside = (of_unit & (proper | at_zero | at_one)).where(step, math.nan)
-    p, q, y = inside.where(a, 1.0), inside.where(b, 1.0), inside.where(x, 0.25)
+    least = 2.0 ** (2 - x.dtype.limit)  # whose reciprocal is finite
+    p, q = inside.where(a, 1.0).maximum(least), inside.where(b, 1.0).maximum(least)
+    y = inside.where(x, 0.25)
     # the distance from the mean, without rounding the smaller of the two shares
     distance = (p > q).where((p + q) * (1.0 - y) - q, p - (p + q) * y)
     swapped = distance < 0.0
     first, second = swapped.where(q, p), swapped.where(p, q)
     share, rest = swapped.where(1.0 - y, y), swapped.where(y, 1.0 - y)
-    value = _beta_density(p, q, y) * _beta_fraction(
-        first, second, share, rest, swapped.where(-distance, distance)
-    )
+    density = _beta_density(p, q, y)
+    value = density * _beta_fraction(first, second, share, rest, swapped.where(-distance, distance))
     value = swapped.where(1.0 - value, value)
+    # Near an end beside which the density is infinite the fraction converges slowly.
+    low = y < 0.5
+    c, d, z = low.where(p, q), low.where(q, p), low.where(y, 1.0 - y)
+    near_end = (c < 1.0) & (z < 0.01) & (d * z < 0.7)
+    lower = _beta_series(near_end.where(c, 0.5), near_end.where(d, 0.5), near_end.where(z, 0.0))
+    lower = lower * density / near_end.where(c, 0.5)
+    value = near_end.where(low.where(lower, 1.0 - lower), value)
+    large = inside & (p >= _BETA_LARGE) & (q >= _BETA_LARGE)
+    tail, is_lower = _beta_quadrature(large.where(p, 2e4), large.where(q, 2e4), large.where(y, 0.5))
+    value = large.where(is_lower.where(tail, 1.0 - tail), value)
     return inside.where(value, outside)
 
 
@@ -264,6 +285,47 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     high = (p * (q / total) / (2.0 * math.pi)).sqrt() * exponent.exp()
     c, d = large.where(1.0, a), large.where(1.0, b)
     return large.where(high, (c * x.log() + d * (-x).log1p() - betaln(c, d)).exp())
+
+
+def _beta_series(a: Any, b: Any, x: Any) -> Any:
+    """I_x(a, b) * a over x**a * (1 - x)**b / beta(a, b), for x up to 0.01 and b * x up to 0.7, in powers of x."""
+
+    def body(i: Any, state: Any) -> Any:
+        total, term = state
+        n = (i + 1).astype(a.dtype)
+        term = term * ((n - b) / n * x)
+        return total + term / (a + n), term
+
+    one = (a + b + x).ones_like()
+    total = fori_loop(0, _BETA_SERIES_STEPS, body, (one - 1.0, one))[0]
+    return (1.0 + a * total) * (-b * (-x).log1p()).exp()
+
+
+def _beta_quadrature(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """The smaller of I_x(a, b) and its complement by Gauss' quadrature, for large a and b; see `_quadrature`.
+
+    Places are scaled by the sum of the exponents of t**(a - 1) * (1 - t)**(b - 1).
+    """
+    p, q = a - 1.0, b - 1.0
+    total = p + q
+    difference = x * q - (1.0 - x) * p  # from the mode
+    is_lower = difference <= 0.0
+    distance = difference.abs()
+    width = (p * (q / total)).sqrt()
+    steepness = distance / (x * (1.0 - x)) / total
+    reach = (40.0 / steepness.maximum(2.0 ** (8 - x.dtype.limit))).minimum(
+        (width * 11.5 - distance).maximum(width * 7.0)
+    )
+    reach = reach.minimum(is_lower.where(x, 1.0 - x) * total * 0.999)
+    span = is_lower.where(-reach, reach)
+    result: Any = 0.0
+    for node, weight in GAUSS_LEGENDRE:
+        beyond = difference + span * node
+        u, v = beyond / p, -beyond / q
+        exponent = p * log1p_minus(u, 1.0 + u) + q * log1p_minus(v, 1.0 + v)
+        result = exponent.exp() * weight + result
+    scale = (correction(total) - correction(p) - correction(q)).exp() / (width * math.sqrt(2.0 * math.pi))
+    return reach * result * (1.0 + 1.0 / total) * scale, is_lower
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:

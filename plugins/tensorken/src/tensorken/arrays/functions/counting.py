@@ -13,6 +13,7 @@ from tensorken.arrays.indexing.checks import require
 from tensorken_core.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken_core.language.dtypes import position_dtype, promote
 from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import integer_of
 from tensorken_core.tensor.tensor import Tensor, pieces
 
 __all__ = [
@@ -36,7 +37,7 @@ def bincount(
         int32, or the weights' dtype.
 
     Raises:
-        ArgumentError: if minlength is negative.
+        ArgumentError: if minlength or length is negative or no int.
         DTypeError: if the dtype of x is not an integer dtype.
         ShapeError: if x does not have exactly one axis, or the weights have another shape.
         IndexingError: if an element is negative.
@@ -49,8 +50,9 @@ def bincount(
     y = first_operand("bincount", x, weights)
     if y.dtype.kind != "int":
         raise DTypeError(f"bincount: x must be integers, got {y.dtype}; cast first (x.astype)")
-    if minlength < 0:
-        raise ArgumentError(f"bincount: minlength must be at least 0, got {minlength}")
+    for what, given in (("minlength", minlength), ("length", length)):
+        if given is not None and integer_of("bincount", what, given) < 0:
+            raise ArgumentError(f"bincount: {what} must be at least 0, got {given}")
     if y.ndim != 1:
         raise ShapeError(f"bincount: x must have one axis, got shape {y.shape}; ravel it")
     if length is None:

@@ -7,15 +7,17 @@ Raises:
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from tensorken.array_like import ArrayLike
 from tensorken.arrays.functions.floats import isnan
-from tensorken.arrays.functions.operands import binary_op, first_tensor, floating_of
+from tensorken.arrays.functions.operands import first_tensor, floating_of
 from tensorken.arrays.functions.reductions import all
 from tensorken_core.language.dtypes import bool_
-from tensorken_core.language.op import OPS
 from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.number import is_number
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -54,7 +56,7 @@ def equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     >>> tk.equal([1.0, 2.0], 2.0).tolist()
     [False, True]
     """
-    return binary_op(OPS["eq"], a, b)
+    return _compared("equal", operator.eq, a, b)
 
 
 def not_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
@@ -74,7 +76,7 @@ def less(a: ArrayLike, b: ArrayLike) -> Tensor:
     >>> tk.less([1.0, 2.0], 2.0).tolist()
     [True, False]
     """
-    return binary_op(OPS["lt"], a, b)
+    return _compared("less", operator.lt, a, b)
 
 
 def less_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
@@ -84,8 +86,7 @@ def less_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     >>> tk.less_equal([1.0, 2.0, 3.0], 2.0).tolist()
     [True, True, False]
     """
-    x, y = pair_of_operands("less_equal", a, b, first_tensor(a, b))
-    return x <= y
+    return _compared("less_equal", operator.le, a, b)
 
 
 def greater(a: ArrayLike, b: ArrayLike) -> Tensor:
@@ -95,8 +96,7 @@ def greater(a: ArrayLike, b: ArrayLike) -> Tensor:
     >>> tk.greater([2.0, 3.0], 2.0).tolist()
     [False, True]
     """
-    x, y = pair_of_operands("greater", a, b, first_tensor(a, b))
-    return x > y
+    return _compared("greater", operator.gt, a, b)
 
 
 def greater_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
@@ -106,8 +106,16 @@ def greater_equal(a: ArrayLike, b: ArrayLike) -> Tensor:
     >>> tk.greater_equal([1.0, 2.0], 2.0).tolist()
     [False, True]
     """
-    x, y = pair_of_operands("greater_equal", a, b, first_tensor(a, b))
-    return x >= y
+    return _compared("greater_equal", operator.ge, a, b)
+
+
+def _compared(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
+    """The comparison of two operands, of a number with a tensor by value, also beyond the range of its dtype."""
+    if (isinstance(a, Tensor) and is_number(b)) or (isinstance(b, Tensor) and is_number(a)):
+        result: Tensor = compare(a, b)
+    else:
+        result = compare(*pair_of_operands(name, a, b, first_tensor(a, b)))
+    return result
 
 
 # ---- comparisons with a tolerance --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Detection: the results of the last full selftest, which hold only for its ops, laws and faults."""
+"""The counts of the last full selftest, which hold only for its ops, laws and faults."""
 
 from __future__ import annotations
 

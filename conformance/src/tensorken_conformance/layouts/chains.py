@@ -19,7 +19,8 @@ from tensorken_core.tensor.tensor import Tensor
 Step = tuple[str, tuple[int, ...]]
 """A movement and its axes: the order of a permute, or the axes that are flipped, cropped or expanded.
 
-`drop` crops one more axis to one element and removes it, as for a column; `pad` adds a border of zeros along all axes,
+`head` crops to the first elements, which may be a block without gaps; `drop` crops one more axis to one element and
+removes it, as for a column; `pad` adds a border of zeros along all axes,
 and `reshape` begins with one axis.
 """
 
@@ -37,13 +38,20 @@ def chains(rank: int) -> dict[str, Chain]:
     found |= {f"flip-{axis}": (("flip", (axis,)),) for axis in axes}
     found |= {f"crop-{axis}": (("crop", (axis,)),) for axis in axes}
     found |= {f"expand-{axis}": (("expand", (axis,)),) for axis in axes}
-    found |= {"drop": (("drop", ()),), "flip-twice": (("flip", (last,)), ("flip", axes))}
+    found |= {
+        "head": (("head", (0,)),),
+        "drop": (("drop", ()),),
+        "flip-twice": (("flip", (last,)), ("flip", axes)),
+    }
     if rank > 1:
         rotated, swapped = (*axes[1:], 0), (*axes[:-2], last, last - 1)
         permute: Step = ("permute", axes[::-1])
         found |= {
             "flip-all": (("flip", axes),),
             "crop-all": (("crop", axes),),
+            "expand-all": (("expand", axes),),
+            "expand-two": (("expand", (0, last)),),
+            "head-permute": (("head", (0,)), permute),
             "permute-reversed": (permute,),
             "permute-crop": (permute, ("crop", axes)),
             "permute-flip": (permute, ("flip", (last,))),
@@ -117,7 +125,8 @@ def origin(chain: Chain, values: Array) -> Made:
             if step == "drop":
                 ops.append(("reshape", (values.shape,)))
                 values, axes = values[..., None], (values.ndim,)
-            limits = tuple([(1, 1 + n) if i in axes else (0, n) for i, n in enumerate(values.shape)])
+            start = 0 if step == "head" else 1
+            limits = tuple([(start, start + n) if i in axes else (0, n) for i, n in enumerate(values.shape)])
             ops.append(("crop", (limits,)))
             values = _surrounded(values, limits, axes)
     return values, ops[::-1]
@@ -156,7 +165,8 @@ def by(x: Tensor, ops: Sequence[tuple[str, tuple[Any, ...]]]) -> Tensor:
 
 def movements(chain: Chain) -> tuple[str, ...]:
     """The ops of a chain."""
-    return tuple([op for step, _ in chain for op in {"drop": ("crop", "reshape")}.get(step, (step,))])
+    ops = {"drop": ("crop", "reshape"), "head": ("crop",)}
+    return tuple([op for step, _ in chain for op in ops.get(step, (step,))])
 
 
 def makes(subject: Subject, chain: Chain, dtype: str) -> bool:

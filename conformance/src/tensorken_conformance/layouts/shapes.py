@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken_conformance.operands import chains
+from tensorken_conformance.layouts import chains
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor

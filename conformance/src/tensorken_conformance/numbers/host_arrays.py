@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.numbers.rounding import FORMATS
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.running.process import search_path
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
 from tensorken_core.host.loading import attribute_of, devices_of, interpreter_of, pick_device
@@ -57,6 +57,14 @@ def load(
     device = given.pop("device", None)
     interpreter = _made(name, device, given) if given else SELECTION.resolve(name, device)
     return Subject(interpreter, name, seed, depth)
+
+
+def search_path(backend: str) -> list[str]:
+    """The module search path; for `module:attribute` with the current folder first, as with `python -m`."""
+    here = str(Path.cwd())
+    if ":" not in backend or sys.flags.safe_path or here in sys.path or "" in sys.path:
+        return sys.path
+    return [here, *sys.path]
 
 
 def record_of(name: str) -> PluginRecord | None:

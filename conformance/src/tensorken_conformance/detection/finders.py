@@ -16,5 +16,5 @@ def finders() -> Mapping[str, str]:
     >>> finders()["rules/relu-rises-at-zero"]
     'derivatives.decisions/relu-at-zero/float64'
     """
-    file = resources.files("tensorken_conformance.selftest").joinpath("finders.json")
+    file = resources.files(__package__).joinpath("finders.json")
     return MappingProxyType(json.loads(file.read_text("utf-8")))

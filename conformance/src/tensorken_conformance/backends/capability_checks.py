@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken_conformance import limits
+from tensorken_conformance.backends.delegation import BACKENDS
 from tensorken_conformance.operands.samples import takes
-from tensorken_conformance.running.delegation import BACKENDS
 from tensorken_core.host.discovery import did_you_mean
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES

@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, aligned, gammas
-from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 
 _ONE = np.array(1, object)

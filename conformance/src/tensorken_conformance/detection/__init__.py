@@ -1,0 +1,1 @@
+"""Detection: the recorded results of the last full selftest."""

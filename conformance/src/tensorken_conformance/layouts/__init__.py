@@ -1,0 +1,1 @@
+"""Layouts: the shapes of operands, and the movement ops that make them."""

@@ -1,0 +1,1 @@
+"""Numbers: the floating-point formats, and numpy's arrays in every dtype of the language."""
