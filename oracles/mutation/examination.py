@@ -12,7 +12,7 @@ import sys
 import time
 from typing import IO, Any
 
-from tensorken_conformance.running.loading import load
+from tensorken_conformance.backends.loading import load
 from tensorken_conformance.running.plan import Plan
 from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Depth
