@@ -56,6 +56,11 @@ ELEMENTWISE = """
 
 REMAINDER = "T r = fmod(a, b); y[i] = r == 0 ? copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;"
 
+INTEGER_POWER = """
+    U r = 1, square = a;
+    for (U n = b; n; n >>= 1) { if (n & 1) r *= square; square *= square; }
+    y[i] = b >= 0 ? (T)r : a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0;"""
+
 MAXIMUM = """
     long row = position(i, &rows);
     T r = x[row];
@@ -180,6 +185,9 @@ class OpenCL(RawTensor[Array]):
 
     def from_bits(self, x: Array) -> Array:
         return x._replace(dtype=DTYPES[f"float{8 * x.dtype.itemsize}"])
+
+    def integer_pow(self, a: Array, b: Array) -> Array:
+        return self._elementwise(INTEGER_POWER, a.dtype, a, b)
 
     def remainder(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "int":
