@@ -153,7 +153,7 @@ class Onnx(RawTensor[A]):
         negative = self.lt(b, zero)
         opposite = self.bitwise_xor(self.lt(y, zero), negative)
         y = self.where(self.eq(y, zero), zero, self.where(opposite, self.add(y, b), y))
-        return self.where(self.bitwise_and(self.eq(y, zero), negative), -zero, y)
+        return self.where(self.bitwise_and(self.eq(y, zero), negative), self.neg(zero), y)
 
     def _circular(self, node: str, x: A) -> A:
         """The sine or cosine; of float64 from 0.7 to 16 by the remainder of a division by pi / 2."""
