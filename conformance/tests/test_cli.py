@@ -81,6 +81,7 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
     [
         (["run", "nunpy"], "did you mean: numpy"),
         (["run", "numpy", "--select", "values.elementwize"], "did you mean values.elementwise"),
+        (["run", "no_such_module:Mine", "--select", "values.elementwize"], "did you mean values.elementwise"),
         (["run", "numpy", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json"),
         (["run", "numpy", "--json", "."], "cannot write ."),
         (["run", "numpy", "--json", f"{__file__}/x.json"], "no such folder, or not writable"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import inspect
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from conformance.tests.examining import examine_all
 from tensorken_conformance.backends.capability_checks import FIELDS, fault_of
-from tensorken_conformance.backends.delegation import delegated
+from tensorken_conformance.backends.delegation import delegated, may_delegate
 from tensorken_conformance.case import Result
 from tensorken_conformance.operands.samples import methods, samples_of, takes, values_of
 from tensorken_conformance.subject import Subject
@@ -75,7 +77,7 @@ def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
 def test_honest_backends_pass(law, backend):
     results = run_law(backend(), law)
     assert {r.status for r in results} <= {"passed", "unsupported"}
-    assert results or law == "declarations.refuses"
+    assert results or law in ("declarations.refuses", "declarations.own-work")
 
 
 def test_declared_refusals_count_as_unsupported():
@@ -347,6 +349,33 @@ def test_undeclared_delegation_fails():
     assert proxied["exp"].startswith("exp: delegated to numpy.exp;")
 
 
+@pytest.mark.parametrize(
+    ("line", "may"),
+    [
+        ("import numpy", False),
+        ("from tensorken_numpy.backend import Numpy", True),
+        ("def other(x):\n    import tensorken_reference.backend", True),
+        ("import tensorken as tk; y = tk.tensor([1.0], backend='numpy')", True),
+        ("import tensorken as tk; tk.use_backend('reference')", True),
+    ],
+)
+@pytest.mark.parametrize("file", ["delegating_module.py", "delegating_module/deep/other.py"])
+def test_only_a_package_that_names_another_backend_is_watched(line, may, file, tmp_path, monkeypatch):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent != tmp_path:
+        (tmp_path / "delegating_module" / "__init__.py").touch()
+    path.write_text(f"{line}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "delegating_module", raising=False)
+    spec = importlib.util.find_spec("delegating_module")
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "delegating_module", importlib.util.module_from_spec(spec))
+    mine = type("Mine", (RawTensor,), {"__module__": "delegating_module", "capabilities": Small.capabilities})
+    assert may_delegate(mine()) is may
+    assert bool(run_law(mine(), "declarations.own-work")) is may
+
+
 def attributes() -> Iterator[tuple[type[Any], dict[str, Any]]]:
     """The attributes of both backend classes."""
     for backend in (Numpy, Reference):
@@ -361,6 +390,27 @@ def test_observing_delegation_restores_the_classes():
     assert list(attributes()) == before
     assert (Numpy.overrides, Reference.overrides) == overrides
     assert "add" in {name for name, _ in inspect.getmembers(Numpy)}
+
+
+class Lenient(Numpy):
+    """Makes tensors of dtypes that it does not declare, but computes nothing in them."""
+
+    capabilities = Small.capabilities
+
+    def eq(self, a: Any, b: Any) -> Any:
+        if a.dtype.name not in THREE:
+            raise KeyError(a.dtype.name)
+        return super().eq(a, b)
+
+
+def test_an_undeclared_dtype_without_ops_is_no_stale_declaration():
+    creations = ("new", "sequence", "full")
+    lenient = [r for r in run_law(Lenient(), "declarations.refuses") if r.case.op in creations]
+    assert {r.status for r in lenient} == {"unsupported"}
+    Whole = type("Whole", (Numpy,), {"capabilities": Small.capabilities})
+    whole = [r for r in run_law(Whole(), "declarations.refuses") if r.case.op in creations]
+    assert len(whole) == len(lenient) > 10
+    assert {r.status for r in whole} == {"failed"}
 
 
 # ---- operands ----------------------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ import numpy as np
 import pytest
 
 from conformance.tests.examining import failed_cases, faulty_backend, run_law
-from tensorken_conformance.laws.lifetime import growth, memory
+from tensorken_conformance.laws.lifetime import calls, growth, memory
+from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -50,6 +53,19 @@ def test_reference_passes(law: str) -> None:
 @pytest.mark.parametrize("law", [*LAWS, "growth"])
 def test_numpy_passes_a_smoke_run(law: str) -> None:
     assert {result.status for result in run_law(Numpy(), f"lifetime.{law}", depth="smoke")} == {"passed"}
+
+
+def test_a_smoke_run_leaves_out_factorizations_without_a_method() -> None:
+    def ops(backend: RawTensor[Any], depth: Depth) -> set[str]:
+        return {case.op for case in calls.cases(Subject(backend, "examined", 0, depth))}
+
+    assert {op for op in ops(Numpy(), "smoke") if OPS[op].adjust_samples} >= {"svd", "solve"}
+    for name in ("Bodies", "Whole"):
+        methods = {"svd": RawTensor.svd} if name == "Bodies" else {}
+        backend = type(name, (Numpy,), methods)()
+        assert ("svd" in ops(backend, "smoke")) is (name == "Whole")
+        assert "svd" in ops(backend, "default")
+        assert {"add", "exp", "sort"} <= ops(backend, "smoke")
 
 
 # ---- operands ----------------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tensorken_core.language.interpreter import Overrides
@@ -16,6 +19,46 @@ from tensorken_reference.backend import Reference
 
 BACKENDS: dict[str, type[RawTensor[Any]]] = {"numpy": Numpy, "reference": Reference}
 """The backends without a device, to which other backends may delegate ops that they lack."""
+
+_PACKAGES = {kind.__module__.partition(".")[0] for kind in BACKENDS.values()}
+
+_BY_NAME = re.compile(r"\b(?:use_backend|backend=|REGISTRY|SELECTION)")
+"""Ways to get a backend of the host by its name."""
+
+
+def may_delegate(backend: RawTensor[Any]) -> bool:
+    """Whether a package of the backend names another backend of this project, or gets one by its name.
+
+    The packages are those of its class, of the classes that it inherits from, and of the interpreters below it.  It
+    may also delegate if the source of one cannot be read.
+
+    >>> may_delegate(Numpy()), may_delegate(Reference())
+    (False, False)
+    """
+    kinds = [kind for interpreter in _stack(backend) for kind in type(interpreter).__mro__]
+    packages = {kind.__module__.partition(".")[0] for kind in kinds} - {
+        "builtins",
+        "typing",
+        "tensorken_core",
+    }
+    return any(_names_others(package) for package in packages)
+
+
+def _names_others(package: str) -> bool:
+    module = sys.modules[package]
+    folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+    files = [file for folder in folders for file in folder.rglob("*")] or [
+        Path(getattr(module, "__file__", None) or "")
+    ]
+    sources = [file for file in files if file.suffix == ".py"]
+    if not sources or any(file.suffix in (".so", ".pyd") for file in files):
+        return True
+    others = _PACKAGES - {package}
+    for file in sources:
+        text = file.read_text("utf-8", "replace")
+        if _BY_NAME.search(text) or any(other in text for other in others):
+            return True
+    return False
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.backends.capability_checks import FIELDS, fault_of
-from tensorken_conformance.backends.delegation import delegated
+from tensorken_conformance.backends.delegation import delegated, may_delegate
 from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.expectations import BLOCKED
 from tensorken_conformance.law import law
@@ -52,7 +52,7 @@ def refuses(subject: Subject, case: Case) -> None:
     """What the backend declares unsupported does not work; it refuses an op in one line, and before any effect.
 
     It raises a DTypeError, a BackendError or a NotImplementedError.  An undeclared dtype may fail in any way, as core
-    refuses it before it calls the backend.
+    refuses it before it calls the backend: it works if tensors of it can be made and compared.
     """
     reason = subject.capabilities.why_not(case.op, case.dtype) or ""
     dtype = DTYPES[case.dtype]
@@ -62,6 +62,7 @@ def refuses(subject: Subject, case: Case) -> None:
     try:
         if case.op in CREATIONS:
             result = _created(subject, case.op, dtype)
+            run(subject.call_counter, OPS["eq"], [result, result], ())  # a dtype without ops does not work
         elif case.detail == "to":
             operands = [subject.tensor(np.array([1, 0, 1]), _any_dtype(subject))]
             before = [subject.read(x) for x in operands]
@@ -196,8 +197,8 @@ def declared_errors(subject: Subject, case: Case) -> None:
 
 
 def own(subject: Subject) -> Iterator[Case]:
-    """Each op, in the first dtype that the backend has for it."""
-    for op in methods():
+    """Each op, in the first dtype that the backend has for it; none if no source of the backend names another one."""
+    for op in methods() if may_delegate(subject.backend) else ():
         dtype = _working_dtype(subject, op)
         if dtype is not None:
             yield Case("declarations.own-work", op.name, dtype.name)

@@ -61,7 +61,8 @@ class Plan:
         self._done = frozenset(done)
         self._first = frozenset(finders().values() if turns > 1 else ())
         named = [tuple(text.strip().strip("/").split("/", 5)) for text in select if text != FINDERS]
-        _check_names(subject, [beginning[0] for beginning in named])
+        check_select(select)
+        _check_kind(subject, [beginning[0] for beginning in named])
         self._beginnings = named + (_finders_for(subject) if FINDERS in select else [])
         if select and not self._beginnings:
             raise PlanError(f"no case for backends like {subject.name} has found a seeded fault")
@@ -159,16 +160,22 @@ def law_named(name: str) -> Law:
     return LAWS[name]
 
 
-def _check_names(subject: Subject, names: Collection[str]) -> None:
-    """Raise PlanError if a name is neither a law nor a group, or is not for the subject."""
+def check_select(select: Collection[str]) -> None:
+    """Raise PlanError if a selected law or group does not exist; this needs no backend."""
     import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 
     groups = {law.group for law in LAWS.values()}
-    for name in names:
-        if name not in groups and name not in LAWS:
+    for text in select:
+        name = text.strip().strip("/").partition("/")[0]
+        if name != FINDERS and name not in groups and name not in LAWS:
             likely = suggested(close_matches(name, {*LAWS, *groups}))
             likely = likely or f"; there are {', '.join(sorted(groups))}"
             raise PlanError(f"there is no law and no group of laws {name!r}{likely}")
+
+
+def _check_kind(subject: Subject, names: Collection[str]) -> None:
+    """Raise PlanError if a law or group is not for the subject."""
+    for name in names:
         if not laws_for(subject, [name]):
             kind = "have no values" if subject.capabilities.symbolic else "have values"
             raise PlanError(f"{name} is not for backends that {kind}, as {subject.name} is")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from tensorken_conformance.backends.loading import OptionsError, load
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.running.options import ENDED, Options, Run, RunError, Tell
-from tensorken_conformance.running.plan import Plan, stage_of
+from tensorken_conformance.running.plan import Plan, check_select, stage_of
 from tensorken_conformance.running.runner import examine_apart
 from tensorken_conformance.running.worker import examined, introduction
 from tensorken_core.errors import BackendError, UnknownBackendError
@@ -32,6 +32,8 @@ def run(
     Raises:
         RunError: if the backend or a law is unknown.
     """
+    if options.select:
+        check_select(options.select)
     outcome = Run(options, results=[*earlier], begun=begun)
     try:
         (examine_here if options.in_process else examine_apart)(outcome, tell)
